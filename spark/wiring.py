@@ -47,7 +47,7 @@ from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
 from spark.report.notification import CHANGED
 from spark.report.textfile import write_textfile
-from spark.run_context import Options, RunContext
+from spark.run_context import Notify, Options, RunContext, Told
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def run_store(settings: Settings) -> RunStore:
     return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
 
 
-def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | None:
-    """Return the function that posts the news of a run, or None if no endpoint is set.
+def webhook(settings: Settings) -> Notify | None:
+    """Return the function that posts the notice of a run, or None if no endpoint is set.
 
     Raises ConfigurationError for a URL that the guard refuses, and without a secret.
     """
@@ -140,12 +140,11 @@ def webhook(settings: Settings) -> Callable[[str, Mapping[str, Any]], str] | Non
         proxy_url=proxy.get_secret_value() if proxy else None,
     ).validated()
 
-    def post(run_id: str, news: Mapping[str, Any]) -> str:
+    def post(run_id: str, news: Mapping[str, Any]) -> Told:
         notice = Notice(notice_id=f"run_{run_id}", kind=CHANGED, data=news)
         done = asyncio.run(post_notice(target, notice, SystemClock()))
-        return (
-            f"{'told' if done.delivered else 'not told'} ({done.outcome}, attempts {done.attempts})"
-        )
+        word = "told" if done.delivered else "not told"
+        return Told(done.delivered, f"{word} ({done.outcome}, attempts {done.attempts})")
 
     return post
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
 from spark.report.notification import notice_of
 from spark.report.report import Latency, Report
-from spark.run_context import RunContext
+from spark.run_context import Notify, RunContext
 
 FILES: Final = {
     "html": ("html", "report.html"),
@@ -33,21 +34,60 @@ def store_and_notify(
 
     Raises DatabaseUnavailable; then no notice was sent.
     """
-    shown = store_run(report, context.run_store, samples, topics)
+    shown = store_run(
+        report,
+        context.run_store,
+        samples,
+        topics,
+        notice=notice_of(report) if context.notify else None,
+    )
     if context.notify is not None:
-        notice = notice_of(report)
-        outcome = "no change, not sent" if notice is None else context.notify(report.run_id, notice)
-        context.progress.note(f"webhook: {outcome}")
+        _send_notices(report.run_id, context, context.notify)
     if context.write_metrics is not None:
         context.progress.note(f"metrics: {context.write_metrics()}")
     return shown
 
 
+def _send_notices(run_id: str, context: RunContext, notify: Notify) -> None:
+    """Send the notice of this run, and before it those of earlier runs that were not delivered.
+
+    A notice is stored with its run until it is delivered, so no kill loses it. If an earlier one
+    fails, the rest of them waits for the next run.
+    """
+    try:
+        waiting = context.run_store.notices()
+        for earlier in (each for each in waiting if each != run_id):
+            if not _is_delivered(earlier, waiting[earlier], context, notify):
+                break
+        if run_id not in waiting:
+            context.progress.note("webhook: no change, not sent")
+        else:
+            _is_delivered(run_id, waiting[run_id], context, notify)
+    except DatabaseUnavailable as error:
+        context.progress.note(f"webhook: sent by the next run ({error})")
+
+
+def _is_delivered(
+    run_id: str, notice: Mapping[str, Any], context: RunContext, notify: Notify
+) -> bool:
+    told = notify(run_id, notice)
+    context.progress.note(f"webhook: run {run_id}: {told.outcome}")
+    if told.delivered:
+        context.run_store.remove_notice(run_id)
+    return told.delivered
+
+
 def store_run(
-    report: Report, run_store: RunStore, samples: int, topics: Sequence[str] = ()
+    report: Report,
+    run_store: RunStore,
+    samples: int,
+    topics: Sequence[str] = (),
+    *,
+    notice: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Store the run in one transaction, write the files, and return the report as JSON values.
 
+    ``notice`` is stored too, until it is delivered.
     Raises DatabaseUnavailable; then no file has been written.
     """
     paths = {form: report.folder / FILES[form][1] for form in report.formats}
@@ -60,14 +100,16 @@ def store_run(
         "md": page.to_markdown(report, samples, topics),
         "csv": tables.to_csv(report, topics),
     }
-    run_store.save(stored_run(report, bodies))
+    run_store.save(stored_run(report, bodies, notice))
     report.folder.mkdir(parents=True, exist_ok=True)
     for form, path in paths.items():
         path.write_text(bodies[form], "utf-8")
     return shown
 
 
-def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
+def stored_run(
+    report: Report, reports: Mapping[str, str], notice: Mapping[str, Any] | None = None
+) -> StoredRun:
     """Return the run as the database keeps it."""
     return StoredRun(
         run_id=report.run_id,
@@ -84,6 +126,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
             "coverage": report.coverage_ratio,
             "latency": _quantiles(report.latencies),
             "dirty_ratio": report.dirty_ratio,
+            **({} if notice is None else {"notice": notice}),
         },
         counts=asdict(report.counts),
         totals=report.totals,

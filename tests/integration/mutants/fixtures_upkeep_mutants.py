@@ -1,4 +1,4 @@
-"""Mutants of the check queue, of retention and of the operators' statements in PostgreSQL."""
+"""Mutants of the check queue, of retention and of what operators order and are told."""
 
 from __future__ import annotations
 
@@ -277,6 +277,16 @@ OPERATOR_MUTANTS: Final = (
         killer=(
             f"{API}/admin/test_republish.py"
             "::test_a_finding_that_closed_after_its_order_is_not_repaired"
+        ),
+    ),
+    ProductMutant(
+        promise="A notice of a reconciliation is kept until it is delivered",
+        file="spark/report/store_run.py",
+        rule='**({} if notice is None else {"notice": notice}),',
+        broken='"notices": notice,',
+        killer=(
+            "tests/integration/spark/test_notices.py"
+            "::test_notices_that_an_endpoint_has_refused_are_sent_later_in_the_order_of_their_runs"
         ),
     ),
 )
