@@ -1,8 +1,9 @@
 """The delay classes of the check queue: few classes, each first in, first out.
 
 A class has rows with one delay, so they come due in the order of their ids and no search is
-needed. Check intervals are exact integers. Delays that vary freely (jitter, Retry-After) are
-rounded up to a limited set: to the second up to a minute, then in steps of about 5 %. Pure.
+needed. What a group is configured with is exact. Delays that vary freely (jitter, Retry-After, the
+immunity of a message) are rounded up to a limited set: to the second up to a minute, then in steps
+of about 5 %. Pure.
 """
 
 from __future__ import annotations
@@ -45,12 +46,13 @@ def delay_after(interval: timedelta, base_seconds: int, retry_after_seconds: int
     return seconds if seconds == base_seconds else quantise(seconds)
 
 
-def class_of_first_check(remaining_seconds: float, immunity_seconds: int) -> int:
+def class_of_first_check(remaining_seconds: float, groups_immunity_seconds: int | None) -> int:
     """Return the class of a half's first check, from the rest of its immunity.
 
-    A half that is swept in time (one to two seconds old) has its immunity left except the first
-    second, so its class is exact. A half that is swept late joins a rounded class, or class 0 if
-    it is already due.
+    A half with the immunity of its group that is swept in time (one to two seconds old) has all of
+    it left except the first second, so its class is exact. A half that is swept late, or whose
+    producer chose its immunity (None), joins a rounded class, or class 0 if it is already due.
     """
     seconds = max(ceil(remaining_seconds), 0)
-    return seconds if seconds == immunity_seconds - 1 else quantise(seconds)
+    is_exact = groups_immunity_seconds is not None and seconds == groups_immunity_seconds - 1
+    return seconds if is_exact else quantise(seconds)

@@ -118,7 +118,7 @@ def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
     return {
         "groups": [row["producer_group_id"] for row in found],
         "delays": [
-            class_of_first_check((at - part.now).total_seconds(), row["immunity_seconds"])
+            class_of_first_check((at - part.now).total_seconds(), row["groups_immunity_seconds"])
             for row, at in zip(found, due, strict=True)
         ],
         "half_ids": [row["half_id"] for row in found],

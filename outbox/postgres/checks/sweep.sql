@@ -26,7 +26,8 @@ WHERE half_id < coalesce((SELECT min(half_id) FROM slice WHERE young), %(bound)s
 -- Range anti-join of halves and ops: reads the undecided halves of the slice, each with its present immunity. The
 -- bounds on both sides prune leaves.
 SELECT h.half_id, h.producer_group_id, h.prepared_at,
-    coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds
+    coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds,
+    CASE WHEN h.check_immunity_seconds IS NULL THEN g.transaction_timeout_seconds END AS groups_immunity_seconds
 FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 WHERE h.half_id > %(position)s AND h.half_id <= %(last)s

@@ -90,6 +90,13 @@ CHECK_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A tenant cannot make a delay class per message",
+        file="outbox/postgres/checks/sweep.py",
+        rule='row["groups_immunity_seconds"])',
+        broken='row["immunity_seconds"])',
+        killer=f"{QUEUE}::test_immunities_that_a_producer_chooses_make_few_delay_classes",
+    ),
+    ProductMutant(
         promise="A half at its max age is parked though its group's secret cannot be read",
         file="outbox/postgres/checks/check_queue.py",
         rule="            if not due.aged:\n                raise\n",

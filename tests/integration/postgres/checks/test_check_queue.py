@@ -14,6 +14,7 @@ from outbox.errors import CursorMoved
 from outbox.messages.message import ParkedReason, State
 from outbox.postgres.checks import check_queue, sweep
 from outbox.postgres.sessions.key_order import read_in_key_order
+from tests.fixtures_messages import make_message, store_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
@@ -22,6 +23,12 @@ pytestmark = pytest.mark.postgres
 
 NOBODY = "http://127.0.0.1:1/check"
 QUEUED = "SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = %(group)s"
+CLASSES = "SELECT delay_seconds FROM outbox.check_class WHERE producer_group_id = %(group)s"
+EARLY = """
+SELECT count(*) FROM outbox.check_queue JOIN outbox.half_message h USING (half_id)
+WHERE check_queue.producer_group_id = %(group)s
+    AND due_at < h.prepared_at + make_interval(secs => h.check_immunity_seconds)
+"""
 WAITING_FOR_A_LOCK = """
 SELECT count(*)::int FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -35,6 +42,29 @@ async def test_each_half_is_swept_once(world: World) -> None:
     first, second = await world.sweep(), await world.sweep()
     assert (first.looked, first.queued, second.looked) == (10, 10, 0)
     assert await world.rows(QUEUED, group=group.id) == [(10,)]
+
+
+async def test_immunities_that_a_producer_chooses_make_few_delay_classes(world: World) -> None:
+    group = await world.group(NOBODY)
+    topic_id = await store_topic(world.pool, "points-earned")
+    chosen = range(1801, 2001)
+    messages = [
+        make_message(group, topic_id=topic_id, check_immunity_seconds=seconds) for seconds in chosen
+    ]
+    await world.store.prepare(messages)
+    await world.pass_time(1)
+    assert (await world.sweep()).queued == len(chosen)
+    classes = await world.rows(CLASSES, group=group.id)
+    assert len(classes) <= 4
+    assert await world.rows(EARLY, group=group.id) == [(0,)]
+
+
+async def test_the_groups_own_immunity_is_an_exact_delay_class(world: World) -> None:
+    group = await world.group(NOBODY, transaction_timeout_seconds=1234)
+    await world.prepare(group)
+    await world.pass_time(1)
+    await world.sweep()
+    assert await world.rows(CLASSES, group=group.id) == [(1233,)]
 
 
 async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World) -> None:

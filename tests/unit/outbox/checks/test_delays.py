@@ -44,9 +44,11 @@ def test_an_endpoint_can_delay_a_check_but_not_hasten_it(retry_after: int, secon
         (-500.0, 6, 0),
         (2.5, 6, 3),
         (900.2, 3600, quantise(901)),
+        (3598.9, None, quantise(3599)),
+        (40.3, None, 41),
     ],
 )
-def test_a_first_check_has_an_exact_class_when_it_was_swept_in_time(
-    remaining: float, immunity: int, delay: int
+def test_a_first_check_has_an_exact_class_when_its_groups_immunity_was_swept_in_time(
+    remaining: float, immunity: int | None, delay: int
 ) -> None:
     assert class_of_first_check(remaining, immunity) == delay
