@@ -1,4 +1,4 @@
-"""Mutants of the check queue, of retention and of what operators order and are told."""
+"""Mutants of the check queue, of retention and of what operators order and hear."""
 
 from __future__ import annotations
 
