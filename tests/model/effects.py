@@ -1,6 +1,7 @@
 """The possible effects on a value, computed once: a search reaches the same values many times.
 
-An action of a relay depends on the relay and on one of the two stores, never on both.
+An action of a relay depends on the relay and on one of the two stores. Only what it knows to be
+visible, when it reads commits, depends on the other one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Effects:
         self._configuration = configuration
         self._rules = rules
         self._asks_database: dict[int, bool] = {}
-        self._at_database: dict[tuple[int, int, bool], list[Effect]] = {}
+        self._at_database: dict[tuple[int, int, bool, bool], list[Effect]] = {}
         self._at_broker: dict[tuple[int, int, bool], list[Effect]] = {}
         self._clients: dict[int, list[tuple[str, int, Fault | None]]] = {}
         self._frames: dict[int, list[tuple[str, int, Fault | None]]] = {}
@@ -42,10 +43,11 @@ class Effects:
         if asks_database is None:
             asks_database = self._learn(local)
         if asks_database:
-            key = (local, world.database, bool(world.broken >> who & 1))
-            effects = self._at_database.get(key)
+            hangs = self.brokers.values[world.broker].hangs
+            asked = (local, world.database, bool(world.broken >> who & 1), hangs)
+            effects = self._at_database.get(asked)
             if effects is None:
-                effects = self._at_database[key] = self._with_database(*key)
+                effects = self._at_database[asked] = self._with_database(*asked)
         else:
             key = (local, world.broker, world.owner == who)
             effects = self._at_broker.get(key)
@@ -87,7 +89,7 @@ class Effects:
         asks = self._asks_database[local] = asks_database(self.relays.known[local])
         return asks
 
-    def _with_database(self, local: int, database: int, broken: bool) -> list[Effect]:
+    def _with_database(self, local: int, database: int, broken: bool, hangs: bool) -> list[Effect]:
         relay = self.relays.known[local]
         if broken:
             return self._noted(local, at_lost_session(relay))
@@ -95,6 +97,7 @@ class Effects:
             database=self.databases.values[database],
             rules=self._rules,
             batch_max=self._configuration.batch_max,
+            hangs=hangs,
         )
         return self._noted(local, at_database(relay, scene))
 

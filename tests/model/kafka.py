@@ -77,6 +77,11 @@ class Broker(NamedTuple):
     """The messages of committed transactions whose records went with that topic."""
 
     @property
+    def hangs(self) -> bool:
+        """Whether a log is not closed for a transaction that has ended."""
+        return bool(self.hanging) or self.hanging_at >= 0
+
+    @property
     def manifests(self) -> tuple[Found, ...]:
         """The manifests that are committed or hang, by offset."""
         waiting = self.open.manifest_at if self.open else -1

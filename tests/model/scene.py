@@ -100,6 +100,8 @@ class AtDatabase:
     database: Database
     rules: Rules
     batch_max: int
+    hangs: bool = False
+    """A last stable offset is before a batch that has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

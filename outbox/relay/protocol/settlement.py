@@ -77,12 +77,23 @@ def on_settled(state: Relay, settled: BatchesSettled) -> Next:
     if settled.hanging:
         healing = count_failure(replace(without_handle(state), phase=Phase.VERIFY))
         rest = Rest(backoff_seconds(healing.failures))
-        return healing, (Begin(), Heal(settled.hanging), DropHandle("healed"), rest)
+        heal = (Begin(), Heal(settled.hanging), DropHandle("healed"), rest)
+        return healing, (*_new_generation(state), *heal)
     if settled.doubtful or (state.entering and not settled.proven):
         return state, (Rest(UNPROVEN_SECONDS),)
     if state.phase is Phase.RUN:
         return _publish_again(replace(state, dirty=True), settled)
     return run(state, settled)
+
+
+def _new_generation(state: Relay) -> tuple[Action, ...]:
+    """Let no former owner store anything from here on.
+
+    It would take the end of what hangs for the visibility of its last batch, which the abort hides.
+    """
+    if state.phase is Phase.RUN:
+        return ()
+    return (SaveProgress(state.at._replace(gen=state.at.gen + 1), state.who, begins=True),)
 
 
 def run(state: Relay, settled: BatchesSettled) -> Next:

@@ -40,8 +40,10 @@ def test_the_batches_that_nobody_saw_are_read_before_anything_is_published() -> 
 
 
 def test_a_transaction_that_hangs_is_ended_by_an_abort_of_the_next_fence() -> None:
+    """A new generation begins before: the former owner would take the abort for a commit."""
     state, plan = after(settling(), HANGING)
     assert plan == (
+        actions.SaveProgress(SETTLING._replace(gen=5), IDENTITY, begins=True),
         actions.Begin(),
         actions.Heal((("invoices", 4),)),
         actions.DropHandle("healed"),
