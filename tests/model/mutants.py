@@ -300,6 +300,5 @@ WORLDS: Final = (
     _SKIPPED,
     _GONE,
     _HELD_SKIPPED,
-    _SKIPPED_PAIR,
 )
 """The mutants' own worlds: the relay's protocol must hold in each of them."""
