@@ -182,7 +182,7 @@ class RelayExecutor:
         self._publisher.heal(asked.partitions, self._stamp())
 
     def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
-        ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids)
+        ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids, asked.batch_no)
         self._observer.repaired(state, asked.message_ids, ordered)
 
     def _read_open_manifests(self, _: Relay, asked: actions.ReadOpenManifests) -> answers.Answer:

@@ -214,11 +214,11 @@ class CommitLog(Protocol):
     def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
         """Return where these messages were sent, and the next messages with their topics."""
 
-    def order_repairs(self, gen: int, message_ids: Sequence[bytes]) -> int:
+    def order_repairs(self, gen: int, message_ids: Sequence[bytes], batch_no: int) -> int:
         """Store messages that no consumer will see, to be published again; audited.
 
-        Those that wait already are unchanged. Raises CursorMoved when the generation is not the
-        stored one. Returns how many were stored.
+        Those that wait already, or that a batch after ``batch_no`` released, are unchanged. Raises
+        CursorMoved when the generation is not the stored one. Returns how many were stored.
         """
 
     def close(self) -> None:

@@ -82,6 +82,12 @@ SEARCHED: Final = (
         faults=_faults(skip=1, takeover=1),
     ),
     Configuration(
+        name="two relays: a marker skipped, takeover, crash",
+        relays=2,
+        messages=1,
+        faults=_faults(skip=1, takeover=1, crash=1),
+    ),
+    Configuration(
         name="one relay: refusals, a marker skipped, crash",
         faults=_faults(refuse=2, skip=1, crash=1),
     ),

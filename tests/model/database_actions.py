@@ -140,7 +140,7 @@ def order_repairs(scene: AtDatabase, asked: actions.OrderRepairs) -> Iterator[Ou
     rows = [
         Held(at, i, refused=False, repair=True) for at, i in positions(database, START) if i in ids
     ]
-    ordered = enter_repairs(database, rows)
+    ordered = enter_repairs(database, rows, asked.batch_no)
     yield Outcome(f"OrderRepairs: {named(ids)}", None, database=ordered, reached=(REPAIR,))
 
 
@@ -170,7 +170,8 @@ def postpone_held(scene: AtDatabase, asked: actions.Postpone) -> Iterator[Outcom
 def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcome]:
     """Mark a release's rows and move the cursor, or do neither."""
     ids = numbers(tuple(entry.message_id for entry in asked.manifest.entries))
-    saved = save(mark_released(scene.database, ids), asked.cursor)
+    marked = mark_released(scene.database, ids, asked.manifest.batch_no)
+    saved = save(marked, asked.cursor)
     if saved is None:
         yield Outcome("MarkReleased: overtaken", answers.Failed(Failure.OVERTAKEN))
         return

@@ -224,10 +224,10 @@ class PostgresCommitLog:
         with self._session() as session:
             return read_in_doubt(session, self._shard, listed, position, self._most)
 
-    def order_repairs(self, gen: int, message_ids: Sequence[bytes]) -> int:
+    def order_repairs(self, gen: int, message_ids: Sequence[bytes], batch_no: int) -> int:
         """Store messages to be published again, in one transaction; see CommitLog."""
         with self._session() as session, session.transaction():
-            return order_repairs(session, self._name, self._shard, gen, message_ids)
+            return order_repairs(session, self._shard, gen, message_ids, batch_no)
 
     # -- Internal ---------------------------------------------------------------------------------
 

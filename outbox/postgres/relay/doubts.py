@@ -45,16 +45,17 @@ def _sent(session: Connection, half_ids: Sequence[HalfId]) -> dict[bytes, Destin
 
 
 def order_repairs(
-    session: Connection, name: str, shard: int, gen: int, message_ids: Sequence[bytes]
+    session: Connection, shard: int, gen: int, message_ids: Sequence[bytes], batch_no: int
 ) -> int:
     """Store messages to be published again; see CommitLog. In the caller's transaction."""
-    if not is_owner(session, name, gen):
+    if not is_owner(session, f"relay:{shard}", gen):
         raise CursorMoved
     pairs = [split_message_id(UUID(bytes=each)) for each in message_ids]
     half_ids = [half_id for half_id, _ in pairs]
     asked = {
         "shard": shard,
         "repair": f"relay-{shard}-{gen}",
+        "batch_no": batch_no,
         "half_ids": half_ids,
         "nonces": [nonce for _, nonce in pairs],
         **bounds(half_ids),

@@ -30,7 +30,8 @@ FROM (
 
 -- name: order_repairs
 -- Stores messages of the shard as held and as a repair, with all that their records need, and an audit row for each.
--- A message that waits already, or that an operator has given up, is unchanged. Locks no row that another relay uses.
+-- A message that waits already, that an operator has given up or that a batch after the last known one has released is
+-- unchanged. Locks no row that another relay uses.
 WITH absent AS MATERIALIZED (
     SELECT half_id, nonce FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[]) AS a (half_id, nonce)
 ), entered AS (
@@ -63,7 +64,7 @@ WITH absent AS MATERIALIZED (
             topic_wide, released_at, release_batch_no, released_partition, released_offset)
         = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, excluded.payload,
             false, NULL, NULL, NULL, NULL)
-    WHERE known.released_at IS NOT NULL
+    WHERE known.released_at IS NOT NULL AND coalesce(known.release_batch_no, 0) <= %(batch_no)s
     RETURNING half_id
 )
 INSERT INTO outbox.audit_log (action, target, half_id, reason)

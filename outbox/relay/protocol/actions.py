@@ -159,6 +159,8 @@ class OrderRepairs:
 
     gen: int
     message_ids: tuple[bytes, ...]
+    batch_no: int
+    """The last batch that was read; what a later one has released is published already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def _publish_again(state: Relay, settled: BatchesSettled) -> Next:
         repairing=state.repairing or bool(absent),
         dirty=state.dirty or bool(absent) or known is not None,
     )
-    ordering = (OrderRepairs(cursor.gen, absent),) if absent else ()
+    ordering = (OrderRepairs(cursor.gen, absent, cursor.batch_no),) if absent else ()
     return following, (*learning, *ordering, ReadCommits(cursor.position, state.narrowing.most))
 
 

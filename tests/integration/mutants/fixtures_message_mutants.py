@@ -284,6 +284,16 @@ RELAY_MUTANTS: Final = (
         killer=f"{RELAY}/test_commit_reader.py::test_a_row_is_read_on_from_its_middle",
     ),
     ProductMutant(
+        promise="A repair that another relay has published meanwhile is not ordered again",
+        file="outbox/postgres/relay/doubts.sql",
+        rule=" AND coalesce(known.release_batch_no, 0) <= %(batch_no)s",
+        broken="",
+        killer=(
+            f"{RELAY}/test_held_reads.py"
+            "::test_a_repair_is_not_ordered_again_if_a_batch_that_was_not_read_has_released_it"
+        ),
+    ),
+    ProductMutant(
         promise="A damaged message delays only its topic and key",
         file="outbox/postgres/relay/held_records.py",
         rule="{**begun, **scopes}",

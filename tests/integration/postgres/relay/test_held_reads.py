@@ -166,3 +166,17 @@ def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard
     held = shard.log.read_held(shard.after)
     assert held is not None
     assert [message.half_id for message in held.messages] == [6]
+
+
+@pytest.mark.parametrize(("known", "ordered"), [(7, 0), (8, 1)])
+def test_a_repair_is_not_ordered_again_if_a_batch_that_was_not_read_has_released_it(
+    shard: Shard, known: int, ordered: int
+) -> None:
+    commit(shard.session, "slow", b"a")
+    commits = shard.log.read(AFTER)
+    (message_id,) = commits.message_ids
+    shard.hold("slow", count=1, first=commits.messages[0].half_id)
+    shard.session.execute("UPDATE outbox.held_record SET released_at = now(), release_batch_no = 8")
+    owned = "INSERT INTO outbox.progress (name, gen) VALUES ('relay:3', 4)"
+    shard.session.execute(owned)
+    assert shard.log.order_repairs(4, [message_id], known) == ordered

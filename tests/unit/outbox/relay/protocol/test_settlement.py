@@ -59,7 +59,7 @@ def test_what_no_consumer_will_see_is_ordered_by_the_new_owner_alone() -> None:
     begun = SETTLING._replace(gen=5)
     assert plan == (
         actions.SaveProgress(begun, IDENTITY, begins=True),
-        actions.OrderRepairs(5, IDS),
+        actions.OrderRepairs(5, IDS, SETTLING.batch_no),
         actions.ReadCommits(AT.position),
     )
     assert (state.phase, state.at.visible, state.dirty) == (Phase.RUN, Visible(3, 5), True)
@@ -147,7 +147,7 @@ def test_what_exactly_once_left_is_settled_before_at_least_once_begins() -> None
     entered = begun._replace(manifest_offset=NO_MANIFESTS, visible=Visible(3, 5))
     assert plan == (
         actions.SaveProgress(begun, IDENTITY, begins=True),
-        actions.OrderRepairs(5, IDS),
+        actions.OrderRepairs(5, IDS, SETTLING.batch_no),
         actions.SaveProgress(entered, IDENTITY),
         actions.DropHandle("delivery_mode"),
         actions.Rest(0.0),
