@@ -59,6 +59,7 @@ POINTS: Final = frozenset(
         "retire.before_detach",
         "retire.after_detach",
         "retire.after_drop",
+        "leaves.after_create",
     }
 )
 """Every point in the code; a test compares this list with the calls."""

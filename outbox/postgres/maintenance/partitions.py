@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
 
+from outbox.failpoints import hit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool
 
 SQL: Final = load(__name__)
+ROUNDS: Final = 10
+"""How often one call looks what is missing, so that the task can say meanwhile that it is alive."""
 
 
 class PostgresPartitions:
@@ -33,13 +36,17 @@ class PostgresPartitions:
     async def create_ahead(self, count: int) -> int:
         """Create what is missing, one leaf a transaction, oldest first; see Partitions."""
         async with available(), self._pool.connection() as connection:
-            while missing := await _missing(connection, count):
+            for _ in range(ROUNDS):
+                missing = await _missing(connection, count)
                 try:
                     for leaf in missing:
                         await connection.execute(SQL["create_leaf"], {"leaf": leaf})
+                        hit("leaves.after_create")
                 except pg.LockNotAvailable:
-                    return len(missing)
-        return 0
+                    break
+                if not missing:
+                    break
+        return len(missing)
 
     async def default_rows(self) -> Mapping[str, bool]:
         """Return for each table whether its default partition has rows; see Partitions."""

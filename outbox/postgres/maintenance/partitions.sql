@@ -17,8 +17,8 @@ WHERE to_regclass('outbox.half_message_' || leaf) IS NULL
 ORDER BY leaf
 
 -- name: create_leaf
--- Creates one leaf of each table and moves its rows out of the default leaf. Locks the default leaves for an instant,
--- and gives up after 50 ms.
+-- Creates one leaf of each table and moves its rows out of the default leaf. If many rows are there, does the next step
+-- of copying them instead (migration 0030). Locks the default leaves for an instant, and gives up after 50 ms.
 SELECT outbox.create_leaf(%(leaf)s)
 
 -- name: default_rows

@@ -270,3 +270,12 @@ retired_leaf = Table(
     Column("leaf", BigInteger, primary_key=True),
     needed("retired_at", TIME),
 )
+
+leaf_move = Table(
+    "leaf_move",
+    METADATA,
+    Column("parent", Text, primary_key=True),
+    Column("position", Text),
+    Column("last", Text),
+    needed("compared", Boolean, server_default=false()),
+)

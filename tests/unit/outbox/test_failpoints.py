@@ -11,7 +11,9 @@ from outbox.errors import ConfigurationError
 from outbox.failpoints import POINTS, FailpointRaised, arm, armed, hit
 from tests.fixtures_paths import PROJECT
 
-CALL = re.compile(r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep|plain|retire)\.[a-z_.]+)"')
+CALL = re.compile(
+    r'(?:hit\(|: |point = )"((?:api|relay|checker|sweep|plain|retire|leaves)\.[a-z_.]+)"'
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,351 @@
+-- A long reader must not let this wait, and all others behind it: run it again then.
+SET LOCAL lock_timeout = '10s';
+
+-- A default leaf with many rows cannot give them away under its lock: that would keep every prepare waiting. So its rows
+-- are copied first, while it is used, and then the copy takes its place. `create_leaf` does one of these steps a call
+-- until no step is left, whoever calls it:
+--   stage    create PARENT_next, partitioned as PARENT, with an empty default leaf; one leaf a step
+--   mirror   from now on, whatever is written to a default leaf is written to PARENT_next too
+--   copy     copy what was in the default leaves by then, for some milliseconds a step
+--   compare  check that both have the same number of rows, or begin again
+--   replace  detach the old default leaf, and attach the new leaves and the new default leaf: no row moves
+--   end      drop the old default leaf
+-- The steps lock this table against one another. While rows are copied, it has a row for each partitioned table: up to
+-- which key its rows are copied, and up to which they are to be. Both are values of the columns of its primary key.
+CREATE TABLE outbox.leaf_move (
+    parent text CONSTRAINT pk_leaf_move PRIMARY KEY,
+    "position" text,
+    last text,
+    compared boolean NOT NULL DEFAULT false
+);
+
+-- The partitioned tables, in the order in which prepare and end lock them.
+CREATE FUNCTION outbox.leaf_tables() RETURNS TABLE (parent text, key text, shift integer, identity text)
+LANGUAGE sql IMMUTABLE AS $$
+    VALUES ('half_message', 'half_id', 35, 'half_id'),
+        ('op_message', 'half_id', 35, 'half_id'),
+        ('commit_log', 'xid', 20, 'shard, xid'),
+        ('publication_log', 'to_xid', 20, 'shard, to_xid, to_n, batch_no'),
+        ('check_attempt', 'half_id', 35, 'half_id, look_id')
+$$;
+
+-- For each partitioned table the lowest leaf, from the given one on, of which it has rows in its default leaf because
+-- nobody had made the leaf. Rows of a leaf that was removed, or is below the oldest one, belong there. Finds the default
+-- leaves by name: they may have been replaced.
+CREATE FUNCTION outbox.rows_without_leaf(from_leaf bigint) RETURNS TABLE (table_name text, leaf bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    oldest bigint;
+    part record;
+BEGIN
+    SELECT coalesce(min(substring(c.relname FROM '\d+$')::bigint), 0) INTO oldest
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$';
+    FOR part IN SELECT * FROM outbox.leaf_tables() LOOP
+        table_name := part.parent;
+        EXECUTE format('SELECT %1$I >> %2$s FROM outbox.%3$I WHERE %1$I >= %4$s'
+                       ' AND %1$I >> %2$s NOT IN (SELECT leaf FROM outbox.retired_leaf) ORDER BY %1$I LIMIT 1',
+                       part.key, part.shift, part.parent || '_default', greatest(oldest, from_leaf) << part.shift)
+            INTO leaf;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE VIEW outbox.missing_leaf AS SELECT table_name, leaf FROM outbox.rows_without_leaf(0);
+
+-- The leaves that the copy still needs: those of which a default leaf has rows, and those from the watermark's to the
+-- one after that of the newest xid.
+CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE alone AS (
+        SELECT min(leaf) AS leaf FROM outbox.missing_leaf
+        UNION ALL
+        SELECT (SELECT min(following.leaf) FROM outbox.rows_without_leaf(alone.leaf + 1) AS following)
+        FROM alone WHERE alone.leaf IS NOT NULL
+    ), wanted AS (
+        SELECT leaf FROM alone WHERE leaf IS NOT NULL
+        UNION
+        SELECT generate_series(outbox.watermark() >> 20,
+            ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + i.base) >> 20) + 1)
+        FROM outbox.installation i
+    )
+    SELECT leaf FROM wanted
+    WHERE to_regclass('outbox.half_message_' || leaf) IS NULL AND to_regclass('outbox.half_message_next_' || leaf) IS NULL
+    ORDER BY leaf
+$$;
+
+-- What comes next: none, or one of the steps above. Default leaves are copied if one has more rows of other
+-- leaves than may move under its lock: 1 000, or 32 MiB. Not while a publication would publish the copy too: its
+-- subscribers do not have that table.
+CREATE FUNCTION outbox.leaf_move_step() RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    part record;
+    many boolean;
+BEGIN
+    IF to_regclass('outbox.half_message_replaced') IS NOT NULL THEN
+        RETURN 'end';
+    ELSIF EXISTS (SELECT FROM outbox.leaf_move) THEN
+        RETURN (SELECT CASE WHEN bool_or("position" IS DISTINCT FROM last) THEN 'copy'
+                            WHEN bool_and(compared) THEN 'replace' ELSE 'compare' END FROM outbox.leaf_move);
+    ELSIF to_regclass('outbox.half_message_next') IS NOT NULL THEN
+        RETURN (SELECT CASE WHEN EXISTS (SELECT outbox.leaves_to_stage()) THEN 'stage' ELSE 'mirror' END);
+    ELSIF EXISTS (SELECT FROM pg_publication WHERE puballtables)
+        OR EXISTS (SELECT FROM pg_publication_namespace WHERE pnnspid = 'outbox'::regnamespace) THEN
+        RETURN 'none';
+    END IF;
+    FOR part IN
+        SELECT t.key, missing.leaf << t.shift AS low, 'outbox.' || t.parent || '_default' AS stored
+        FROM outbox.leaf_tables() t JOIN outbox.missing_leaf missing ON missing.table_name = t.parent
+        WHERE missing.leaf IS NOT NULL
+    LOOP
+        EXECUTE format('SELECT count(*) > 1000 FROM (SELECT FROM %s WHERE %I >= %s LIMIT 1001) few',
+                       part.stored, part.key, part.low) INTO many;
+        IF many OR pg_table_size(part.stored::regclass) > 32 << 20 THEN
+            RETURN 'stage';
+        END IF;
+    END LOOP;
+    RETURN 'none';
+END $$;
+
+-- Waits at most 50 ms for a vacuum of each default leaf, while nobody waits for this, and lets none begin. So the
+-- stronger lock that follows waits for none.
+CREATE FUNCTION outbox.keep_vacuum_away() RETURNS void LANGUAGE sql VOLATILE AS $$
+    LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
+        outbox.publication_log_default, outbox.check_attempt_default IN SHARE UPDATE EXCLUSIVE MODE
+$$;
+
+-- Creates one leaf of the copy, and first the copy itself. Locks no table that a program uses.
+CREATE FUNCTION outbox.stage_leaf(leaf bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+    copy text;
+    name text;
+BEGIN
+    FOR part IN SELECT *, leaf << shift AS low, (leaf + 1) << shift AS high FROM outbox.leaf_tables() LOOP
+        copy := part.parent || '_next';
+        IF to_regclass('outbox.' || copy) IS NULL THEN
+            EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL) PARTITION BY RANGE (%I)',
+                           copy, part.parent, part.key);
+            EXECUTE format('CREATE TABLE outbox.%I PARTITION OF outbox.%I DEFAULT', copy || '_default', copy);
+        END IF;
+        name := format('%s_%s', copy, leaf);
+        -- The constraint spares the reading of the leaf when it is attached.
+        EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL, CONSTRAINT ck_leaf CHECK (%I >= %s AND %I < %s))%s',
+                       name, part.parent, part.key, part.low, part.key, part.high,
+                       CASE WHEN part.parent IN ('half_message', 'op_message', 'commit_log')
+                            THEN ' WITH (fillfactor = 100, autovacuum_enabled = off)' ELSE '' END);
+        EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%s)',
+                       copy, name, part.low, part.high);
+    END LOOP;
+END $$;
+
+-- Writes to the copy what was written to a default leaf. Nothing but retention deletes there, and nothing updates; both
+-- wait for a part of the copy that is being made, which could bring a deleted row back.
+CREATE FUNCTION outbox.mirror_row() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        LOCK TABLE outbox.leaf_move IN ROW SHARE MODE;
+        EXECUTE format('DELETE FROM outbox.%I WHERE (%s) = ($1.%s)',
+                       TG_ARGV[0] || '_next', TG_ARGV[1], replace(TG_ARGV[1], ', ', ', $1.')) USING OLD;
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        RETURN NULL;
+    END IF;
+    CASE TG_ARGV[0]
+        WHEN 'half_message' THEN INSERT INTO outbox.half_message_next SELECT NEW.*;
+        WHEN 'op_message' THEN INSERT INTO outbox.op_message_next SELECT NEW.*;
+        WHEN 'commit_log' THEN INSERT INTO outbox.commit_log_next SELECT NEW.*;
+        WHEN 'publication_log' THEN INSERT INTO outbox.publication_log_next SELECT NEW.*;
+        WHEN 'check_attempt' THEN INSERT INTO outbox.check_attempt_next SELECT NEW.*;
+    END CASE;
+    RETURN NULL;
+END $$;
+
+-- Lets the copy follow the default leaves, and notes up to which key they have rows. Waits for each transaction that
+-- writes to a default leaf at most 50 ms, and then for none: raises lock_not_available, try again.
+CREATE FUNCTION outbox.mirror_defaults() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+    last text;
+BEGIN
+    PERFORM outbox.keep_vacuum_away();
+    LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
+        outbox.publication_log_default, outbox.check_attempt_default IN SHARE ROW EXCLUSIVE MODE;
+    FOR part IN SELECT *, parent || '_default' AS stored FROM outbox.leaf_tables() LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER mirror AFTER INSERT OR UPDATE OR DELETE ON outbox.%I'
+                       ' FOR EACH ROW EXECUTE FUNCTION outbox.mirror_row(%L, %L)',
+                       part.stored, part.parent, part.identity);
+        EXECUTE format('SELECT concat_ws('', '', %s) FROM outbox.%I ORDER BY %s DESC LIMIT 1',
+                       part.identity, part.stored, replace(part.identity, ',', ' DESC,')) INTO last;
+        INSERT INTO outbox.leaf_move (parent, last) VALUES (part.parent, last);
+    END LOOP;
+END $$;
+
+-- Copies rows of the default leaves, a hundred at a time, until so many milliseconds are over or none is left. Nobody but
+-- a deletion waits for it, and the watermark no longer than that time.
+CREATE FUNCTION outbox.copy_defaults(milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+    until CONSTANT timestamptz := clock_timestamp() + milliseconds * interval '1 millisecond';
+    is_over boolean := false;
+BEGIN
+    FOR part IN SELECT * FROM outbox.leaf_tables() JOIN outbox.leaf_move USING (parent) LOOP
+        WHILE part.position IS DISTINCT FROM part.last AND NOT is_over LOOP
+            EXECUTE format(
+                'WITH few AS MATERIALIZED (SELECT * FROM outbox.%1$I WHERE (%2$s) <= (%3$s)%4$s ORDER BY %2$s LIMIT 100),'
+                ' copied AS (INSERT INTO outbox.%5$I SELECT * FROM few ON CONFLICT DO NOTHING)'
+                ' SELECT concat_ws('', '', %2$s) FROM few ORDER BY %6$s DESC LIMIT 1',
+                part.parent || '_default', part.identity, part.last,
+                coalesce(format(' AND (%s) > (', part.identity) || part.position || ')', ''),
+                part.parent || '_next', replace(part.identity, ',', ' DESC,')) INTO part.position;
+            part.position := coalesce(part.position, part.last);
+            is_over := clock_timestamp() >= until;
+        END LOOP;
+        UPDATE outbox.leaf_move m SET "position" = part.position
+        WHERE m.parent = part.parent AND m."position" IS DISTINCT FROM part.position;
+    END LOOP;
+END $$;
+
+-- Drops what a replacement has left behind; without a replacement, the copy and what lets it follow.
+CREATE FUNCTION outbox.end_move() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+BEGIN
+    FOR part IN SELECT parent, to_regclass(format('outbox.%I', parent || '_default')) AS stored FROM outbox.leaf_tables() LOOP
+        IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = part.stored AND tgname = 'mirror') THEN
+            EXECUTE format('DROP TRIGGER mirror ON %s', part.stored);
+        END IF;
+        EXECUTE format('DROP TABLE IF EXISTS outbox.%I, outbox.%I', part.parent || '_next', part.parent || '_replaced');
+    END LOOP;
+    DELETE FROM outbox.leaf_move;
+END $$;
+
+-- Counts the rows of both in one snapshot, and notes that they are equal: each row of the copy was read from a default
+-- leaf or written beside it. If not, somebody else has written to one of them: drops the copy, so that another is begun.
+-- Has no xid while it counts.
+CREATE FUNCTION outbox.compare_defaults() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    equal boolean;
+BEGIN
+    EXECUTE (SELECT 'SELECT ' || string_agg(format('(SELECT count(*) FROM outbox.%I) = (SELECT count(*) FROM outbox.%I)',
+                                                   parent || '_default', parent || '_next'), ' AND ')
+             FROM outbox.leaf_tables()) INTO equal;
+    IF equal THEN
+        UPDATE outbox.leaf_move SET compared = true;
+    ELSE
+        PERFORM outbox.end_move();
+    END IF;
+END $$;
+
+-- Puts the copy in the place of the default leaves, by the catalogue alone: reads nothing but what stays in the new
+-- default leaf. Does not wait for an audit, which would look for the rows where they were: raises lock_not_available.
+CREATE FUNCTION outbox.replace_defaults() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    part record;
+    leaf record;
+    held record;
+BEGIN
+    IF NOT outbox.no_audit() THEN
+        RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
+    END IF;
+    PERFORM outbox.keep_vacuum_away();
+    PERFORM outbox.lock_leaves();
+    LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
+        outbox.publication_log_default, outbox.check_attempt_default IN ACCESS EXCLUSIVE MODE;
+    FOR part IN
+        SELECT *, parent || '_default' AS stored, parent || '_next' AS copy, parent || '_next_default' AS next_default
+        FROM outbox.leaf_tables()
+    LOOP
+        EXECUTE format('ALTER TABLE outbox.%I DETACH PARTITION outbox.%I', part.parent, part.stored);
+        EXECUTE format('ALTER TABLE outbox.%I RENAME TO %I', part.stored, part.parent || '_replaced');
+        FOR leaf IN
+            SELECT c.relname AS name, substring(c.relname FROM '\d+$')::bigint AS number
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = to_regclass('outbox.' || part.copy) AND c.relname ~ '_\d+$'
+        LOOP
+            EXECUTE format('ALTER TABLE outbox.%I DETACH PARTITION outbox.%I', part.copy, leaf.name);
+            EXECUTE format('ALTER TABLE outbox.%I RENAME TO %I', leaf.name, format('%s_%s', part.parent, leaf.number));
+            EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%s)',
+                           part.parent, format('%s_%s', part.parent, leaf.number),
+                           leaf.number << part.shift, (leaf.number + 1) << part.shift);
+        END LOOP;
+        EXECUTE format('ALTER TABLE outbox.%I DETACH PARTITION outbox.%I', part.copy, part.next_default);
+        EXECUTE format('ALTER TABLE outbox.%I RENAME TO %I', part.next_default, part.stored);
+        EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I DEFAULT', part.parent, part.stored);
+        FOR held IN
+            SELECT granted.privilege_type AS privilege,
+                CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE granted.grantee::regrole::text END AS role
+            FROM pg_class c, aclexplode(c.relacl) AS granted
+            WHERE c.oid = to_regclass(format('outbox.%I', part.parent || '_replaced')) AND granted.grantee <> c.relowner
+        LOOP
+            EXECUTE format('GRANT %s ON outbox.%I TO %s', held.privilege, part.stored, held.role);
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- Does the next step for default leaves with many rows, and returns it; none: there are few. The caller bounds the wait
+-- for a lock: lock_not_available means that nothing was changed, try again.
+CREATE FUNCTION outbox.move_defaults(milliseconds integer) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    step text;
+BEGIN
+    LOCK TABLE outbox.leaf_move IN EXCLUSIVE MODE;
+    step := outbox.leaf_move_step();
+    CASE step
+        WHEN 'none' THEN NULL;
+        WHEN 'stage' THEN PERFORM outbox.stage_leaf((SELECT min(leaf) FROM outbox.leaves_to_stage() AS leaf));
+        WHEN 'mirror' THEN PERFORM outbox.mirror_defaults();
+        WHEN 'copy' THEN PERFORM outbox.copy_defaults(milliseconds);
+        WHEN 'compare' THEN PERFORM outbox.compare_defaults();
+        WHEN 'replace' THEN PERFORM outbox.replace_defaults();
+        WHEN 'end' THEN PERFORM outbox.end_move();
+    END CASE;
+    RETURN step;
+END $$;
+
+-- As before, but does the next step instead while the default leaves have many rows, for 50 ms if it copies. False then
+-- too: call again.
+CREATE OR REPLACE FUNCTION outbox.create_leaf(leaf bigint) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    part record;
+    name text;
+    alone boolean;
+BEGIN
+    IF to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    IF outbox.move_defaults(50) <> 'none' THEN
+        RETURN false;
+    END IF;
+    PERFORM outbox.keep_vacuum_away();
+    LOCK TABLE ONLY outbox.half_message, ONLY outbox.op_message, ONLY outbox.commit_log, ONLY outbox.publication_log,
+        ONLY outbox.check_attempt IN SHARE UPDATE EXCLUSIVE MODE;
+    LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
+        outbox.publication_log_default, outbox.check_attempt_default IN ACCESS EXCLUSIVE MODE;
+    IF to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    FOR part IN
+        SELECT *, parent || '_default' AS stored, leaf << shift AS low, (leaf + 1) << shift AS high
+        FROM outbox.leaf_tables()
+    LOOP
+        name := format('%s_%s', part.parent, leaf);
+        EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL)%s', name, part.parent,
+                       CASE WHEN part.parent IN ('half_message', 'op_message', 'commit_log')
+                            THEN ' WITH (fillfactor = 100, autovacuum_enabled = off)' ELSE '' END);
+        EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%I WHERE %I >= %s AND %I < %s)',
+                       part.stored, part.key, part.low, part.key, part.high) INTO alone;
+        IF alone THEN
+            IF NOT outbox.no_audit() THEN
+                RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
+            END IF;
+            EXECUTE format('WITH moved AS (DELETE FROM outbox.%I WHERE %I >= %s AND %I < %s RETURNING *)'
+                           ' INSERT INTO outbox.%I SELECT * FROM moved',
+                           part.stored, part.key, part.low, part.key, part.high, name);
+        END IF;
+        EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%s)',
+                       part.parent, name, part.low, part.high);
+    END LOOP;
+    RETURN true;
+END $$;
