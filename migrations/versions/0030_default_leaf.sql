@@ -53,8 +53,16 @@ END $$;
 
 CREATE OR REPLACE VIEW outbox.missing_leaf AS SELECT table_name, leaf FROM outbox.rows_without_leaf(0);
 
+-- The leaf after that of the newest xid.
+CREATE FUNCTION outbox.leaf_to_come() RETURNS bigint LANGUAGE sql STABLE
+RETURN ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + (SELECT base FROM outbox.installation)) >> 20) + 1;
+
+-- Whether a leaf exists, or will when the copy takes its place.
+CREATE FUNCTION outbox.is_staged(leaf bigint) RETURNS boolean LANGUAGE sql STABLE
+RETURN coalesce(to_regclass('outbox.half_message_' || leaf), to_regclass('outbox.half_message_next_' || leaf)) IS NOT NULL;
+
 -- The leaves that the copy still needs: those of which a default leaf has rows, and those from the watermark's to the
--- one after that of the newest xid.
+-- one to come.
 CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH RECURSIVE alone AS (
         SELECT min(leaf) AS leaf FROM outbox.missing_leaf
@@ -64,16 +72,13 @@ CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABL
     ), wanted AS (
         SELECT leaf FROM alone WHERE leaf IS NOT NULL
         UNION
-        SELECT generate_series(outbox.watermark() >> 20,
-            ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + i.base) >> 20) + 1)
-        FROM outbox.installation i
+        SELECT generate_series(outbox.watermark() >> 20, outbox.leaf_to_come())
     )
-    SELECT leaf FROM wanted
-    WHERE to_regclass('outbox.half_message_' || leaf) IS NULL AND to_regclass('outbox.half_message_next_' || leaf) IS NULL
-    ORDER BY leaf
+    SELECT leaf FROM wanted WHERE NOT outbox.is_staged(leaf) ORDER BY leaf
 $$;
 
--- What comes next: none, or one of the steps above. Default leaves are copied if one has more rows of other
+-- What comes next: none, or one of the steps above. A replacement that has to wait stages the leaf to come, before any row
+-- needs it. Default leaves are copied if one has more rows of other
 -- leaves than may move under its lock: 1 000, or 32 MiB. Not while a publication would publish the copy too: its
 -- subscribers do not have that table.
 CREATE FUNCTION outbox.leaf_move_step() RETURNS text LANGUAGE plpgsql STABLE AS $$
@@ -84,8 +89,12 @@ BEGIN
     IF to_regclass('outbox.half_message_replaced') IS NOT NULL THEN
         RETURN 'end';
     ELSIF EXISTS (SELECT FROM outbox.leaf_move) THEN
-        RETURN (SELECT CASE WHEN bool_or("position" IS DISTINCT FROM last) THEN 'copy'
-                            WHEN bool_and(compared) THEN 'replace' ELSE 'compare' END FROM outbox.leaf_move);
+        RETURN (SELECT CASE
+                WHEN bool_or("position" IS DISTINCT FROM last) THEN 'copy'
+                WHEN NOT bool_and(compared) THEN 'compare'
+                WHEN outbox.is_staged(outbox.leaf_to_come() - 1) AND NOT outbox.is_staged(outbox.leaf_to_come()) THEN 'stage'
+                ELSE 'replace' END
+            FROM outbox.leaf_move);
     ELSIF to_regclass('outbox.half_message_next') IS NOT NULL THEN
         RETURN (SELECT CASE WHEN EXISTS (SELECT outbox.leaves_to_stage()) THEN 'stage' ELSE 'mirror' END);
     ELSIF EXISTS (SELECT FROM pg_publication WHERE puballtables)
@@ -293,7 +302,9 @@ BEGIN
     step := outbox.leaf_move_step();
     CASE step
         WHEN 'none' THEN NULL;
-        WHEN 'stage' THEN PERFORM outbox.stage_leaf((SELECT min(leaf) FROM outbox.leaves_to_stage() AS leaf));
+        WHEN 'stage' THEN PERFORM outbox.stage_leaf(
+            CASE WHEN EXISTS (SELECT FROM outbox.leaf_move) THEN outbox.leaf_to_come()
+                 ELSE (SELECT min(leaf) FROM outbox.leaves_to_stage() AS leaf) END);
         WHEN 'mirror' THEN PERFORM outbox.mirror_defaults();
         WHEN 'copy' THEN PERFORM outbox.copy_defaults(milliseconds);
         WHEN 'compare' THEN PERFORM outbox.compare_defaults();

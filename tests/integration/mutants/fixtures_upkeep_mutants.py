@@ -10,6 +10,8 @@ QUEUE: Final = "tests/integration/postgres/checks/test_check_queue.py"
 CHECKS: Final = "tests/integration/checker/checks"
 RETENTION: Final = "tests/integration/checker/maintenance/test_retention.py"
 EVACUATION: Final = "tests/integration/checker/maintenance/test_evacuation.py"
+DEFAULT_LEAF: Final = "tests/integration/checker/maintenance/test_default_leaf.py"
+COPY: Final = "migrations/versions/0030_default_leaf.sql"
 API: Final = "tests/integration/api"
 
 CHECK_MUTANTS: Final = (
@@ -209,6 +211,44 @@ RETENTION_MUTANTS: Final = (
             "tests/integration/checker/maintenance/test_late_admission.py"
             "::test_a_message_that_is_admitted_while_its_leaf_is_removed_is_published"
         ),
+    ),
+    ProductMutant(
+        promise="Rows without a leaf are not moved under a lock that keeps prepares waiting",
+        file=COPY,
+        rule="CONSTRAINT ck_leaf CHECK (%I >= %s AND %I < %s)",
+        broken="CONSTRAINT ck_leaf CHECK (%I >= %s OR %I < %s)",
+        killer=(
+            f"{DEFAULT_LEAF}"
+            f"::test_no_row_is_read_or_moved_under_a_lock_that_keeps_others_waiting[1200]"
+        ),
+    ),
+    ProductMutant(
+        promise="What is decided while rows are copied is in the copy",
+        file=COPY,
+        rule="THEN INSERT INTO outbox.op_message_next SELECT NEW.*;",
+        broken="THEN NULL;",
+        killer=f"{DEFAULT_LEAF}::test_prepares_and_ends_do_not_wait_while_rows_are_copied",
+    ),
+    ProductMutant(
+        promise="A copy whose rows are not those of the default leaf does not replace it",
+        file=COPY,
+        rule="    IF equal THEN\n",
+        broken="    IF true THEN\n",
+        killer=f"{DEFAULT_LEAF}::test_a_copy_that_somebody_has_changed_is_begun_again",
+    ),
+    ProductMutant(
+        promise="A row that is deleted while it is copied does not come back",
+        file=COPY,
+        rule="        LOCK TABLE outbox.leaf_move IN ROW SHARE MODE;\n",
+        broken="",
+        killer=(f"{DEFAULT_LEAF}::test_what_is_deleted_while_it_is_copied_does_not_come_back"),
+    ),
+    ProductMutant(
+        promise="A default leaf is not replaced under an audit that may still read it",
+        file=COPY,
+        rule="    IF NOT outbox.no_audit() THEN\n        RAISE",
+        broken="    IF false THEN\n        RAISE",
+        killer=f"{DEFAULT_LEAF}::test_many_rows_keep_their_place_while_an_audit_may_read_them",
     ),
     ProductMutant(
         promise="A leaf is not retired under an audit that may still read it",

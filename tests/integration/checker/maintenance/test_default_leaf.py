@@ -30,7 +30,7 @@ from tests.integration.checker.maintenance.fixtures_many_rows import (
     next_step,
     steps_until,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import retirement_of
+from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, retirement_of
 
 pytestmark = pytest.mark.postgres
 
@@ -239,6 +239,22 @@ async def test_many_rows_keep_their_place_while_an_audit_may_read_them(
             assert await maintenance(world).step() == RETRY_SECONDS
         assert await next_step(world) == "replace"
         assert sorted(snapshot.halves(ids)) == ids
+    await finish(world)
+    assert await has_all(world, filled)
+
+
+async def test_a_copy_that_waits_for_long_has_a_leaf_for_what_comes_meanwhile(
+    world: World, database_url: str
+) -> None:
+    filled = await fill(world)
+    await steps_until(world, "replace")
+    for number in range(3):
+        await world.execute(NEXT_LEAF)
+        assert await next_step(world) == "stage"
+        await steps_until(world, "replace")
+        await at_once(world, f"in leaf {number}")
+    ((kept,),) = await world.rows(KEPT_IN_ALL, first=filled.first)
+    assert touched(database_url, "SELECT outbox.replace_defaults()") <= kept
     await finish(world)
     assert await has_all(world, filled)
 

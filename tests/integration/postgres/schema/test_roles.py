@@ -60,6 +60,8 @@ OUT_OF_REACH = {
         "DELETE FROM outbox.half_message",
         "DROP TABLE outbox.check_queue",
         "ALTER TABLE outbox.half_message DETACH PARTITION outbox.half_message_default",
+        "SELECT outbox.replace_defaults()",
+        "SELECT outbox.end_move()",
     ),
     "outbox_reconcile": (
         "SELECT secret FROM outbox.producer_group",
