@@ -12,7 +12,7 @@ import pytest
 
 from checker.maintenance.partition_maintenance import EVERY_SECONDS, RETRY_SECONDS
 from outbox.failpoints import arm
-from outbox.messages.message import HalfMessage, State
+from outbox.messages.message import Ended, HalfMessage, State
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.operators.installation_admin import rebase_installation
@@ -66,7 +66,9 @@ SELECT half_id - (%(leaf)s::int8 << 35) FROM outbox.half_message_default
 WHERE half_id >> 35 = %(leaf)s ORDER BY 1
 """
 WAITS = """
-SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'outbox.leaf_move'::regclass
+SELECT count(DISTINCT pid) FROM pg_locks
+WHERE NOT granted AND relation = %(table)s::regclass
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
 
@@ -114,6 +116,38 @@ async def test_prepares_and_ends_do_not_wait_while_rows_are_copied(
     await world.end(halves[1], "COMMIT")
     assert await world.states(halves[:2]) == [State.COMMITTED] * 2
     assert await has_all(world, filled)
+
+
+async def test_what_waits_while_a_default_leaf_is_replaced_finds_its_half_and_is_stored_in_a_leaf(
+    world: World, database_url: str
+) -> None:
+    filled = await fill(world)
+    group = await world.group(URL)
+    (half,) = await world.prepare(group, transaction_id="t")
+    await steps_until(world, "replace")
+    with psycopg.connect(database_url) as session:
+        assert do(session) == "replace"
+        waiting = asyncio.gather(
+            world.prepare(group),
+            world.prepare(group, transaction_id="t"),
+            world.end(half, "COMMIT"),
+        )
+        await locks_are_waited_for(world, "half_message", 3)
+        session.commit()
+    (new,), repeated, ended = await waiting
+    assert isinstance(ended, Ended)
+    assert repeated in ([half], []), "none is returned of a message that has ended"
+    assert await world.states([half, new]) == [State.COMMITTED, State.PREPARED]
+    await finish(world)
+    assert await has_all(world, filled)
+
+
+async def locks_are_waited_for(world: World, table: str, sessions: int) -> None:
+    """Wait until so many sessions wait for a table."""
+    deadline = time.monotonic() + LIVENESS_SECONDS
+    while await world.rows(WAITS, table=f"outbox.{table}") != [(sessions,)]:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
 
 
 async def at_once(world: World, name: str) -> list[HalfMessage]:
@@ -170,10 +204,7 @@ async def test_what_is_deleted_while_it_is_copied_does_not_come_back(
     with psycopg.connect(database_url) as session:
         assert do(session) == "copy"
         forgetting = asyncio.create_task(retirement_of(world).forget_finished())
-        deadline = time.monotonic() + LIVENESS_SECONDS
-        while await world.rows(WAITS) != [(1,)]:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
+        await locks_are_waited_for(world, "leaf_move", 1)
         session.commit()
     await forgetting
     await finish(world)
