@@ -6,6 +6,8 @@ import asyncio
 import multiprocessing
 import signal
 import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -34,6 +36,7 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF,
 
 pytestmark = pytest.mark.postgres
 
+T = TypeVar("T")
 URL = "http://127.0.0.1:9/"
 LIVENESS_SECONDS = 30
 TABLES = ("half_message", "op_message", "commit_log", "publication_log", "check_attempt")
@@ -153,9 +156,17 @@ async def locks_are_waited_for(world: World, table: str, sessions: int) -> None:
 async def at_once(world: World, name: str) -> list[HalfMessage]:
     """Return a committed and an undecided half; neither the prepare nor the end waits."""
     group = await world.group(URL, name)
-    halves = await asyncio.wait_for(world.prepare(group, 2), LIVENESS_SECONDS)
-    await asyncio.wait_for(world.end(halves[0], "COMMIT"), LIVENESS_SECONDS)
+    halves = await soon(world.prepare(group, 2))
+    await soon(world.end(halves[0], "COMMIT"))
     return halves
+
+
+async def soon(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns, before a generous deadline."""
+    task = asyncio.create_task(work)
+    done, _ = await asyncio.wait([task], timeout=LIVENESS_SECONDS)
+    assert done, "it waits"
+    return task.result()
 
 
 async def passed(world: World, half: HalfMessage) -> bool:
