@@ -223,6 +223,13 @@ RETENTION_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A step that waits for a vacuum of a default leaf keeps no prepare waiting",
+        file=COPY,
+        rule="IN SHARE UPDATE EXCLUSIVE MODE\n$$;",
+        broken="IN ACCESS SHARE MODE\n$$;",
+        killer=f"{DEFAULT_LEAF}::test_nobody_waits_for_a_step_that_waits_for_a_vacuum[replace]",
+    ),
+    ProductMutant(
         promise="What is decided while rows are copied is in the copy",
         file=COPY,
         rule="THEN INSERT INTO outbox.op_message_next SELECT NEW.*;",

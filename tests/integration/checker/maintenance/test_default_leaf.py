@@ -180,6 +180,24 @@ async def passed(world: World, half: HalfMessage) -> bool:
     return True
 
 
+@pytest.mark.parametrize("step", ["mirror", "replace"])
+async def test_nobody_waits_for_a_step_that_waits_for_a_vacuum(
+    world: World, database_url: str, step: str
+) -> None:
+    filled = await fill(world)
+    await steps_until(world, step)
+    with psycopg.connect(database_url) as session, psycopg.connect(database_url) as vacuum:
+        vacuum.execute("LOCK TABLE outbox.op_message_default IN SHARE UPDATE EXCLUSIVE MODE")
+        waiting = asyncio.create_task(asyncio.to_thread(do, session))
+        await locks_are_waited_for(world, "op_message_default", 1)
+        halves = await at_once(world, "vacuumed")
+        vacuum.rollback()
+        assert await waiting == step
+    await finish(world)
+    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
+    assert await has_all(world, filled)
+
+
 async def test_one_transaction_copies_no_more_than_its_time_allows(world: World) -> None:
     await fill(world)
     await steps_until(world, "copy")
