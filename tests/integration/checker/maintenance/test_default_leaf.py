@@ -211,7 +211,7 @@ async def test_one_transaction_copies_no_more_than_its_time_allows(world: World)
 async def test_what_is_kept_of_removed_leaves_stays_in_the_default_leaf_and_can_go_from_it(
     world: World,
 ) -> None:
-    leaf = world.first_leaf - 7
+    leaf = world.first_leaf - 99
     await world.execute(KEPT, leaf=leaf)
     filled = await fill(world)
     await steps_until(world, "replace")
@@ -226,7 +226,7 @@ async def test_what_is_kept_of_removed_leaves_stays_in_the_default_leaf_and_can_
 async def test_what_is_deleted_while_it_is_copied_does_not_come_back(
     world: World, database_url: str
 ) -> None:
-    leaf = world.first_leaf - 7
+    leaf = world.first_leaf - 99
     await world.execute(KEPT, leaf=leaf)
     filled = await fill(world)
     await steps_until(world, "copy")
