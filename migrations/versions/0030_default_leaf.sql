@@ -323,10 +323,7 @@ DECLARE
     name text;
     alone boolean;
 BEGIN
-    IF to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
-        RETURN false;
-    END IF;
-    IF outbox.move_defaults(50) <> 'none' THEN
+    IF outbox.move_defaults(50) <> 'none' OR to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
         RETURN false;
     END IF;
     PERFORM outbox.keep_vacuum_away();

@@ -5,7 +5,8 @@ FROM outbox.installation
 
 -- name: missing
 -- Reads, lowest first, the leaves that are missing: from the watermark's to the given number behind that of the newest
--- xid, and the first one of each table that has rows without a leaf. Locks nothing.
+-- xid, and the first one of each table that has rows without a leaf. While default leaves are copied, all these: the
+-- creation of one does the next step. Locks nothing.
 SELECT leaf FROM (
     SELECT leaf FROM outbox.missing_leaf WHERE leaf IS NOT NULL
     UNION
@@ -13,7 +14,7 @@ SELECT leaf FROM (
         ((pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base) >> 20) + %(count)s)
     FROM outbox.installation
 ) wanted
-WHERE to_regclass('outbox.half_message_' || leaf) IS NULL
+WHERE to_regclass('outbox.half_message_' || leaf) IS NULL OR to_regclass('outbox.half_message_next') IS NOT NULL
 ORDER BY leaf
 
 -- name: create_leaf

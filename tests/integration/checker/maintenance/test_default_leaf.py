@@ -283,6 +283,13 @@ async def test_a_checker_that_dies_after_any_step_is_followed_by_one_that_goes_o
     assert await has_all(world, filled)
 
 
+async def test_a_copy_is_brought_to_its_end_also_if_no_leaf_is_missing(world: World) -> None:
+    filled = await fill(world)
+    await steps_until(world, "end")
+    assert await PostgresPartitions(world.checker).create_ahead(0) == 0
+    assert await has_all(world, filled)
+
+
 async def test_two_checkers_do_not_disturb_one_another(world: World) -> None:
     filled = await fill(world)
     await asyncio.gather(finish(world), finish(world))
