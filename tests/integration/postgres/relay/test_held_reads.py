@@ -173,10 +173,12 @@ def test_a_repair_is_not_ordered_again_if_a_batch_that_was_not_read_has_released
     shard: Shard, known: int, ordered: int
 ) -> None:
     commit(shard.session, "slow", b"a")
-    commits = shard.log.read(AFTER)
+    commits = shard.log.read(shard.after)
     (message_id,) = commits.message_ids
     shard.hold("slow", count=1, first=commits.messages[0].half_id)
     shard.session.execute("UPDATE outbox.held_record SET released_at = now(), release_batch_no = 8")
-    owned = "INSERT INTO outbox.progress (name, gen) VALUES ('relay:3', 4)"
-    shard.session.execute(owned)
+    shard.session.execute(
+        "INSERT INTO outbox.progress (name, gen) VALUES ('relay:3', 4)"
+        " ON CONFLICT (name) DO UPDATE SET gen = 4"
+    )
     assert shard.log.order_repairs(4, [message_id], known) == ordered
