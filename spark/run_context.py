@@ -18,14 +18,14 @@ from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
 
 
-class Told(NamedTuple):
+class Delivery(NamedTuple):
     """Whether a notice was delivered, and the outcome in a few words."""
 
     delivered: bool
     outcome: str
 
 
-Notify = Callable[[str, Mapping[str, Any]], Told]
+Notify = Callable[[str, Mapping[str, Any]], Delivery]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

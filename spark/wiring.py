@@ -47,7 +47,7 @@ from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
 from spark.report.notification import CHANGED
 from spark.report.textfile import write_textfile
-from spark.run_context import Notify, Options, RunContext, Told
+from spark.run_context import Delivery, Notify, Options, RunContext
 
 
 @contextmanager
@@ -140,11 +140,11 @@ def webhook(settings: Settings) -> Notify | None:
         proxy_url=proxy.get_secret_value() if proxy else None,
     ).validated()
 
-    def post(run_id: str, news: Mapping[str, Any]) -> Told:
+    def post(run_id: str, news: Mapping[str, Any]) -> Delivery:
         notice = Notice(notice_id=f"run_{run_id}", kind=CHANGED, data=news)
         done = asyncio.run(post_notice(target, notice, SystemClock()))
-        word = "told" if done.delivered else "not told"
-        return Told(done.delivered, f"{word} ({done.outcome}, attempts {done.attempts})")
+        word = "delivered" if done.delivered else "not delivered"
+        return Delivery(done.delivered, f"{word} ({done.outcome}, attempts {done.attempts})")
 
     return post
 

@@ -70,11 +70,11 @@ def _send_notices(run_id: str, context: RunContext, notify: Notify) -> None:
 def _is_delivered(
     run_id: str, notice: Mapping[str, Any], context: RunContext, notify: Notify
 ) -> bool:
-    told = notify(run_id, notice)
-    context.progress.note(f"webhook: run {run_id}: {told.outcome}")
-    if told.delivered:
+    delivery = notify(run_id, notice)
+    context.progress.note(f"webhook: run {run_id}: {delivery.outcome}")
+    if delivery.delivered:
         context.run_store.remove_notice(run_id)
-    return told.delivered
+    return delivery.delivered
 
 
 def store_run(

@@ -128,7 +128,7 @@ def test_notices_that_an_endpoint_has_refused_are_sent_later_in_the_order_of_the
     with listening(status=410) as refusing:
         for run_id in ("one", "two"):
             notes = run_once(database_url, refusing.url, tmp_path, run_id, "clean")
-            assert "not told (410" in notes
+            assert "not delivered (410" in notes
     assert refusing.runs == ["one", "one", "two"]
     with listening() as endpoint:
         run_once(database_url, endpoint.url, tmp_path, "three", "clean")
