@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+from zlib import crc32
 
 import pytest
 
-from outbox.messages.manifest import HELD, PUBLISHED, Entry, Kind, Position, crc_of
+from outbox.messages.manifest import HELD, PREFIX, PUBLISHED, Entry, Kind, Position, crc_of
 from outbox.messages.message import HalfMessage, Resolution
 from spark.audit.audit import Audit
 from spark.checks.manifest_contents import (
@@ -19,10 +21,11 @@ from spark.findings.finding_class import FindingClass
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_outbox_writer import OutboxWriter, as_it_is
+from tests.spark.fixtures_outbox_writer import OutboxWriter, ShardState, as_it_is
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
+CRC_BYTES: Final = 4
 KEYS = (b"one", b"two", b"three", b"five", b"seven", b"nine", b"ten", b"eleven")
 
 
@@ -43,6 +46,19 @@ def list_entries(writer: OutboxWriter, halves: Sequence[HalfMessage], statuses: 
     ]
     writer._transaction(records, (shard, manifest))
     state.position, state.crc, state.batch_no = position, crc_of(manifest), state.batch_no + 1
+
+
+def miscount(writer: OutboxWriter, half: HalfMessage) -> None:
+    """Publish the next batch, whose manifest says that it has one record more than it lists."""
+    state = writer.shards.setdefault(half.shard, ShardState())
+    ((_, position, _),) = [each for each in writer._committed() if each[0] == half.shard]
+    entries = (Entry(half.message_id.bytes, PUBLISHED),)
+    body = bytearray(writer._manifest(half.shard, state, position, entries)[:-CRC_BYTES])
+    body[PREFIX.size - 1] += 1
+    manifest = bytes(body) + crc32(body).to_bytes(CRC_BYTES, "big")
+    record = writer.record(half, f"{half.shard}.{state.batch_no + 1}.0")
+    writer._transaction([record], (half.shard, manifest))
+    writer._settle()
 
 
 def list_again(
@@ -98,7 +114,19 @@ def test_what_a_manifest_lists_is_compared_with_the_commits_the_records_and_the_
             b.shard: {UNLISTED_RECORD},
             c.shard: {PUBLISHED_TWICE},
         }
-    assert OTHER_COUNT not in {fault for faults in found.values() for fault in faults}
+
+
+def test_a_manifest_that_says_another_number_of_records_than_it_lists_is_found(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (half,) = writer.prepare(topic, 1, key=KEYS[0])
+    writer.end([half], Resolution.COMMIT)
+    miscount(writer, half)
+    found = Audit(parts, options).run().findings
+    assert [each.finding_class for each in found] == [FindingClass.MANIFEST_BREAK]
+    assert OTHER_COUNT in {row["fault"] for row in found[0].detail["breaks"]}
 
 
 def test_a_batch_that_begins_again_after_a_lost_tail_is_compared_by_its_range(

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind
-from tests.fixtures_kafka import delete_topic, make_topic
+from tests.fixtures_kafka import delete_topic, make_topic, read_committed
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_refused_records import (
     commit,
@@ -64,6 +64,12 @@ def test_f15_a_released_record_comes_before_what_waited_and_that_before_what_cam
     for manifest in manifests(world, len(kinds)):
         if manifest.kind is Kind.RELEASE:
             assert manifest.after == manifest.to
+    refused, *_ = read_committed(world.bootstrap_servers, world.topic, 5)
+    place = world.connection.execute(
+        "SELECT released_partition, released_offset FROM outbox.held_record"
+        " WHERE shard = 3 ORDER BY xid, n LIMIT 1"
+    ).fetchone()
+    assert place == (refused.partition(), refused.offset())
 
 
 def test_f15_a_record_without_a_key_delays_no_other(world: RelayWorld) -> None:

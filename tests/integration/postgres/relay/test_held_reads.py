@@ -66,8 +66,8 @@ class Shard:
 @pytest.fixture
 def shard(database_url: str) -> Iterator[Shard]:
     made = Shard(database_url)
-    yield made
-    made.log.close()
+    with made.session:
+        yield made
 
 
 def commit(session: Connection, topic: str, *keys: bytes) -> None:
