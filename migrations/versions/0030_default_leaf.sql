@@ -77,10 +77,9 @@ CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABL
     SELECT leaf FROM wanted WHERE NOT outbox.is_staged(leaf) ORDER BY leaf
 $$;
 
--- What comes next: none, or one of the steps above. A replacement that has to wait stages the leaf to come, before any row
--- needs it. Default leaves are copied if one has more rows of other
--- leaves than may move under its lock: 1 000, or 32 MiB. Not while a publication would publish the copy too: its
--- subscribers do not have that table.
+-- What comes next: none, or one of the steps above. Default leaves are copied if one has more rows of other leaves than
+-- may move under its lock: 1 000, or 32 MiB. A replacement that has to wait stages the leaf to come, before any row needs
+-- it. Nothing is copied while a publication would publish the copy too: its subscribers do not have that table.
 CREATE FUNCTION outbox.leaf_move_step() RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     part record;
