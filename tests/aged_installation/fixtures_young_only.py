@@ -48,6 +48,8 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_a_quiet_hour_is_counted_exactly": LAST_HOUR,
         "test_a_large_flush_is_counted_whole": LAST_HOUR,
         "test_a_long_hour_is_estimated_from_a_bounded_sample": LAST_HOUR,
+        "test_checks_are_counted_by_outcome_in_the_last_minutes_and_in_the_last_day": LAST_HOUR,
+        "test_the_outcomes_of_a_long_day_are_estimated_from_a_bounded_sample": LAST_HOUR,
     },
     "tests/integration/api/console/test_pages.py": {
         "test_the_overview_draws_the_last_hour_and_says_it_in_words": LAST_HOUR,

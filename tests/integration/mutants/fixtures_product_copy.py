@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
+from devservers.artifacts import RUNTIME
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import drop_template
 from tests.fixtures_paths import PROJECT
@@ -136,3 +137,7 @@ def _copy(home: Path) -> None:
             shutil.copytree(entry, home / entry.name, ignore=shutil.ignore_patterns(*LEFT_OUT))
         else:
             shutil.copy2(entry, home)
+    fetched = home / RUNTIME.name
+    fetched.mkdir()
+    for entry in RUNTIME.iterdir():
+        (fetched / entry.name).symlink_to(entry)

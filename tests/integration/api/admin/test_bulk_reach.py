@@ -80,7 +80,7 @@ async def test_an_action_on_named_messages_takes_these_and_no_others(
     for message_id in (held, committed):
         await service.end(message_id, "COMMIT")
     await hold(pool, held)
-    guessed = named[:-4] + ("0000" if named[-4:] != "0000" else "1111")
+    guessed = other[:-4] + ("0000" if other[-4:] != "0000" else "1111")
     asked = {"message_ids": [parked, named, named, decided, held, committed, guessed, "0" * 36]}
     release = await ask(service, "release_held", asked, dry_run=True)
     assert (release.json()["matched"], release.json()["sample"]) == (1, [held])

@@ -7,6 +7,7 @@ import gc
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,8 +127,9 @@ async def test_what_a_client_leaves_unread_is_little_and_is_dropped_in_time(
             async with asyncio.timeout(LIVENESS_SECONDS):
                 while (unread := unread_bytes(deaf, listener.port)) is not None:
                     kept = max(kept, unread)
+                    assert kept < 262_144
                     await asyncio.sleep(0.02)
-            assert 0 < kept < 262_144
+            assert kept > 0
 
 
 @pytest.fixture
@@ -145,9 +147,7 @@ def connections_in_memory() -> int:
 
 
 @pytest.mark.usefixtures("no_collector")
-async def test_a_connection_that_has_ended_takes_no_memory(
-    database_url: str, subtests: pytest.Subtests
-) -> None:
+async def test_a_connection_that_has_ended_takes_no_memory(database_url: str) -> None:
     body = request("POST", HALVES, body=b"{}")
     ends = {
         "late headers": b"GET /livez HTTP/1.1\r\na: ",
@@ -160,25 +160,25 @@ async def test_a_connection_that_has_ended_takes_no_memory(
     }
     async with listening(settings_for(database_url), SHORT) as listener:
         for name, data in ends.items():
-            with subtests.test(name):
-                before = connections_in_memory()
-                wires = [await listener.wire(data) for _ in range(5)]
-                await asyncio.gather(*(wire.statuses() for wire in wires))
-                assert await no_more_than(before)
-        with subtests.test("the client leaves"):
             before = connections_in_memory()
-            for data in (body[:-1], body, request("GET", GROUPS) * 3):
-                (await listener.wire(data)).writer.transport.abort()
-            assert await no_more_than(before)
+            wires = [await listener.wire(data) for _ in range(5)]
+            await asyncio.gather(*(wire.statuses() for wire in wires))
+            assert await no_more_than(before), name
+        before = connections_in_memory()
+        for data in (body[:-1], body, request("GET", GROUPS) * 3):
+            (await listener.wire(data)).writer.transport.abort()
+        assert await no_more_than(before), "the client leaves"
 
 
 async def no_more_than(number: int) -> bool:
-    """Wait until so few connections are in memory."""
-    async with asyncio.timeout(LIVENESS_SECONDS):
-        while True:
-            if connections_in_memory() <= number:
-                return True
-            await asyncio.sleep(0.05)
+    """Return whether so few connections are in memory, now or in a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LIVENESS_SECONDS / 3):
+            while True:
+                if connections_in_memory() <= number:
+                    return True
+                await asyncio.sleep(0.05)
+    return False
 
 
 async def test_the_oldest_connection_without_a_key_makes_room(database_url: str) -> None:
