@@ -11,6 +11,16 @@ from tests.containers.fixtures_engine import NoEngine, container_engine
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import Stack, stack_of_a_copy
 
+COLD_SECONDS = 5400
+"""For the first test where no image has been built yet; each build and start has its own bound."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let whichever test is the first wait for all images."""
+    for item in items:
+        if "tests/containers/" in item.nodeid:
+            item.add_marker(pytest.mark.timeout(COLD_SECONDS))
+
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Mapping[str, str]]:

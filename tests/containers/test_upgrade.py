@@ -23,8 +23,6 @@ NEVER_CHECKED = {"check_url": ENDPOINT, "transaction_timeout_seconds": 3600}
 FIXED_PORT = "127.0.0.1:8080:8080"
 DEVELOPMENT_LOCK, BUILD_LOCK = "requirements/dev.txt", "requirements/build.txt"
 """The older image installs Spark to build its wheel; what that needs is much less."""
-pytestmark = pytest.mark.timeout(1800)
-"""Two images are built."""
 
 
 @pytest.fixture
