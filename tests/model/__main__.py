@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 
-from tests.model.configurations import DEEP, SEARCHED
+from tests.model.configurations import DEEP, LARGER, SEARCHED
 from tests.model.mutants import MUTANTS, WORLDS
 from tests.model.report import SEED, counterexamples, run, table
 
@@ -24,7 +24,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED, help="of the random walks")
     asked = parser.parse_args()
     report = run(
-        (*SEARCHED, *WORLDS, *(DEEP if asked.deep else ())), MUTANTS, asked.walks, asked.seed
+        (*SEARCHED, *WORLDS, *LARGER, *(DEEP if asked.deep else ())),
+        MUTANTS,
+        asked.walks,
+        asked.seed,
     )
     _print(*table(report))
     if asked.mutants:

@@ -33,16 +33,6 @@ def _faults(**times: int) -> Mapping[Fault, int]:
 
 SEARCHED: Final = (
     Configuration(
-        name="one relay: tail lost, flush aborted, crash",
-        faults=_faults(failover=1, abort=1, crash=1),
-    ),
-    Configuration(
-        name="two relays: tail lost, takeover, late frame",
-        relays=2,
-        messages=1,
-        faults=_faults(failover=1, takeover=1, frame=1),
-    ),
-    Configuration(
         name="one relay: two messages a flush, one a batch, tail lost, crash",
         flush_sizes=(1, 2),
         batch_max=1,
@@ -88,10 +78,6 @@ SEARCHED: Final = (
         faults=_faults(skip=1, takeover=1, crash=1),
     ),
     Configuration(
-        name="one relay: refusals, a marker skipped, crash",
-        faults=_faults(refuse=2, skip=1, crash=1),
-    ),
-    Configuration(
         name="one relay: refusals, crash",
         faults=_faults(refuse=3, crash=1),
     ),
@@ -110,6 +96,24 @@ SEARCHED: Final = (
         batch_max=1,
         open_flushes=1,
     ),
+)
+"""Searched by `make test`."""
+
+LARGER: Final = (
+    Configuration(
+        name="one relay: tail lost, flush aborted, crash",
+        faults=_faults(failover=1, abort=1, crash=1),
+    ),
+    Configuration(
+        name="two relays: tail lost, takeover, late frame",
+        relays=2,
+        messages=1,
+        faults=_faults(failover=1, takeover=1, frame=1),
+    ),
+    Configuration(
+        name="one relay: refusals, a marker skipped, crash",
+        faults=_faults(refuse=2, skip=1, crash=1),
+    ),
     Configuration(
         name="two relays: refusals, takeover",
         relays=2,
@@ -118,7 +122,7 @@ SEARCHED: Final = (
         open_flushes=1,
     ),
 )
-"""Searched in every run of the suite."""
+"""Searched by `make test-deep`."""
 
 DEEP: Final = (
     Configuration(

@@ -34,7 +34,7 @@ from outbox.relay.protocol.answers import (
 from outbox.relay.protocol.state import Phase, Refused, Relay, require
 from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
-from tests.model.configurations import SEARCHED, Configuration
+from tests.model.configurations import LARGER, SEARCHED, Configuration
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules
 
@@ -212,7 +212,7 @@ def hold_at_once(state: Relay, answer: Answer) -> Next:
 
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
 _PAIR = replace(_CUT, name="tail lost, crash, two messages a flush", flush_sizes=(2,))
-_ANEW = SEARCHED[0]
+_ANEW = LARGER[0]
 _LATE = Configuration(name="late frame, crash", faults={Fault.FRAME: 1, Fault.CRASH: 1})
 _RIVALS = Configuration(name="takeover", relays=2, messages=1, faults={Fault.TAKEOVER: 1})
 _ONE = Configuration(name="crash", messages=1, faults={Fault.CRASH: 1})
@@ -223,7 +223,7 @@ _REFUSED = Configuration(
     batch_max=1,
     open_flushes=1,
 )
-_REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-2:]
+_REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-1], LARGER[-1]
 _SKIPPED = Configuration(name="a marker skipped, crash", faults={Fault.SKIP: 1, Fault.CRASH: 1})
 _SKIPPED_TWICE = replace(
     _SKIPPED, name="two markers skipped, crash", faults={Fault.SKIP: 2, Fault.CRASH: 1}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.model.configurations import LARGER, Configuration
 from tests.model.conftest import ALL
 from tests.model.mutants import MUTANTS, Mutant
-from tests.model.report import Report, reached, search_mutant
+from tests.model.report import Report, reached, search, search_mutant
 from tests.model.scene import (
     FAST_THEN_HISTORY,
     GONE_LOG,
@@ -28,6 +29,14 @@ from tests.model.scene import (
 @pytest.mark.parametrize("place", range(len(ALL)), ids=[world.name for world in ALL])
 def test_every_invariant_holds_in_every_world(report: Report, place: int) -> None:
     searched = report.searched[place]
+    assert searched.counterexample is None, searched.counterexample
+    assert searched.result.quiet > 0
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("world", LARGER, ids=[world.name for world in LARGER])
+def test_every_invariant_holds_in_every_larger_world(world: Configuration) -> None:
+    searched = search(world)
     assert searched.counterexample is None, searched.counterexample
     assert searched.result.quiet > 0
 
