@@ -213,6 +213,16 @@ RETENTION_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="No role makes a trigger of a function that runs as the owner",
+        file="migrations/grants.sql",
+        rule="pronamespace = 'outbox'::regnamespace AND prosecdef LOOP",
+        broken="proname = 'publish' LOOP",
+        killer=(
+            "tests/integration/postgres/schema/test_roles.py"
+            "::test_a_role_runs_nothing_as_the_owner_by_a_trigger_of_its_own[outbox_publish]"
+        ),
+    ),
+    ProductMutant(
         promise="Rows without a leaf are not moved under a lock that keeps prepares waiting",
         file=COPY,
         rule="CONSTRAINT ck_leaf CHECK (%I >= %s AND %I < %s)",
