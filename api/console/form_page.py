@@ -10,6 +10,8 @@ from starlette.routing import compile_path
 from api.console.pages.site_map import FORMS, PAGES
 
 _PAGES: Final = [compile_path(path)[0] for path in PAGES]
+_PARTS: Final = 1 + max(path.count("/") for path in (*PAGES, *FORMS))
+"""Most parts of an address: of a longer one no page is sought part by part."""
 
 
 def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
@@ -23,7 +25,7 @@ def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
         return None
     if named.netloc != host or not f"{named.path}/".startswith(f"{prefix}/"):
         return None
-    path = named.path.removeprefix(prefix)
+    path = "/".join(named.path.removeprefix(prefix).split("/", _PARTS)[:_PARTS])
     if _is_page(path):
         return f"{prefix}{path}{'?' if named.query else ''}{named.query}"
     while not _is_page(path):

@@ -11,6 +11,14 @@ UNIT: Final = "tests/unit/api/console"
 
 CONSOLE_MUTANTS: Final = (
     ProductMutant(
+        promise="No page is sought for each part of a deep address that a browser names",
+        file="api/console/form_page.py",
+        rule='"/".join(named.path.removeprefix(prefix).split("/", _PARTS)[:_PARTS])',
+        broken="named.path.removeprefix(prefix)",
+        killer=f"{CONSOLE}/test_attacks.py"
+        "::test_the_page_of_a_form_is_found_at_once_however_deep_it_claims_to_be",
+    ),
+    ProductMutant(
         promise="A form has the token of its session",
         file="api/console/console.py",
         rule="not hmac.compare_digest(given.encode(), session.csrf.encode())",

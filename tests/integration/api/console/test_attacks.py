@@ -108,6 +108,20 @@ async def test_a_hostile_cookie_is_read_at_once(database_url: str, unit: str) ->
         assert time.process_time() - before < 5  # the library's parser takes ten times as long
 
 
+@pytest.mark.parametrize("part", ["/", "/a"])
+async def test_the_page_of_a_form_is_found_at_once_however_deep_it_claims_to_be(
+    database_url: str, part: str
+) -> None:
+    async with sending(database_url) as sender:
+        deep = f"referer: http://localhost/ui{part * (15_000 // len(part))}"
+        before = time.process_time()
+        for _ in range(100):
+            answer = await sender.post("/ui/groups/a/test", {}, deep)
+            assert answer.status == 303
+            assert answer.headers["location"].startswith("/ui/login?done=session-over&next=%2fui")
+        assert time.process_time() - before < 2  # step by step upwards takes three times as long
+
+
 async def test_two_cookies_of_the_session_are_none(database_url: str, pool: Pool) -> None:
     key = key_text(await token(pool, Scope.ADMIN))
     async with sending(database_url) as sender:
