@@ -24,6 +24,8 @@ T = TypeVar("T")
 MAX_DEPTH: Final = 16
 PARTS_MAX: Final = 20_000
 """Most members and elements of a body without a type: twice what the longest list may have."""
+MEMBERS_MAX: Final = 100
+"""Most members of one object of such a body; its schema would refuse each of them by itself."""
 SEARCHED_MAX: Final = 2000
 """Most members and elements that one request may have searched for a repeated name, in Python."""
 DEPTH_MAX_PARTS: Final = 50_000
@@ -116,6 +118,9 @@ def parse(body: bytes) -> Any:
     value = decode(body, _ANY)
     if _too_deep(body):
         raise _deep()
+    if _most_members(value) > MEMBERS_MAX:
+        detail = f"an object with more than {MEMBERS_MAX} members"
+        raise Problem(slug="payload-too-large", detail=detail)
     return value
 
 
@@ -196,6 +201,19 @@ def _ambiguity(body: bytes, search: Search) -> Problem:
 def _parts(body: bytes) -> int:
     """Return about how many members and elements a body has; texts may add to them."""
     return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _most_members(value: Any) -> int:
+    """Return how many members the largest object of a value has."""
+    most, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            most = max(most, len(each))
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return most
 
 
 def quotes(text: bytes) -> int:

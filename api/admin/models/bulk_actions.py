@@ -21,7 +21,9 @@ class BulkConditions(MessageConditions):
     actions take ``message_ids`` as their only filter; those that they cannot change do not match.
     """
 
-    finding_ids: list[FindingId] | None = Field(None, min_length=1, max_length=10_000)
+    finding_ids: list[FindingId] | None = Field(
+        None, min_length=1, max_length=10_000, fail_fast=True
+    )
     message_ids: list[MessageId] | None = Field(None, min_length=1, max_length=1000)
 
 

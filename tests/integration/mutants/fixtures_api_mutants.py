@@ -10,6 +10,14 @@ API: Final = "tests/integration/api"
 
 API_MUTANTS: Final = (
     ProductMutant(
+        promise="An object of thousands of members is refused before each of them is",
+        file="api/http/json_body.py",
+        rule="    if _most_members(value) > MEMBERS_MAX:\n",
+        broken="    if False:\n",
+        killer=f"{API}/ingest/test_hostile_batches.py"
+        "::test_a_body_is_refused_for_its_form_before_thousands_of_its_rules_are_judged",
+    ),
+    ProductMutant(
         promise="The system keeps little of what a client does not read",
         file="api/http/connection/protocol.py",
         rule="        self._set_option(socket.SO_SNDBUF, SEND_BUFFER_BYTES)\n",

@@ -70,6 +70,22 @@ async def test_a_mebibyte_of_anything_is_refused_on_every_other_route(service: S
             assert len(answer.content) < 100_000
 
 
+async def test_a_body_is_refused_for_its_form_before_thousands_of_its_rules_are_judged(
+    service: Service,
+) -> None:
+    many = {f"a{number}": 0 for number in range(15_000)}
+    for path, body, status in (
+        (f"{GROUPS}/a", many, 413),
+        (f"{GROUPS}/a", {"topics": [many]}, 413),
+        ("/v1/bulk-actions", {"filter": many}, 413),
+        ("/v1/bulk-actions", {"filter": {"finding_ids": ["!"] * 10_000}}, 422),
+    ):
+        method = "PUT" if path.startswith(GROUPS) else "POST"
+        answer = await service.client.request(method, path, json=body)
+        assert answer.status_code == status, answer.text[:200]
+        assert len(answer.json().get("errors", ())) < 10
+
+
 async def test_the_rate_is_spent_before_an_item_is_judged(database_url: str) -> None:
     rates = {"rate_prepare_per_second": 1, "http_workers": 64}
     twice = b'{"items":[{}],"items":[{}]}'
