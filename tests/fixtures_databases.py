@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -34,13 +35,13 @@ def as_role(url: str, role: str) -> str:
     return parts._replace(netloc=f"{role}:{role}@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
-def migrate(url: str, revision: str = "head") -> None:
+def migrate(url: str, revision: str = "head", migrations: Path = PROJECT / "migrations") -> None:
     """Bring a database to a revision: the newest one, unless another is named.
 
     Our roles can then log in, as a deployment lets them.
     """
     config = Config()
-    config.set_main_option("script_location", str(PROJECT / "migrations"))
+    config.set_main_option("script_location", str(migrations))
     config.attributes["database_url"] = url
     command.upgrade(config, revision)
     let_roles_log_in(url)

@@ -10,8 +10,9 @@ SET LOCAL lock_timeout = '10s';
 --   compare  check that both have the same number of rows, or begin again
 --   replace  detach the old default leaf, and attach the new leaves and the new default leaf: no row moves
 --   end      drop the old default leaf
--- The steps lock this table against one another. While rows are copied, it has a row for each partitioned table: up to
--- which key its rows are copied, and up to which they are to be. Both are values of the columns of its primary key.
+-- The steps lock this table against one another, and a copy against deletions too. While rows are copied, it has a row for
+-- each partitioned table: up to which key its rows are copied, and up to which they are to be. Both are values of the
+-- columns of its primary key.
 CREATE TABLE outbox.leaf_move (
     parent text CONSTRAINT pk_leaf_move PRIMARY KEY,
     "position" text,
@@ -78,8 +79,9 @@ CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABL
 $$;
 
 -- What comes next: none, or one of the steps above. Default leaves are copied if one has more rows of other leaves than
--- may move under its lock: 1 000, or 32 MiB. A replacement that has to wait stages the leaf to come, before any row needs
--- it. Nothing is copied while a publication would publish the copy too: its subscribers do not have that table.
+-- may move under its lock: 1 000, or 32 MiB. While they are copied, the leaf to come is staged before any row needs it; if
+-- nobody did that in time, the copy is dropped, and another is begun. Nothing is copied while a publication would publish
+-- the copy too: its subscribers do not have that table.
 CREATE FUNCTION outbox.leaf_move_step() RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     part record;
@@ -89,9 +91,10 @@ BEGIN
         RETURN 'end';
     ELSIF EXISTS (SELECT FROM outbox.leaf_move) THEN
         RETURN (SELECT CASE
+                WHEN NOT outbox.is_staged(outbox.leaf_to_come() - 1) THEN 'end'
+                WHEN NOT outbox.is_staged(outbox.leaf_to_come()) THEN 'stage'
                 WHEN bool_or("position" IS DISTINCT FROM last) THEN 'copy'
                 WHEN NOT bool_and(compared) THEN 'compare'
-                WHEN outbox.is_staged(outbox.leaf_to_come() - 1) AND NOT outbox.is_staged(outbox.leaf_to_come()) THEN 'stage'
                 ELSE 'replace' END
             FROM outbox.leaf_move);
     ELSIF to_regclass('outbox.half_message_next') IS NOT NULL THEN
@@ -189,14 +192,15 @@ BEGIN
     END LOOP;
 END $$;
 
--- Copies rows of the default leaves, a hundred at a time, until so many milliseconds are over or none is left. Nobody but
--- a deletion waits for it, and the watermark no longer than that time.
+-- Copies rows of the default leaves, a hundred at a time, until so many milliseconds are over or none is left. Waits for
+-- deletions; nobody but a deletion waits for it, and the watermark no longer than that time.
 CREATE FUNCTION outbox.copy_defaults(milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     part record;
     until CONSTANT timestamptz := clock_timestamp() + milliseconds * interval '1 millisecond';
     is_over boolean := false;
 BEGIN
+    LOCK TABLE outbox.leaf_move IN EXCLUSIVE MODE;
     FOR part IN SELECT * FROM outbox.leaf_tables() JOIN outbox.leaf_move USING (parent) LOOP
         WHILE part.position IS DISTINCT FROM part.last AND NOT is_over LOOP
             EXECUTE format(
@@ -214,11 +218,13 @@ BEGIN
     END LOOP;
 END $$;
 
--- Drops what a replacement has left behind; without a replacement, the copy and what lets it follow.
+-- Drops what a replacement has left behind; without a replacement, the copy and what lets it follow. Each migration does
+-- this as well: the copy would not have what it has changed.
 CREATE FUNCTION outbox.end_move() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     part record;
 BEGIN
+    LOCK TABLE outbox.leaf_move IN SHARE ROW EXCLUSIVE MODE;
     FOR part IN SELECT parent, to_regclass(format('outbox.%I', parent || '_default')) AS stored FROM outbox.leaf_tables() LOOP
         IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = part.stored AND tgname = 'mirror') THEN
             EXECUTE format('DROP TRIGGER mirror ON %s', part.stored);
@@ -257,6 +263,8 @@ BEGIN
         RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
     END IF;
     PERFORM outbox.keep_vacuum_away();
+    LOCK TABLE outbox.half_message_next, outbox.op_message_next, outbox.commit_log_next, outbox.publication_log_next,
+        outbox.check_attempt_next IN SHARE UPDATE EXCLUSIVE MODE;
     PERFORM outbox.lock_leaves();
     LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
         outbox.publication_log_default, outbox.check_attempt_default IN ACCESS EXCLUSIVE MODE;
@@ -297,7 +305,7 @@ CREATE FUNCTION outbox.move_defaults(milliseconds integer) RETURNS text LANGUAGE
 DECLARE
     step text;
 BEGIN
-    LOCK TABLE outbox.leaf_move IN EXCLUSIVE MODE;
+    LOCK TABLE outbox.leaf_move IN SHARE ROW EXCLUSIVE MODE;
     step := outbox.leaf_move_step();
     CASE step
         WHEN 'none' THEN NULL;

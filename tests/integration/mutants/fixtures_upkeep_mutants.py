@@ -237,7 +237,10 @@ RETENTION_MUTANTS: Final = (
         file=COPY,
         rule="IN SHARE UPDATE EXCLUSIVE MODE\n$$;",
         broken="IN ACCESS SHARE MODE\n$$;",
-        killer=f"{DEFAULT_LEAF}::test_nobody_waits_for_a_step_that_waits_for_a_vacuum[replace]",
+        killer=(
+            f"{DEFAULT_LEAF}::test_nobody_waits_for_a_step_that_waits_for_a_vacuum"
+            "[replace-op_message_default]"
+        ),
     ),
     ProductMutant(
         promise="What is decided while rows are copied is in the copy",
@@ -252,6 +255,30 @@ RETENTION_MUTANTS: Final = (
         rule="    IF equal THEN\n",
         broken="    IF true THEN\n",
         killer=f"{DEFAULT_LEAF}::test_a_copy_that_somebody_has_changed_is_begun_again",
+    ),
+    ProductMutant(
+        promise="A copy that nobody went on with is begun again, not read under a lock",
+        file=COPY,
+        rule="                WHEN NOT outbox.is_staged(outbox.leaf_to_come() - 1) THEN 'end'\n",
+        broken="",
+        killer=(
+            f"{DEFAULT_LEAF}"
+            "::test_a_copy_that_nobody_went_on_with_for_many_leaves_is_begun_again[copy]"
+        ),
+    ),
+    ProductMutant(
+        promise="No deletion waits while the rows of a copy are counted",
+        file=COPY,
+        rule="IN SHARE ROW EXCLUSIVE MODE;\n    step :=",
+        broken="IN EXCLUSIVE MODE;\n    step :=",
+        killer=f"{DEFAULT_LEAF}::test_nobody_waits_while_rows_are_compared",
+    ),
+    ProductMutant(
+        promise="A migration in the middle of a copy stops neither prepares nor ends",
+        file="migrations/env.py",
+        rule="            on_version_apply=_end_move,\n",
+        broken="",
+        killer=f"{DEFAULT_LEAF}::test_a_migration_ends_a_copy_that_would_not_have_its_columns",
     ),
     ProductMutant(
         promise="A row that is deleted while it is copied does not come back",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import shutil
 import signal
 import time
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,13 +19,17 @@ from outbox.failpoints import arm
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.maintenance.readiness import newest_revision
 from outbox.postgres.operators.installation_admin import rebase_installation
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import make_pool
-from tests.fixtures_databases import as_role
+from tests.fixtures_databases import as_role, migrate
+from tests.fixtures_paths import PROJECT
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_many_rows import (
     MANY,
+    WITHOUT_LEAF,
+    Filled,
     do,
     fill,
     finish,
@@ -67,6 +73,15 @@ FROM generate_series(1, 3) AS n
 KEPT_IDS = """
 SELECT half_id - (%(leaf)s::int8 << 35) FROM outbox.half_message_default
 WHERE half_id >> 35 = %(leaf)s ORDER BY 1
+"""
+LATER = """
+from alembic import op
+
+revision, down_revision = "9999", "{}"
+
+
+def upgrade() -> None:
+    op.execute("ALTER TABLE outbox.op_message ADD COLUMN later integer")
 """
 WAITS = """
 SELECT count(DISTINCT pid) FROM pg_locks
@@ -180,16 +195,23 @@ async def passed(world: World, half: HalfMessage) -> bool:
     return True
 
 
-@pytest.mark.parametrize("step", ["mirror", "replace"])
+@pytest.mark.parametrize(
+    ("step", "table"),
+    [
+        ("mirror", "op_message_default"),
+        ("replace", "op_message_default"),
+        ("replace", "op_message_next_default"),
+    ],
+)
 async def test_nobody_waits_for_a_step_that_waits_for_a_vacuum(
-    world: World, database_url: str, step: str
+    world: World, database_url: str, step: str, table: str
 ) -> None:
     filled = await fill(world)
     await steps_until(world, step)
     with psycopg.connect(database_url) as session, psycopg.connect(database_url) as vacuum:
-        vacuum.execute("LOCK TABLE outbox.op_message_default IN SHARE UPDATE EXCLUSIVE MODE")
+        vacuum.execute(f"LOCK TABLE outbox.{table} IN SHARE UPDATE EXCLUSIVE MODE".encode())
         waiting = asyncio.create_task(asyncio.to_thread(do, session))
-        await locks_are_waited_for(world, "op_message_default", 1)
+        await locks_are_waited_for(world, table, 1)
         halves = await at_once(world, "vacuumed")
         vacuum.rollback()
         assert await waiting == step
@@ -236,6 +258,19 @@ async def test_what_is_deleted_while_it_is_copied_does_not_come_back(
         await locks_are_waited_for(world, "leaf_move", 1)
         session.commit()
     await forgetting
+    await finish(world)
+    assert await world.rows(KEPT_IDS, leaf=leaf) == [(3,)]
+    assert await has_all(world, filled)
+
+
+async def test_nobody_waits_while_rows_are_compared(world: World, database_url: str) -> None:
+    leaf = world.first_leaf - 99
+    await world.execute(KEPT, leaf=leaf)
+    filled = await fill(world)
+    await steps_until(world, "compare")
+    with psycopg.connect(database_url) as session:
+        assert do(session) == "compare"
+        await soon(retirement_of(world).forget_finished())
     await finish(world)
     assert await world.rows(KEPT_IDS, leaf=leaf) == [(3,)]
     assert await has_all(world, filled)
@@ -310,19 +345,54 @@ async def test_many_rows_keep_their_place_while_an_audit_may_read_them(
     assert await has_all(world, filled)
 
 
-async def test_a_copy_that_waits_for_long_has_a_leaf_for_what_comes_meanwhile(
-    world: World, database_url: str
+@pytest.mark.parametrize("step", ["copy", "replace"])
+async def test_a_copy_that_takes_long_has_a_leaf_for_what_comes_meanwhile(
+    world: World, database_url: str, step: str
 ) -> None:
     filled = await fill(world)
-    await steps_until(world, "replace")
+    await steps_until(world, step)
     for number in range(3):
         await world.execute(NEXT_LEAF)
         assert await next_step(world) == "stage"
-        await steps_until(world, "replace")
+        await steps_until(world, step)
         await at_once(world, f"in leaf {number}")
+    await nothing_new_is_read_under_the_lock(world, database_url, filled)
+
+
+async def nothing_new_is_read_under_the_lock(
+    world: World, database_url: str, filled: Filled
+) -> None:
+    """Go on to the end; nothing but what is kept of removed leaves is read where others wait."""
+    await steps_until(world, "replace")
     ((kept,),) = await world.rows(KEPT_IN_ALL, first=filled.first)
     assert touched(database_url, "SELECT outbox.replace_defaults()") <= kept
     await finish(world)
+    assert await has_all(world, filled)
+
+
+@pytest.mark.parametrize("step", ["mirror", "copy", "compare", "replace"])
+async def test_a_copy_that_nobody_went_on_with_for_many_leaves_is_begun_again(
+    world: World, database_url: str, step: str
+) -> None:
+    filled = await fill(world)
+    await steps_until(world, step)
+    await world.execute(WITHOUT_LEAF)
+    halves = await at_once(world, "without a checker")
+    await nothing_new_is_read_under_the_lock(world, database_url, filled)
+    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
+
+
+async def test_a_migration_ends_a_copy_that_would_not_have_its_columns(
+    world: World, database_url: str, tmp_path: Path
+) -> None:
+    filled = await fill(world)
+    await steps_until(world, "replace")
+    shutil.copytree(PROJECT / "migrations", tmp_path / "migrations")
+    (tmp_path / "migrations/versions/9999_later.py").write_text(LATER.format(newest_revision()))
+    await asyncio.to_thread(migrate, database_url, "9999", tmp_path / "migrations")
+    halves = await at_once(world, "migrated")
+    await finish(world)
+    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
     assert await has_all(world, filled)
 
 
