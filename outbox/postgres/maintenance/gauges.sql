@@ -92,7 +92,7 @@ GROUP BY g.name, t.name, g.check_interval_seconds
 -- name: heartbeats
 -- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran.
 SELECT needed.chore, coalesce(extract(epoch FROM p.updated_at), 0)::float8 AS beaten_at
-FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire']) AS needed (chore)
+FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire', 'leaves']) AS needed (chore)
 LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.chore
 
 -- name: failing

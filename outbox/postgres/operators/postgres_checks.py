@@ -23,8 +23,8 @@ WAITING = (
     ("HELD", "held messages", "topic", "outbox held list"),
 )
 """What waits for a person: state, name of the check, what it is counted by, the next command."""
-RETENTION = "retire"
-"""The task that no message waits for, and without which the disk fills up."""
+UPKEEP = ("retire", "leaves")
+"""Tasks that no message waits for, and without which the disk or the default leaves fill up."""
 SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
 START_POSTGRES = "docker compose up --detach postgres"
@@ -93,7 +93,7 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
             yield health_check(f"task {needed}", False, detail, command=START_CHECKER)
     for task in tasks:
         name, age = task["chore"], float(task["seconds_ago"])
-        if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, RETENTION):
+        if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
             continue
         alive = age <= most_seconds
         more = "" if alive else ": is a checker with this task running, and what does its log say?"

@@ -174,7 +174,7 @@ async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
         re.findall(r'outbox_checker_heartbeat_timestamp_seconds{chore="(\w+)"} (\S+)', metrics)
     )
     silent = {task for task, at in beats.items() if time.time() - float(at) > 3600}
-    assert silent == {"check", "sweep", "retire"}
+    assert silent == {"check", "sweep", "retire", "leaves"}
     assert abs(float(beats["relay"]) - time.time()) < 60
     rows = dict(re.findall(r'outbox_op_table_rows{table="(\w+)"} (\S+)', metrics))
     assert {"half_message", "op_message", "check_queue", "progress"} <= rows.keys()

@@ -85,12 +85,14 @@ def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> No
     assert (found.check, found.verdict) == ("task parked", HealthStatus.WARNING)
 
 
-def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_retention_is() -> None:
+def test_a_task_that_was_switched_off_long_ago_is_no_warning_but_upkeep_is() -> None:
     tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
-    silent = [{"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire")]
+    silent = [
+        {"chore": name, "seconds_ago": 7 * 86_400.0} for name in ("parked", "retire", "leaves")
+    ]
     found = {each.check: each.verdict for each in heartbeat_health([*tasks, *silent], 15)}
     assert "task parked" not in found
-    assert found["task retire"] is HealthStatus.WARNING
+    assert found["task retire"] is found["task leaves"] is HealthStatus.WARNING
 
 
 def unfinished(state: str, messages: int, group: str = "billing") -> dict[str, Any]:
