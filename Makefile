@@ -11,6 +11,9 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Runs a quiet command, and shows that it runs.
+STEP := $(PYTHON) -m cli.dev.setup_step
 # The longest first: what comes last is short, so all workers end together.
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
@@ -130,10 +133,10 @@ down: ## Stop the operations stack with all its profiles; its data stays
 
 $(INSTALLED): pyproject.toml chaos/pyproject.toml requirements/dev.txt
 	@deploy/needs.sh $(PYTHON)
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing Python packages" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e chaos
+	@test -x $(BIN)/python || $(STEP) "creating $(VENV)" $(PYTHON) -m venv $(VENV)
+	@$(STEP) "installing $$(grep -c == requirements/dev.txt) Python packages into $(VENV)" \
+	  $(PIP) --require-hashes -r requirements/dev.txt
+	@$(STEP) "installing this project into $(VENV)" $(PIP) --no-deps --no-build-isolation -e . -e chaos
 	@touch $@
 
 $(RUNTIME): pom.xml | $(INSTALLED)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from cli.dev.setup_step import step
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from devservers.artifact_lock import LOCK, verify_artifacts
 from devservers.artifacts import (
@@ -33,14 +34,14 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
     """
     for archive in RUNTIME.glob("kafka-*.jsa"):
         archive.unlink()
-    say("fetching Kafka, PostgreSQL and Spark's connectors with Maven")
-    _fill([RUNTIME / folder for folder in FOLDERS], [])
-    say("unpacking PostgreSQL")
-    unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
-    say("recording Kafka's class archive")
-    make_class_archive()
-    say("recording Spark's class archive")
-    _record_spark()
+    with step("fetching Kafka, PostgreSQL and Spark's connectors with Maven", say):
+        _fill([RUNTIME / folder for folder in FOLDERS], [])
+    with step("unpacking PostgreSQL", say):
+        unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
+    with step("recording Kafka's class archive", say):
+        make_class_archive()
+    with step("recording Spark's class archive", say):
+        _record_spark()
 
 
 def fetch_kafka(release: str, say: Callable[[str], None]) -> None:
@@ -52,10 +53,10 @@ def fetch_kafka(release: str, say: Callable[[str], None]) -> None:
         known = ", ".join(KAFKA_RELEASES)
         raise CommandFailed(f"unknown Kafka release {release!r}; known: {known}", ExitCode.USAGE)
     pom = str(PROJECT_ROOT / "devservers" / "kafka_releases.xml")
-    say(f"fetching Kafka {release} with Maven")
-    fetch_folder(kafka_folder(release), ["-f", pom, f"-Dkafka.version={release}"])
-    say("recording its class archive")
-    make_class_archive(release)
+    with step(f"fetching Kafka {release} with Maven", say):
+        fetch_folder(kafka_folder(release), ["-f", pom, f"-Dkafka.version={release}"])
+    with step("recording its class archive", say):
+        make_class_archive(release)
 
 
 def fetch_folder(target: Path, arguments: list[str], lock: Path = LOCK) -> None:

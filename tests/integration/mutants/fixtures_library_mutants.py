@@ -21,6 +21,16 @@ LIBRARY_MUTANTS: Final = (
             "::test_a_set_up_with_one_changed_jar_keeps_and_runs_nothing[spark]"
         ),
     ),
+    ProductMutant(
+        promise="A long step of a set-up shows that it still runs",
+        file="cli/dev/setup_step.py",
+        rule="        while not ended.wait(SILENT_SECONDS):\n",
+        broken="        while not ended.wait():\n",
+        killer=(
+            "tests/integration/cli/dev/test_setup_step.py"
+            "::test_a_long_step_shows_that_it_still_runs"
+        ),
+    ),
     # -- outbox/messages --------------------------------------------------------------------------
     ProductMutant(
         promise="A content digest tells (key a, no value) from (no key, value a)",

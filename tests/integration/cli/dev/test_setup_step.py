@@ -1,0 +1,140 @@
+"""A set-up reports each step and shows that a long one still runs; without work it is silent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.dev import fetch, setup_step
+from cli.dev.setup_step import main, step
+from cli.invocation.exit_codes import CommandFailed
+from devservers.artifacts import KAFKA_RELEASES, PROJECT_ROOT
+from outbox.settings.environment import process_environment
+from tests.fixtures_waiting import wait_for
+
+COPIED = ("Makefile", "pyproject.toml", "pom.xml", "chaos/pyproject.toml", "requirements/dev.txt")
+NOBODY_WAITS_LONGER = 10
+INTERPRETER = f"""#!/bin/sh
+# An interpreter whose pip installs nothing; its virtual environments are folders with itself.
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/outbox" ;;
+  "-m pip "*|"dev --fetch") exit ${{INSTALLATION:-0}} ;;
+  *) exec {sys.executable} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the time after which a step shows that it runs."""
+    monkeypatch.setattr(setup_step, "SILENT_SECONDS", 0.05)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Build what `make setup` reads of a clone, with an interpreter that installs nothing."""
+    for name in COPIED:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(PROJECT_ROOT / name, tmp_path / name)
+    for folder in ("cli", "deploy"):
+        shutil.copytree(PROJECT_ROOT / folder, tmp_path / folder)
+    (tmp_path / ".runtime").mkdir()
+    interpreter = tmp_path / "python"
+    interpreter.write_text(INTERPRETER)
+    interpreter.chmod(0o755)
+    return tmp_path
+
+
+def make_setup(clone: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `make setup` there."""
+    return subprocess.run(
+        ["make", "-s", "setup", f"PYTHON={clone / 'python'}"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**process_environment(), **environment},
+    )
+
+
+def test_a_set_up_names_its_steps_and_says_nothing_the_second_time(clone: Path) -> None:
+    first, second = make_setup(clone), make_setup(clone)
+    packages = sum("==" in line for line in (clone / COPIED[-1]).read_text().splitlines())
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.splitlines() == [
+        "creating .venv",
+        f"installing {packages} Python packages into .venv",
+        "installing this project into .venv",
+    ]
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+
+
+def test_a_set_up_whose_packages_cannot_be_installed_fails_and_begins_there_again(
+    clone: Path,
+) -> None:
+    assert make_setup(clone, INSTALLATION="3").returncode != 0
+    again = make_setup(clone)
+    assert again.returncode == 0
+    assert again.stderr.startswith("installing ")
+
+
+def test_a_long_step_shows_that_it_still_runs(
+    quick: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["installing", "sh", "-c", "echo data; sleep 0.5; exit 3"]) == 3
+    out, err = capfd.readouterr()
+    assert out == "data\n"
+    begun, *signs = err.splitlines()
+    assert begun == "installing"
+    assert len(signs) > 2
+    assert set(signs) == {"  installing: 0 s", "  installing: 1 s"} & set(signs)
+
+
+def test_no_step_is_silent_for_more_than_ten_seconds() -> None:
+    assert setup_step.SILENT_SECONDS < NOBODY_WAITS_LONGER
+
+
+def test_a_step_that_failed_shows_no_further_sign(quick: None) -> None:
+    said: list[str] = []
+    with pytest.raises(ZeroDivisionError), step("dividing", said.append):
+        _ = 1 // 0
+    assert said == ["dividing"]
+
+
+def test_a_terminated_step_takes_its_command_along(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = ["sh", "-c", f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 60"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli.dev.setup_step", "sleeping", *command],
+        cwd=PROJECT_ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(note.exists)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "sleeping\n"
+    command_files = Path("/proc", note.read_text().strip())
+    wait_for(lambda: not command_files.exists())
+
+
+def test_a_long_fetch_by_maven_shows_that_it_still_runs(
+    quick: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mvn").write_text("#!/bin/sh\nsleep 0.3; exit 1\n")
+    (tmp_path / "mvn").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    said: list[str] = []
+    monkeypatch.setattr(fetch, "kafka_folder", lambda _release: tmp_path / "kafka")
+    with pytest.raises(CommandFailed, match="Maven"):
+        fetch.fetch_kafka(KAFKA_RELEASES[0], said.append)
+    begun, *signs = said
+    assert begun == f"fetching Kafka {KAFKA_RELEASES[0]} with Maven"
+    assert len(signs) > 2
