@@ -90,8 +90,8 @@ KINDS: Final[dict[str, ProblemKind]] = {
     "already-ended": ProblemKind(
         409,
         "Already decided",
-        "The first decision is final; it is in `winning_decision`. After a prepare: run no local"
-        " transaction.",
+        "The first decision is final, see `winning_decision`; nothing was changed. If the local"
+        " transaction ended otherwise, compensate for it.",
     ),
     "not-recheckable": ProblemKind(
         409, "Already decided", "A decided message is not checked any more."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +23,11 @@ from outbox.messages.message import (
     Unstorable,
 )
 from outbox.messages.message_id import HalfId, message_id_text
+
+PREPARED_BEFORE: Final = (
+    "This message was prepared before and is decided, see `winning_decision`: run no local"
+    " transaction. Another local transaction needs a new `transaction_id`."
+)
 
 
 class Accepted(Struct, frozen=True, kw_only=True, gc=False):
@@ -55,7 +61,7 @@ def prepare_answer(
         timeout = groups[outcome.half.message.producer_group].transaction_timeout_seconds
         return Accepted(half=prepared_half(outcome, timeout), replayed=outcome.replayed)
     if isinstance(outcome, AlreadyDecided):
-        return already_ended(outcome.status)
+        return already_ended(outcome.status, PREPARED_BEFORE)
     if isinstance(outcome, GroupDeleted):
         return invalid("/producer_group", "is not registered", "unknown-group")
     if isinstance(outcome, Unstorable):
@@ -81,8 +87,8 @@ def end_answer(
     return ended_half(status, already_ended=outcome.already_ended)
 
 
-def already_ended(status: MessageStatus) -> Problem:
-    """Return the refusal of a contradicting end, or of a repeated prepare (P22)."""
+def already_ended(status: MessageStatus, detail: str | None = None) -> Problem:
+    """Return the refusal of a contradicting end; with a detail of its own, of a prepare (P22)."""
     op = status.op
     assert op is not None
     facts = {
@@ -91,7 +97,7 @@ def already_ended(status: MessageStatus) -> Problem:
         "decided_by": op.decided_by,
         "decided_at": op.decided_at,
     }
-    return Problem(slug="already-ended", facts=facts)
+    return Problem(slug="already-ended", detail=detail, facts=facts)
 
 
 def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:

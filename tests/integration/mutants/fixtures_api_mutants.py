@@ -18,6 +18,16 @@ API_MUTANTS: Final = (
         "::test_a_body_is_refused_for_its_form_before_thousands_of_its_rules_are_judged",
     ),
     ProductMutant(
+        promise="The refusal of a repeated prepare says that no local transaction may run",
+        file="api/ingest/answers.py",
+        rule="already_ended(outcome.status, PREPARED_BEFORE)",
+        broken="already_ended(outcome.status)",
+        killer=(
+            f"{API}/ingest/test_main_path.py::test_a_repeated_prepare_of_a_decided_message_is"
+            "_refused_with_the_decision[asgi-COMMIT]"
+        ),
+    ),
+    ProductMutant(
         promise="The system keeps little of what a client does not read",
         file="api/http/connection/protocol.py",
         rule="        self._set_option(socket.SO_SNDBUF, SEND_BUFFER_BYTES)\n",

@@ -153,6 +153,8 @@ async def test_a32_a_parked_message_is_still_ended_once(service: Service, pool: 
     problem = other.json()
     assert (other.status_code, problem["code"]) == (409, "already-ended")
     assert problem["winning_decision"] == "COMMIT"
+    assert "nothing was changed" in problem["detail"]
+    assert "prepare" not in problem["detail"]
     assert problem["decided_by"] == "producer"
     assert problem["decided_at"] == first.json()["decided_at"]
     assert await stored(pool) == (1, 1, 0, 1)
@@ -275,6 +277,8 @@ async def test_a_repeated_prepare_of_a_decided_message_is_refused_with_the_decis
         assert problem["message_id"] == message_id
         assert problem["winning_decision"] == decision
         assert (problem["decided_by"], problem["decided_at"]) == ("producer", ended["decided_at"])
+        assert "run no local transaction" in problem["detail"]
+        assert "a new `transaction_id`" in problem["detail"]
     assert (await stored(pool))[0] == 2
 
 
