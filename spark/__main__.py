@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         "--every",
         type=_argument_type(seconds_of),
         metavar="TIME",
-        help="repeat the audit every 15m (or s, h) in one warm session, one line of JSON per run",
+        help="repeat every 15m (or s, h, d) in one warm session, one line of JSON per run",
     )
     run.add_argument(
         "--accept-topic",

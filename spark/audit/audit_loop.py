@@ -6,8 +6,8 @@ is not used for another run: the process ends, and its supervisor starts a new o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,8 @@ from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable, RunOvertaken
 from spark.jvm.spark_errors import SparkFailure
 
-UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+LONGEST: Final = 7 * UNITS["d"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +52,9 @@ class AuditLoop:
 
 
 def seconds_of(text: str) -> float:
-    """Read ``90``, ``90s``, ``15m`` or ``1h``. Raises ValueError for anything else, and for 0."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    with suppress(ValueError):
-        seconds = float(number) * UNITS[unit]
-        if 1 <= seconds <= 7 * 86_400:
-            return seconds
-    raise ValueError("expected 90, 90s, 15m or 1h, from 1 second to 7 days")
+    """Read ``90s``, ``15m``, ``1h`` or ``1d``. Raises ValueError for anything else, and for 0."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    seconds = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < seconds <= LONGEST:
+        raise ValueError("expected a number followed by s, m, h or d, such as 15m, from 1s to 7d")
+    return seconds

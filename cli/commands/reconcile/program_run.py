@@ -66,7 +66,7 @@ def run(
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Repeat every 15m (or s, h) in one warm session."),
+        typer.Option(metavar="TIME", help="Repeat every 15m (or s, h, d) in one warm session."),
     ] = None,
     accept_topic: Annotated[
         list[str] | None,

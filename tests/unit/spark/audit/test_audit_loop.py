@@ -80,12 +80,23 @@ def test_a_failed_session_is_given_no_other_run() -> None:
         turns.loop()
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200)])
-def test_times_are_read_in_seconds_minutes_and_hours(text: str, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("15m", 900), ("2h", 7200), ("1d", 86400)]
+)
+def test_times_are_read_with_their_unit(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "m", "0", "-5m", "8d", "nan", "1000h"])
+@pytest.mark.parametrize("text", ["5", "90", "3600"])
+def test_a_number_without_a_unit_is_refused_with_the_forms_that_are_understood(text: str) -> None:
+    """Five is five seconds for one reader and five minutes for another one."""
+    with pytest.raises(ValueError, match="a number followed by s, m, h or d"):
+        seconds_of(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "0", "0s", "-5m", "8d", "nan", "nans", "1000h", "1 h", "1e2s", "s5"]
+)
 def test_other_times_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="from 1 second"):
+    with pytest.raises(ValueError, match="from 1s to 7d"):
         seconds_of(text)
