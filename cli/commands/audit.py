@@ -58,7 +58,7 @@ def list_entries(
     with api_client(context) as api:
         page = api.get(ROOT, {**_filters(context), "limit": limit, "cursor": cursor})
     invocation = context_of(context)
-    print_rows(invocation, page["data"], COLUMNS, page)
+    print_rows(invocation, page["data"], COLUMNS, page, none="no intervention matches")
     if page["has_more"]:
         invocation.say(f"more: --cursor {page['next_cursor']}")
 

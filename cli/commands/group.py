@@ -17,6 +17,7 @@ from cli.service.api_problem import ApiProblem
 
 ROOT = "/v1/producer-groups"
 COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max", "paused")
+NO_GROUPS = "no producer groups yet: register one with `outbox group set NAME --check-url URL`"
 NO_FIELDS = ("context", "name", "file")
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -115,7 +116,7 @@ def list_groups(context: typer.Context) -> None:
     """List the groups."""
     with api_client(context) as api:
         body = api.whole_list(ROOT)
-    print_rows(context_of(context), body["data"], COLUMNS, body)
+    print_rows(context_of(context), body["data"], COLUMNS, body, none=NO_GROUPS)
 
 
 def test(context: typer.Context, name: Name) -> None:

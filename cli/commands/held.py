@@ -62,7 +62,9 @@ def list_held(
         return list(found)
 
     rows = [_row(held) for held in _with_desk(ask)]
-    print_rows(context_of(context), rows, COLUMNS)
+    kind = "dropped" if dropped else "held"
+    none = f"no {kind} records{f' of the topic {topic}' if topic else ''}"
+    print_rows(context_of(context), rows, COLUMNS, none=none)
     if len(rows) == limit:
         context_of(context).say(f"more: --after {rows[-1]['message_id']}")
 

@@ -83,7 +83,7 @@ def orphans(
     except InvalidMessageId:
         raise CommandFailed(f"{after!r} is not a message id", ExitCode.USAGE) from None
     rows = [_orphan(row) for row in read_orphans(database_url(), after=start, limit=limit)]
-    print_rows(context_of(context), rows, ORPHAN_COLUMNS)
+    print_rows(context_of(context), rows, ORPHAN_COLUMNS, none="no such messages were found")
     if len(rows) == limit:
         context_of(context).say(f"more: --after {rows[-1]['message_id']}")
 

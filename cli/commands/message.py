@@ -33,6 +33,8 @@ EVENT_COLUMNS = (
     "http_status",
     "reason",
 )
+NO_MATCH = "no message matches"
+NO_MESSAGES = "no messages yet: register a producer with `outbox group set`; it prepares them"
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
 Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
@@ -131,7 +133,8 @@ def list_messages(
         page = api.get(ROOT, query)
     invocation = context_of(context)
     columns = PARKED_COLUMNS if state == "PARKED" else COLUMNS
-    print_rows(invocation, page["data"], columns, page)
+    none = NO_MATCH if any(value is not None for value in query.values()) else NO_MESSAGES
+    print_rows(invocation, page["data"], columns, page, none=none)
     if page.get("has_more"):
         invocation.say(f"more: --cursor {page['next_cursor']}")
 

@@ -10,6 +10,7 @@ from cli.invocation.settings import database_url
 from outbox.postgres.operators.operator_view import OperatorView
 
 SHARD_COLUMNS = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
+NO_TASKS = "no checker has reported yet: start one with `outbox checker`"
 
 
 def status(context: typer.Context) -> None:
@@ -22,7 +23,7 @@ def status(context: typer.Context) -> None:
         print_object(invocation, body)
         return
     beats = [{"task": each["chore"], "ago": f"{each['seconds_ago']:.1f} s"} for each in tasks]
-    print_rows(invocation, beats, ("task", "ago"))
+    print_rows(invocation, beats, ("task", "ago"), none=NO_TASKS)
     print()
     print_rows(invocation, shards, SHARD_COLUMNS)
 

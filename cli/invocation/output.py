@@ -45,14 +45,24 @@ def print_object(invocation: Context, body: Row) -> None:
 
 
 def print_rows(
-    invocation: Context, rows: Sequence[Row], columns: Sequence[str], body: Any = None
+    invocation: Context,
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    body: Any = None,
+    *,
+    none: str = "nothing to show",
 ) -> None:
-    """Print a list: a table of `columns`, one JSON line per row, or the whole `body` as JSON."""
+    """Print a list: a table of `columns`, one JSON line per row, or the whole `body` as JSON.
+
+    In place of a table without rows `none` is said.
+    """
     if invocation.output is Output.JSON:
         print(_json(rows if body is None else body, Output.JSON))
     elif invocation.output is Output.JSONL:
         for row in rows:
             print(_json(row, Output.JSONL))
+    elif not rows:
+        invocation.say(none)
     else:
         cells = [[_cell(row.get(column)) for column in columns] for row in rows]
         _print_table(invocation, columns, cells)

@@ -1,7 +1,7 @@
 """Writes an API key into the database directly: creating the first key by the API needs a key."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from cli.invocation.operator import operator_name
 from cli.invocation.settings import settings_or_dev
 from cli.stores.command_pool import command_pool
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
+from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 
 
@@ -31,6 +32,17 @@ def create_in_database(
     )
     pepper = settings.auth_pepper.get_secret_value().encode()
     return asyncio.run(store_key(settings.required_database_url(), pepper, key))
+
+
+def unregistered_in_database(groups: Sequence[str]) -> list[str]:
+    """Return those of a key's groups that nobody has registered. Raises DatabaseUnavailable."""
+
+    async def registered() -> Collection[str]:
+        async with command_pool(settings_or_dev().required_database_url()) as pool:
+            return await PostgresInternedNames(pool).groups(groups)
+
+    known = {ALL_GROUPS, *asyncio.run(registered())}
+    return [each for each in groups if each not in known]
 
 
 def administrator_key(database_url: str, pepper: str, name: str) -> str:

@@ -181,6 +181,35 @@ def test_the_first_key_is_written_to_the_database(
     assert outbox("key", "revoke", made["key_id"]).code == ExitCode.NOT_FOUND
 
 
+def test_a_key_for_a_group_to_come_is_written_and_the_next_command_is_named(
+    outbox: Command, service: Service, endpoint: CheckEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUTBOX_AUTH_PEPPER", "cGVwcGVyIG9mIHRoZSB0ZXN0cw==")
+    group = service.group(endpoint.url)
+    words = ("key", "create", "--name", "app", "--scope", "messages:write", "--group")
+    for way in ((), ("--database",)):
+        made = outbox(*words, f"{group}-2", "--group", group, *way)
+        assert made.code == ExitCode.OK, made.err
+        assert made.json()["producer_groups"] == [f"{group}-2", group]
+        (line,) = made.err.splitlines()
+        assert line.endswith(f"outbox group set {group}-2 --check-url URL")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("held list --topic never.used", "no held records of the topic never.used"),
+        ("held list --dropped --topic never.used", "no dropped records of the topic never.used"),
+        ("installation orphans", "no such messages were found"),
+    ],
+)
+def test_a_list_from_the_database_without_rows_says_so(
+    outbox: Command, words: str, told: str
+) -> None:
+    listed = outbox("-o", "table", *words.split())
+    assert (listed.code, listed.out, listed.err) == (ExitCode.OK, "", f"{told}\n")
+
+
 def test_an_unknown_scope_is_a_usage_error(outbox: Command) -> None:
     words = ("key", "create", "--database", "--name", "x", "--scope", "root", "--group", "*")
     assert outbox(*words).code == ExitCode.USAGE

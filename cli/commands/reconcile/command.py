@@ -15,6 +15,7 @@ ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
 FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
+NO_RUNS = "no finished runs yet: make one with `outbox reconcile run`"
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
 Limit = Annotated[int | None, typer.Option(min=1, max=500, help="Number of rows.")]
@@ -55,7 +56,7 @@ def list_runs(
     with api_client(context) as api:
         page = api.get(ROOT, {"limit": limit, "cursor": cursor})
     invocation = context_of(context)
-    print_rows(invocation, page["data"], RUN_COLUMNS, page)
+    print_rows(invocation, page["data"], RUN_COLUMNS, page, none=NO_RUNS)
     if page["has_more"]:
         invocation.say(f"more: --cursor {page['next_cursor']}")
 
@@ -82,6 +83,7 @@ def show(
     if invocation.output is Output.JSON and kind is None:
         print_object(invocation, document)
         return
-    print_rows(invocation, page["data"], FINDING_COLUMNS, page)
+    none = f"no findings of the kind {kind}" if kind else "no findings"
+    print_rows(invocation, page["data"], FINDING_COLUMNS, page, none=none)
     if page["has_more"]:
         invocation.say(f"more: --cursor {page['next_cursor']}")

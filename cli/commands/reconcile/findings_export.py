@@ -56,8 +56,9 @@ def export(context: typer.Context, run_id: str, file: Path | None, most: int) ->
         found = findings(api, run_id, kind="unexpected", status="open")
         rows = [_record(each) for each in at_most(found, most, "records; raise --max-items")]
     path = file or Path(f"export-{run_id}.json")
-    write(path, {"run_id": run_id, "records": rows})
-    print_rows(invocation, rows, RECORD_COLUMNS, {"run_id": run_id, "records": rows})
+    body = {"run_id": run_id, "records": rows}
+    write(path, body)
+    print_rows(invocation, rows, RECORD_COLUMNS, body, none="the run has no unexpected records")
     invocation.say(f"{len(rows)} unexpected records: {path}")
 
 

@@ -31,6 +31,7 @@ from cli.service.bulk_progress import BULK, wait_finished
 COLUMNS = ("plan", "class", "topic", "message_id", "finding_id")
 PLANNING = "outbox reconcile fix: plan"
 """The reason of a dry run: the API requires one, but does not store it."""
+NOTHING_LOST = "the run has no open finding that a publication would repair"
 
 
 class LostClass(StrEnum):
@@ -147,14 +148,13 @@ def _republish(
         fill_plan(api, rows, order, rerun)
         plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}
         write(plan_file or Path(f"fix-{run_id}.json"), plan)
-        print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply})
+        print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply}, none=NOTHING_LOST)
         for line in _rerun_notes(rows, rerun):
             invocation.say(line)
         due = [row["finding_id"] for row in rows if row["plan"] == REPUBLISH]
         if not apply:
-            invocation.say(
-                f"{len(due)} of {len(rows)} would be published again; use --apply --reason"
-            )
+            way = "; use --apply --reason" if due else ""
+            invocation.say(f"{len(due)} of {len(rows)} would be published again{way}")
         elif due:
             invocation.confirm(f"Publish {len(due)} messages again?")
             started = api.post(BULK, {**order, "filter": {"finding_ids": due}})

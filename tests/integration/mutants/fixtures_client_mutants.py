@@ -140,6 +140,27 @@ CLIENT_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A key for a group to come names the command that registers it",
+        file="cli/commands/key.py",
+        rule="        return problem.exit_code is ExitCode.NOT_FOUND\n",
+        broken="        return False\n",
+        killer=(
+            "tests/unit/cli/commands/test_key.py"
+            "::test_a_key_for_a_group_that_is_not_registered_names_the_next_command[billing-404]"
+        ),
+    ),
+    ProductMutant(
+        promise="A list without rows says so",
+        file="cli/invocation/output.py",
+        rule="        invocation.say(none)\n",
+        broken="        pass\n",
+        killer=(
+            "tests/unit/cli/test_app.py"
+            "::test_a_list_without_rows_says_so_and_its_data_stays_empty"
+            "[reconcile list-outbox reconcile run]"
+        ),
+    ),
+    ProductMutant(
         promise="A missing message is exit code 3",
         file="cli/service/api_problem.py",
         rule="404: ExitCode.NOT_FOUND",

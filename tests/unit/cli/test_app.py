@@ -1,4 +1,4 @@
-"""The help of each command explains every option."""
+"""The help of each command explains every option, and a list without rows says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from cli.__main__ import run
 from cli.app import make_app
+from cli.invocation.exit_codes import ExitCode
+from tests.fixtures_http_server import QuietHandler, http_server
 
 Described = tuple[str, str, str]
 """A command, its option, and the option's help."""
@@ -70,3 +73,33 @@ def test_a_group_has_the_same_two_names_everywhere() -> None:
     ]
     assert len(named) >= 5
     assert [(command, found) for command, found in named if found != pairs] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("message list", "outbox group set"),
+        ("message list --state PARKED", "no message matches"),
+        ("group list", "outbox group set NAME --check-url URL"),
+        ("key list", "outbox key create"),
+        ("reconcile list", "outbox reconcile run"),
+        ("reconcile show RUN", "no findings"),
+        ("reconcile show RUN --kind stuck", "no findings of the kind stuck"),
+        ("audit list", "no intervention matches"),
+    ],
+)
+def test_a_list_without_rows_says_so_and_its_data_stays_empty(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            self.answer_json({"data": [], "has_more": False, "next_cursor": None}, 200)
+
+    with http_server(Handler) as url:
+        assert run(["--url", url, "-o", "table", *words.split()]) == ExitCode.OK
+        shown = capsys.readouterr()
+        assert run(["--url", url, "-o", "jsonl", *words.split()]) == ExitCode.OK
+        lines = capsys.readouterr()
+    assert shown.out == lines.out == lines.err == ""
+    assert told in shown.err
+    assert len(shown.err.splitlines()) == 1
