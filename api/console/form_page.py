@@ -17,7 +17,8 @@ _PARTS: Final = 1 + max(path.count("/") for path in (*PAGES, *FORMS))
 def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
     """Return the address of the page; None if the browser names none of this console.
 
-    An answer to a form has no page of its own: the page above it is returned, without a query.
+    An answer to a form has no page of its own: the page above it is returned, with the search that
+    the form has in its address. What a page said after an earlier form is left out.
     """
     try:
         named = urlsplit(referrer)
@@ -26,11 +27,10 @@ def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
     if named.netloc != host or not f"{named.path}/".startswith(f"{prefix}/"):
         return None
     path = "/".join(named.path.removeprefix(prefix).split("/", _PARTS)[:_PARTS])
-    if _is_page(path):
-        return f"{prefix}{path}{'?' if named.query else ''}{named.query}"
     while not _is_page(path):
         path = path.rpartition("/")[0]
-    return prefix + path
+    query = "&".join(each for each in named.query.split("&") if not each.startswith("done="))
+    return f"{prefix}{path or '/'}{'?' if query else ''}{query}"
 
 
 def _is_page(path: str) -> bool:

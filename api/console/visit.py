@@ -33,7 +33,8 @@ NOTICES: Final = {
     "action-resumed": "The action goes on where it stopped.",
     "action-over": "The action had ended before, and nothing was changed.",
     "logged-out": "You are logged out.",
-    "session-over": "Your session is over, and nothing was done. Log in, then try again.",
+    "session-over": "Your session is over, and nothing was done: what you typed or selected is"
+    " lost. Log in, then try again.",
 }
 """What a page says after a form; an address names one of them, never a text."""
 

@@ -119,6 +119,14 @@ CONSOLE_MUTANTS: Final = (
         "::test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_page",
     ),
     ProductMutant(
+        promise="A session that ends on the page of a dry run keeps the search",
+        file="api/console/templates/parts.html",
+        rule="/bulk-actions/plan?{{ {'q': q} | urlencode }}\"",
+        broken='/bulk-actions/plan"',
+        killer=f"{CONSOLE}/test_login.py"
+        "::test_a_session_that_ends_on_the_page_of_a_dry_run_keeps_the_search",
+    ),
+    ProductMutant(
         promise="An export holds no formula",
         file="outbox/operators/csv_line.py",
         rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',

@@ -48,7 +48,7 @@ class Page:
         return re.sub(r"\s+", " ", unescape(bare))
 
     def forms(self) -> dict[str, dict[str, str]]:
-        """Return the fields of each form by its action, and its id if it has one: ``action#id``."""
+        """Return the fields of each form by its path, and its id if it has one: ``path#id``."""
         reader = _FormReader()
         reader.feed(self.html)
         return reader.forms
@@ -63,7 +63,8 @@ class _FormReader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag == "form":
-            name = "#".join([given.get("action", ""), *([given["id"]] if "id" in given else [])])
+            path, _, _ = given.get("action", "").partition("?")
+            name = "#".join([path, *([given["id"]] if "id" in given else [])])
             self._fields = self.forms.setdefault(name, {})
         elif given.get("type") == "checkbox":
             return  # it is sent only if somebody has ticked it

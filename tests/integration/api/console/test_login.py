@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
@@ -13,6 +14,9 @@ from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import Service
 
 pytestmark = pytest.mark.postgres
+
+OPERATOR = "AdaOfTheNightShift"
+"""Too long to be in sealed bytes by chance."""
 
 
 async def test_a_stranger_is_sent_to_the_login_and_from_there_to_the_page(
@@ -43,7 +47,14 @@ async def test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_
             ("/ui/groups/x/test", f"{host}/ui/groups/x/simulate", "/ui/groups/x"),
             ("/ui/bulk-actions", f"{host}/ui/bulk-actions/plan", "/ui/"),
             ("/ui/bulk-actions/plan", f"{host}/ui/?q=tag:a%26b", "/ui/?q=tag:a%26b"),
+            ("/ui/bulk-actions", f"{host}/ui/bulk-actions/plan?q=tag:a%26b", "/ui/?q=tag:a%26b"),
             ("/ui/bulk-actions/plan", f"{host}/ui", "/ui/"),
+            ("/ui/held/x", f"{host}/ui/publishing?done=dropped", "/ui/publishing"),
+            (
+                "/ui/held/x",
+                f"{host}/ui/publishing?done=dropped&cursor=c",
+                "/ui/publishing?cursor=c",
+            ),
             ("/ui/keys/x/revoke", None, "/ui/"),
             ("/ui/keys/x/revoke", f"{host}/ui/nothing/here", "/ui/"),
             ("/ui/keys/x/revoke", f"{host}/v1/api-keys", "/ui/"),
@@ -63,10 +74,32 @@ async def test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_
                 )
                 login = Page(answer)
                 assert login.path.startswith("/ui/login"), login.text
-                assert "Your session is over, and nothing was done." in login.text
+                assert "Your session is over, and nothing was done" in login.text
+                assert "typed or selected is lost" in login.text
                 sent = login.forms()["/ui/login"] | {"key": key, "operator": "Ada"}
                 back = await browser.client.post("/ui/login", data=sent)
                 assert (back.status_code, back.headers["location"]) == (303, page)
+
+
+async def test_a_session_that_ends_on_the_page_of_a_dry_run_keeps_the_search(
+    database_url: str, pool: Pool
+) -> None:
+    """The page of a dry run is the answer to a form: its address must name the search."""
+    async with guarded(database_url) as service, browsing(service) as browser:
+        key = key_text(await token(pool, Scope.ADMIN))
+        await browser.log_in(key)
+        found = await browser.get("/ui/?q=state:parked tag:a%26b")
+        (address,) = set(re.findall(r'action="(/ui/bulk-actions/plan[^"]*)"', found.html))
+        fields = found.forms()["/ui/bulk-actions/plan"] | {"action": "recheck"}
+        plan = await browser.client.post(unescape(address), data=fields)
+        assert plan.status_code == 200
+        browser.client.cookies.clear()
+        headers = {"referer": str(plan.url)}
+        ended = await browser.client.post("/ui/bulk-actions", headers=headers)
+        login = Page(await browser.client.get(ended.headers["location"]))
+        sent = login.forms()["/ui/login"] | {"key": key, "operator": "Ada"}
+        back = Page(await browser.client.post("/ui/login", data=sent, follow_redirects=True))
+        assert 'value="state:parked tag:a&amp;b"' in back.html
 
 
 async def test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show_the_key(
@@ -75,7 +108,7 @@ async def test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show
     async with guarded(database_url) as service, browsing(service) as browser:
         key = key_text(await token(pool, Scope.MESSAGES_READ))
         login = await browser.get("/ui/")
-        form = login.forms()["/ui/login"] | {"key": key, "operator": "Ada"}
+        form = login.forms()["/ui/login"] | {"key": key, "operator": OPERATOR}
         [before] = browser.client.cookies.items()
         browser.client.cookies.clear()
         for host, secure in (("localhost", False), ("127.0.0.1:8080", False), ("o.example", True)):
@@ -87,7 +120,7 @@ async def test_the_cookie_is_closed_to_scripts_and_other_sites_and_does_not_show
             attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
             assert {"httponly", "samesite=strict", "path=/ui"} <= attributes
             assert ("secure" in attributes) is secure
-            assert all(part not in cookie for part in (key, key.split("_")[2], "Ada"))
+            assert all(part not in cookie for part in (key, key.split("_")[2], OPERATOR))
 
 
 async def test_a_wrong_key_is_refused_without_saying_why_and_is_not_shown(
