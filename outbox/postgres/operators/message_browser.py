@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
@@ -184,7 +183,7 @@ def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:
         half=read_half({**row, **hidden}),
         status=status,
         value_bytes=row["value_bytes"],
-        next_check_at=_next_check_at(row) if status.state is State.PREPARED else None,
+        next_check_at=row["next_check_at"] if status.state is State.PREPARED else None,
         check_count=row["checks"],
         last_check=_last_check(row),
         parked_at=row["parked_at"] if is_parked else None,
@@ -219,10 +218,3 @@ def _last_check(row: Mapping[str, Any]) -> LastCheck | None:
         http_status=row["http_status"],
         latency_ms=row["latency_ms"],
     )
-
-
-def _next_check_at(row: Mapping[str, Any]) -> datetime:
-    """Return when the half is due, by its row of the queue; before its sweep, by its immunity."""
-    due_at: datetime | None = row["due_at"]
-    first: datetime = row["prepared_at"] + timedelta(seconds=row["immunity_seconds"])
-    return due_at or first

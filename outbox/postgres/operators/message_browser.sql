@@ -1,12 +1,14 @@
 -- name: views
 -- Reads, by key, messages without their values: the half or its parked copy, its parking, the checks made since its
--- age began, and when the next is due: by its row of the queue, not before an open breaker's probe. The bounds prune
--- leaves.
+-- age began, and when the next is due: by its row of the queue, not before an open breaker's probe; before its sweep, by
+-- its immunity. What was stored before the clock was set back is due as "due_rows" and the sweep take it. The bounds
+-- prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
     h.traceparent, h.tags, h.key_id, h.value_bytes,
-    coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds,
-    p.parked_at, p.parked_reason, greatest(queued.due_at, b.probe_at) AS due_at,
+    coalesce(greatest(queued.due_at, b.probe_at), least(h.prepared_at, clock_timestamp())
+        + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds))) AS next_check_at,
+    p.parked_at, p.parked_reason,
     spent.checks, last.asked_at, last.outcome, last.http_status, last.latency_ms
 FROM (
     SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
@@ -34,12 +36,13 @@ LEFT JOIN LATERAL (
     ORDER BY look_id DESC LIMIT 1
 ) last ON true
 LEFT JOIN LATERAL (
-    SELECT due_at FROM outbox.check_queue
+    SELECT least(due_at, clock_timestamp() + make_interval(secs => delay_seconds + 1)) AS due_at FROM outbox.check_queue
     WHERE producer_group_id = h.producer_group_id AND age_from = coalesce(r.rechecked_at, h.prepared_at)
         AND half_id = h.half_id AND round = coalesce(r.round, 1)
     ORDER BY id DESC LIMIT 1
 ) queued ON true
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
+    AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
 
 -- name: checks
 -- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.
