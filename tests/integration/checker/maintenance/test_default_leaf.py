@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from checker.maintenance.partition_maintenance import EVERY_SECONDS, RETRY_SECONDS
 from outbox.failpoints import arm
@@ -345,6 +346,13 @@ async def test_many_rows_keep_their_place_while_an_audit_may_read_them(
     assert await has_all(world, filled)
 
 
+def with_later_migration(folder: Path) -> Path:
+    """Return a copy of the migrations with one more: it adds a column to a partitioned table."""
+    shutil.copytree(PROJECT / "migrations", folder)
+    (folder / "versions/9999_later.py").write_text(LATER.format(newest_revision()))
+    return folder
+
+
 @pytest.mark.parametrize("step", ["copy", "replace"])
 async def test_a_copy_that_takes_long_has_a_leaf_for_what_comes_meanwhile(
     world: World, database_url: str, step: str
@@ -387,9 +395,12 @@ async def test_a_migration_ends_a_copy_that_would_not_have_its_columns(
 ) -> None:
     filled = await fill(world)
     await steps_until(world, "replace")
-    shutil.copytree(PROJECT / "migrations", tmp_path / "migrations")
-    (tmp_path / "migrations/versions/9999_later.py").write_text(LATER.format(newest_revision()))
-    await asyncio.to_thread(migrate, database_url, "9999", tmp_path / "migrations")
+    later = with_later_migration(tmp_path / "migrations")
+    with psycopg.connect(database_url) as reader:
+        reader.execute("LOCK TABLE outbox.half_message_default IN ACCESS SHARE MODE")
+        with pytest.raises(OperationalError, match="lock timeout"):
+            await asyncio.to_thread(migrate, database_url, "9999", later)
+    await asyncio.to_thread(migrate, database_url, "9999", later)
     halves = await at_once(world, "migrated")
     await finish(world)
     assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
