@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import psycopg
@@ -135,6 +137,40 @@ def test_an_open_transaction_hangs_when_it_is_older_than_kafka_lets_it_become(
     finally:
         producer.abort_transaction(SECONDS)
     assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
+
+
+def test_a_transaction_of_a_stranger_that_copies_old_records_does_not_hang(
+    database_url: str, servers: str
+) -> None:
+    topic = data_topic(database_url, servers)
+    with copies_old_records(servers, topic):
+        assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
+
+
+@contextmanager
+def copies_old_records(servers: str, topic: str) -> Iterator[None]:
+    """Write records of an hour ago meanwhile, in short transactions, one after the other."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"copy-{uuid4()}"})
+    producer.init_transactions(SECONDS)
+    begun, stop = Event(), Event()
+
+    def copy() -> None:
+        while not stop.is_set():
+            producer.begin_transaction()
+            producer.produce(topic, b"v", timestamp=int((time.time() - HOUR) * 1000))
+            producer.flush(SECONDS)
+            begun.set()
+            stop.wait(2.0)
+            producer.commit_transaction(SECONDS)
+
+    with ThreadPoolExecutor() as threads:
+        copying = threads.submit(copy)
+        try:
+            assert begun.wait(SECONDS)
+            yield
+        finally:
+            stop.set()
+            copying.result()
 
 
 @pytest.mark.deep
