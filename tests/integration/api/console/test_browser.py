@@ -45,6 +45,9 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
     who = {"operator": "Ada", "reason": "the order service is back"}
     answer = await desk.listener.client.post(f"{HALVES}/{shown}/recheck", json=who)
     assert answer.status_code == 202, answer.text
+    held = await desk.prepare(transaction_id="held")
+    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
+    await hold(desk.pool, held)
     metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
     await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
     try:
@@ -56,6 +59,21 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
                 ".map(each => each.innerText)"
             )
             assert wide == [], path
+            ids = "Array.from(document.querySelectorAll('td a.id'), each => each.offsetHeight)"
+            line = "parseFloat(getComputedStyle(document.body).lineHeight)"
+            assert await desk.tab.js(f"Math.max(0, ...{ids}) < 3.5 * {line}"), path
+    finally:
+        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
+
+
+async def test_the_head_of_every_page_is_one_line_on_a_large_window(desk: Desk) -> None:
+    metrics = {"width": 1440, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
+    try:
+        for path in PAGES:
+            await desk.open(f"/{path}")
+            lines = "Array.from(document.querySelectorAll('header > *'), each => each.offsetTop)"
+            assert await desk.tab.js(f"Math.max(...{lines}) < 30"), path
     finally:
         await desk.tab.command("Emulation.clearDeviceMetricsOverride")
 
