@@ -143,13 +143,24 @@ class Guard:
         else:
             body = await self._hot_body(scope, headers, receive, caller, route)
         self._refuse_for_load(route)  # others may have come while the body arrived
-        with self._in_flight:
-            if route is None:
-                scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
-                await self._cold(scope, _replay(body, receive), sender.send)
-            else:
-                request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
-                await sender.respond(await route.serve(request))
+        if route is None:
+            scope.setdefault("state", {}).update(caller=caller, request_id=sender.request_id)
+            with self._in_flight:
+                await self._cold(scope, _replay(body, receive), self._resting(sender.send))
+        else:
+            request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
+            with self._in_flight:
+                response = await route.serve(request)
+            await sender.respond(response)
+
+    def _resting(self, send: Send) -> Send:
+        """Return a send whose waits, for a client that does not read, take no room."""
+
+        async def rest(message: MutableMapping[str, Any]) -> None:
+            with self._in_flight.resting():
+                await send(message)
+
+        return rest
 
     def _refuse_for_load(self, route: HotRoute | None) -> None:
         if route is None or not route.is_end:
@@ -190,8 +201,9 @@ class Guard:
             if scope["method"] in WITH_BODY and most is not None:
                 body = await self._body(receive, headers, most, caller)
             scope.setdefault("state", {}).update(visitor=visitor, request_id=sender.request_id)
+            send = self._resting(sender.send) if visitor.is_known else sender.send
             with self._in_flight if visitor.is_known else nullcontext():
-                await console(scope, _replay(body, receive), sender.send)
+                await console(scope, _replay(body, receive), send)
             self._reads.owe(caller, visitor.calls.made - 1)
         except (Problem, OutboxError) as error:
             await console.refuse(error, scope, sender.send)

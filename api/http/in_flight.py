@@ -30,7 +30,7 @@ class InFlight:
             raise Problem(slug="overloaded", retry_after_seconds=1)
 
     def resting(self) -> AbstractContextManager[None]:
-        """Count one request less for a block in which it only waits for Kafka."""
+        """Count one request less for a block in which it only waits for others."""
         return _Resting(self)
 
 

@@ -30,6 +30,8 @@ class ConnectionLimits:
     """From an answer to the next request."""
     unread_seconds: float = 15.0
     """A client that takes nothing of an answer for twice this time is cut off."""
+    unread_bytes: int = 268_435_456
+    """Most bytes of answers that clients do not read; beyond it one of them is cut off."""
     drain_seconds: float = 10.0
     """How long the rest of a request is read after it was answered."""
     drain_bytes: int = 16_777_216
@@ -62,6 +64,7 @@ class OpenConnections:
         self._strangers: dict[Connection, None] = {}
         self._known: dict[Connection, Hashable] = {}
         self._leaving: dict[Connection, None] = {}
+        self._unread: dict[Connection, int] = {}
 
     def admit(self, connection: Connection) -> None:
         """Add a new connection; above the limit one of them is turned away."""
@@ -77,6 +80,25 @@ class OpenConnections:
         elif connection in self._known:
             self._known[connection] = tenant
 
+    def unread(self, connection: Connection, size: int) -> None:
+        """Note what a client does not read; if it is too much, the oldest of who leaves most ends.
+
+        All strangers are one tenant here.
+        """
+        self._unread[connection] = size
+        while sum(self._unread.values()) > self.limits.unread_bytes:
+            held: Counter[Hashable] = Counter()
+            for each, bytes_left in self._unread.items():
+                held[self._known.get(each)] += bytes_left
+            [(most, _)] = held.most_common(1)
+            oldest = next(each for each in self._unread if self._known.get(each) == most)
+            del self._unread[oldest]
+            oldest.abort()
+
+    def has_read(self, connection: Connection) -> None:
+        """Note that a client reads again."""
+        self._unread.pop(connection, None)
+
     def leave(self, connection: Connection) -> None:
         """Count this connection no more; it may still read for a moment."""
         self._remove(connection)
@@ -88,6 +110,7 @@ class OpenConnections:
         """Forget a connection that has ended."""
         self._remove(connection)
         self._leaving.pop(connection, None)
+        self.has_read(connection)
 
     def _remove(self, connection: Connection) -> None:
         self._strangers.pop(connection, None)

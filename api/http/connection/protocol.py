@@ -136,6 +136,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def abort(self) -> None:
         """End at once; the system drops what the client has not read."""
+        if self._running is not None:
+            self._running.disconnected = True  # it writes no more
         self._set_option(socket.SO_LINGER, DROP_UNSENT)
         self._socket.abort()
 
@@ -258,10 +260,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().pause_writing()
         self._unread_bytes = float("inf")
         self._writing.start(self._limits.unread_seconds)
+        self._table.unread(self, self._socket.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Stop that deadline."""
         super().resume_writing()
+        self._table.has_read(self)
         if not self._ending:
             self._writing.stop()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import select
+import socket
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
@@ -14,7 +17,13 @@ from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import WITH_KEYS, Header, token
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
-from tests.integration.api.fixtures_sockets import Listener, Wire, listening, request
+from tests.integration.api.fixtures_sockets import (
+    LIVENESS_SECONDS,
+    Listener,
+    Wire,
+    listening,
+    request,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -22,6 +31,7 @@ JSON = "content-type: application/json"
 HOSTILE, QUIET = "hostile", "quiet"
 SCOPES = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ)
 KIB = 1024
+LARGE = 400_000
 
 
 def field(header: Header) -> str:
@@ -143,6 +153,83 @@ async def test_complete_bodies_count_until_they_are_answered(database_url: str, 
         again = await (await listener.wire(sent)).answer()
         assert again is not None
         assert again.status == 207
+
+
+def deaf_reader(stack: ExitStack, listener: Listener, key: str, path: str) -> socket.socket:
+    """Ask for an answer three times over a connection, and read nothing."""
+    deaf = stack.enter_context(socket.socket())
+    deaf.connect(("127.0.0.1", listener.port))
+    deaf.sendall(request("GET", path, key) * 3)
+    return deaf
+
+
+async def large_message(listener: Listener, admin: Header, group: str) -> str:
+    """Prepare a message of a group; return the path of its large payload."""
+    body = prepare_body(producer_group=group, value="x" * LARGE)
+    answer = await listener.client.post(HALVES, json=body, headers=admin)
+    assert answer.status_code == 201, answer.text
+    return f"{HALVES}/{answer.json()['message_id']}?include=payload"
+
+
+async def prepared_in_a_row(listener: Listener, key: Header, wanted: int) -> int:
+    """Prepare until so many in a row were accepted, or time is over; return how many were."""
+    accepted, until = 0, time.monotonic() + LIVENESS_SECONDS / 3
+    while accepted < wanted and time.monotonic() < until:
+        body = prepare_body(producer_group=QUIET)
+        answer = await listener.client.post(HALVES, json=body, headers=key)
+        accepted = accepted + 1 if answer.status_code == 201 else 0
+        await asyncio.sleep(0.02)
+    return accepted
+
+
+async def test_answers_that_nobody_reads_take_no_room(database_url: str, pool: Pool) -> None:
+    admin = await token(pool, Scope.ADMIN)
+    patient = ConnectionLimits(unread_seconds=10 * LIVENESS_SECONDS)
+    served = two_tenants(database_url, pool, patient, http_max_inflight=2)
+    async with served as (listener, _, quiet):
+        path = await large_message(listener, admin, HOSTILE)
+        with ExitStack() as stack:
+            for _ in range(4):
+                deaf_reader(stack, listener, field(admin), path)
+            assert await prepared_in_a_row(listener, quiet, 50) == 50
+
+
+async def test_unread_answers_hold_a_bounded_amount_of_memory_of_who_leaves_most(
+    database_url: str, pool: Pool
+) -> None:
+    admin = await token(pool, Scope.ADMIN)
+    reader = await token(pool, Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD, groups=(QUIET,))
+    limits = ConnectionLimits(unread_seconds=10 * LIVENESS_SECONDS, unread_bytes=KIB * KIB)
+    async with two_tenants(database_url, pool, limits) as (listener, _, _):
+        path = await large_message(listener, admin, HOSTILE)
+        of_quiet = await large_message(listener, admin, QUIET)
+        with ExitStack() as stack:
+            late = deaf_reader(stack, listener, field(reader), of_quiet)
+            deaf = [deaf_reader(stack, listener, field(admin), path) for _ in range(12)]
+            assert await asyncio.to_thread(ended, deaf, 4) >= 4
+            assert await asyncio.to_thread(read_on, late) > 3 * LARGE
+
+
+def ended(readers: Sequence[socket.socket], wanted: int) -> int:
+    """Wait until the server has ended so many connections; return how many it ended in time."""
+    poll, found = select.poll(), 0
+    for each in readers:
+        poll.register(each, select.POLLHUP)
+    until = time.monotonic() + LIVENESS_SECONDS / 3
+    while found < wanted and time.monotonic() < until:
+        for descriptor, _ in poll.poll(1000):
+            poll.unregister(descriptor)
+            found += 1
+    return found
+
+
+def read_on(reader: socket.socket) -> int:
+    """Read three large answers; return how many bytes came."""
+    reader.settimeout(LIVENESS_SECONDS)
+    size = 0
+    while size <= 3 * LARGE and (part := reader.recv(65_536)):
+        size += len(part)
+    return size
 
 
 SLOW = {
