@@ -9,6 +9,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from socket import create_server
 from typing import Final
@@ -188,6 +189,15 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
     assert (report.changes.new, report.count(FindingClass.LOST)) == (0, 1)
 
 
+@contextmanager
+def ended_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Kill a process that still runs when the block fails; else its end would be waited for."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
 @pytest.mark.parametrize(
     ("number", "code", "line"),
     [
@@ -207,7 +217,11 @@ def test_a_run_that_is_told_to_end_while_spark_works_says_so_in_one_line(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=partial(
+                signal.signal, signal.SIGINT, signal.SIG_DFL
+            ),  # a shell may ignore it
         ) as process,
+        ended_at_last(process),
     ):
         assert process.stderr is not None
         for shown in process.stderr:
@@ -216,6 +230,7 @@ def test_a_run_that_is_told_to_end_while_spark_works_says_so_in_one_line(
             if shown.startswith("read commits") and "still running" in shown:
                 break
         process.send_signal(number)
+        process.wait(PATIENCE)
         said = process.stderr.read().splitlines()
         gate.rollback()
     said = [each for each in said if "still running" not in each]
