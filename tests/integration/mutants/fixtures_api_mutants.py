@@ -17,14 +17,6 @@ API_MUTANTS: Final = (
         killer=f"{API}/http/test_slow_bodies.py::test_answers_that_nobody_reads_take_no_room",
     ),
     ProductMutant(
-        promise="Answers that nobody reads hold a bounded amount of memory",
-        file="api/http/connection/open_connections.py",
-        rule="        while sum(self._unread.values()) > self.limits.unread_bytes:\n",
-        broken="        while False:\n",
-        killer=f"{API}/http/test_slow_bodies.py"
-        "::test_unread_answers_hold_a_bounded_amount_of_memory_of_who_leaves_most",
-    ),
-    ProductMutant(
         promise="An object of thousands of members is refused before each of them is",
         file="api/http/json_body.py",
         rule="    if _most_members(value) > MEMBERS_MAX:\n",

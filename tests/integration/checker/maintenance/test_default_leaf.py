@@ -7,7 +7,8 @@ import multiprocessing
 import shutil
 import signal
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_databases import as_role, migrate
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_many_rows import (
     MANY,
@@ -108,14 +110,23 @@ async def test_no_row_is_read_or_moved_under_a_lock_that_keeps_others_waiting(
 
 
 def touched(database_url: str, *statements: str) -> int:
-    """Return how many rows of the partitioned tables statements read and write; undo these."""
-    with psycopg.connect(database_url) as session:
+    """Return how many rows of the partitioned tables statements read and write; undo these.
+
+    They give up behind a vacuum, and are tried again.
+    """
+    return wait_for(lambda: touched_at_once(database_url, statements))[0]
+
+
+def touched_at_once(database_url: str, statements: Sequence[str]) -> list[int]:
+    """Return how many rows statements read and write; nothing if they gave up."""
+    with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(database_url) as session:
         for statement in statements:
             session.execute(statement.encode())
         row = session.execute(TOUCHED, [f"^({'|'.join(TABLES)})"]).fetchone()
         session.rollback()
-    assert row is not None
-    return int(row[0])
+        assert row is not None
+        return [int(row[0])]
+    return []
 
 
 async def test_prepares_and_ends_do_not_wait_while_rows_are_copied(
