@@ -99,11 +99,11 @@ def _with_desk(ask: Callable[[HeldAdmin], Awaitable[_T]]) -> _T:
     try:
         return asyncio.run(run())
     except MessageNotFound:
-        raise CommandFailed("no record with this id was ever held", ExitCode.NOT_FOUND) from None
+        line = "no record with this id was ever held: see `outbox held list`"
+        raise CommandFailed(line, ExitCode.NOT_FOUND) from None
     except NotHeld:
-        raise CommandFailed(
-            "the record is already released or dropped", ExitCode.CONFLICT
-        ) from None
+        line = "the record is already released or dropped: see `outbox held list --dropped`"
+        raise CommandFailed(line, ExitCode.CONFLICT) from None
 
 
 def _action(reason: str, operator: str | None) -> OperatorAction:

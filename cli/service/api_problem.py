@@ -24,6 +24,7 @@ STANDARD = ("type", "title", "status", "detail", "instance", "code", "retryable"
 
 IN_COMMANDS = {
     "unknown-group": "Register it: outbox group set NAME --check-url URL",
+    "message-not-found": "Never prepared, retired, or of another group: see `outbox message list`.",
     "run-not-found": "See `outbox reconcile list`.",
     "precondition-failed": "Somebody has changed it meanwhile: run the command again.",
     "precondition-required": "Somebody has created it meanwhile: run the command again.",

@@ -38,7 +38,7 @@ _UNSTARTED: Final = Cursor(START, 0, 0, 0, 0)
 def allowed(halt: HaltReason | None, way: HaltResolution) -> HaltReason:
     """Return the halt reason. Raises CommandFailed if it does not allow this resolution."""
     if halt is None:
-        raise CommandFailed("the shard is not halted", ExitCode.CONFLICT)
+        raise CommandFailed("the shard is not halted: see `outbox shard list`", ExitCode.CONFLICT)
     if way not in RESOLUTIONS[halt]:
         ways = " or ".join(f"--{each}" for each in RESOLUTIONS[halt])
         raise CommandFailed(

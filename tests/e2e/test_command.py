@@ -196,6 +196,23 @@ def test_a_key_for_a_group_to_come_is_written_and_the_next_command_is_named(
 
 
 @pytest.mark.parametrize(
+    ("words", "code", "way"),
+    [
+        (f"message get {UNKNOWN_ID}", ExitCode.NOT_FOUND, "outbox message list"),
+        (f"held release {UNKNOWN_ID} --reason x", ExitCode.NOT_FOUND, "outbox held list"),
+        ("shard resolve 3 --accept --reason x", ExitCode.CONFLICT, "outbox shard list"),
+        ("reconcile show never", ExitCode.NOT_FOUND, "outbox reconcile list"),
+    ],
+)
+def test_a_refusal_names_the_command_that_lists_what_there_is(
+    outbox: Command, words: str, code: ExitCode, way: str
+) -> None:
+    refused = outbox("-o", "table", *words.split())
+    assert (refused.code, refused.out) == (code, "")
+    assert f"`{way}`" in refused.err
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         ("held list --topic never.used", "no held records of the topic never.used"),
