@@ -21,7 +21,7 @@ them.
 RETIRE = frozenset(point for point in POINTS if point.startswith("retire."))
 """These points need a leaf whose retention is over: test_retention.py kills at them."""
 LEAVES = frozenset(point for point in POINTS if point.startswith("leaves."))
-"""They need many rows without a leaf: test_default_leaf.py kills at them."""
+"""They need many rows without a leaf: test_interrupted_copy.py kills at them."""
 SQL_MODE = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
 """The checker passes these points, and the API too before an end: both are killed."""
 KILL_POINTS = tuple(sorted(POINTS - LOST_TAIL - SETTLEMENT - RETIRE - LEAVES))

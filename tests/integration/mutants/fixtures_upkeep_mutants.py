@@ -11,6 +11,7 @@ CHECKS: Final = "tests/integration/checker/checks"
 RETENTION: Final = "tests/integration/checker/maintenance/test_retention.py"
 EVACUATION: Final = "tests/integration/checker/maintenance/test_evacuation.py"
 DEFAULT_LEAF: Final = "tests/integration/checker/maintenance/test_default_leaf.py"
+INTERRUPTED_COPY: Final = "tests/integration/checker/maintenance/test_interrupted_copy.py"
 COPY: Final = "migrations/versions/0030_default_leaf.sql"
 API: Final = "tests/integration/api"
 
@@ -254,7 +255,7 @@ RETENTION_MUTANTS: Final = (
         file=COPY,
         rule="    IF equal THEN\n",
         broken="    IF true THEN\n",
-        killer=f"{DEFAULT_LEAF}::test_a_copy_that_somebody_has_changed_is_begun_again",
+        killer=f"{INTERRUPTED_COPY}::test_a_copy_that_somebody_has_changed_is_begun_again",
     ),
     ProductMutant(
         promise="A copy that nobody went on with is begun again, not read under a lock",
@@ -262,7 +263,7 @@ RETENTION_MUTANTS: Final = (
         rule="                WHEN NOT outbox.is_staged(outbox.leaf_to_come() - 1) THEN 'end'\n",
         broken="",
         killer=(
-            f"{DEFAULT_LEAF}"
+            f"{INTERRUPTED_COPY}"
             "::test_a_copy_that_nobody_went_on_with_for_many_leaves_is_begun_again[copy]"
         ),
     ),
@@ -278,7 +279,7 @@ RETENTION_MUTANTS: Final = (
         file="migrations/env.py",
         rule="            on_version_apply=_end_move,\n",
         broken="",
-        killer=f"{DEFAULT_LEAF}::test_a_migration_ends_a_copy_that_would_not_have_its_columns",
+        killer=f"{INTERRUPTED_COPY}::test_a_migration_ends_a_copy_that_would_not_have_its_columns",
     ),
     ProductMutant(
         promise="A row that is deleted while it is copied does not come back",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
 from checker.maintenance.partition_maintenance import EVERY_SECONDS, PartitionMaintenance
+from outbox.messages.message import HalfMessage
 from outbox.postgres.maintenance.partitions import PostgresPartitions
+from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 
 MANY = 1_200
@@ -45,6 +50,21 @@ SELECT relname::text FROM pg_class WHERE relnamespace = 'outbox'::regnamespace
     AND relkind IN ('r', 'p') AND relname ~ '_(next|replaced)'
 UNION ALL SELECT tgname::text FROM pg_trigger WHERE tgname = 'mirror'
 UNION ALL SELECT parent FROM outbox.leaf_move
+"""
+T = TypeVar("T")
+URL = "http://127.0.0.1:9/"
+LIVENESS_SECONDS = 30
+TABLES = ("half_message", "op_message", "commit_log", "publication_log", "check_attempt")
+TOUCHED = """
+SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)
+    + n_tup_ins + n_tup_upd + n_tup_del), 0)
+FROM pg_stat_xact_all_tables WHERE schemaname = 'outbox' AND relname ~ %s
+"""
+KEPT_IN_ALL = """
+SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id < %(first)s)
+    + (SELECT count(*) FROM outbox.op_message_default WHERE half_id < %(first)s)
+    + (SELECT count(*) FROM outbox.publication_log_default)
+    + (SELECT count(*) FROM outbox.check_attempt_default)
 """
 
 
@@ -117,3 +137,39 @@ def do(session: psycopg.Connection[Any]) -> str:
     row = session.execute(STEP, {"milliseconds": 60_000}).fetchone()
     assert row is not None
     return str(row[0])
+
+
+def touched(database_url: str, *statements: str) -> int:
+    """Return how many rows of the partitioned tables statements read and write; undo these.
+
+    They give up behind a vacuum, and are tried again.
+    """
+    return wait_for(lambda: touched_at_once(database_url, statements))[0]
+
+
+def touched_at_once(database_url: str, statements: Sequence[str]) -> list[int]:
+    """Return how many rows statements read and write; nothing if they gave up."""
+    with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(database_url) as session:
+        for statement in statements:
+            session.execute(statement.encode())
+        row = session.execute(TOUCHED, [f"^({'|'.join(TABLES)})"]).fetchone()
+        session.rollback()
+        assert row is not None
+        return [int(row[0])]
+    return []
+
+
+async def at_once(world: World, name: str) -> list[HalfMessage]:
+    """Return a committed and an undecided half; neither the prepare nor the end waits."""
+    group = await world.group(URL, name)
+    halves = await soon(world.prepare(group, 2))
+    await soon(world.end(halves[0], "COMMIT"))
+    return halves
+
+
+async def soon(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns, before a generous deadline."""
+    task = asyncio.create_task(work)
+    done, _ = await asyncio.wait([task], timeout=LIVENESS_SECONDS)
+    assert done, "it waits"
+    return task.result()

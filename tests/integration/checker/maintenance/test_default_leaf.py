@@ -3,65 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import shutil
-import signal
 import time
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from sqlalchemy.exc import OperationalError
 
 from checker.maintenance.partition_maintenance import EVERY_SECONDS, RETRY_SECONDS
-from outbox.failpoints import arm
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.maintenance.partitions import PostgresPartitions
-from outbox.postgres.maintenance.readiness import newest_revision
 from outbox.postgres.operators.installation_admin import rebase_installation
 from outbox.postgres.reconciliation.source import PostgresSource
-from outbox.postgres.sessions.connections import make_pool
-from tests.fixtures_databases import as_role, migrate
-from tests.fixtures_paths import PROJECT
-from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_many_rows import (
+    KEPT_IN_ALL,
+    LIVENESS_SECONDS,
     MANY,
-    WITHOUT_LEAF,
-    Filled,
+    TABLES,
+    URL,
+    at_once,
     do,
     fill,
     finish,
     has_all,
     maintenance,
     next_step,
+    soon,
     steps_until,
+    touched,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, retirement_of
+from tests.integration.checker.maintenance.fixtures_old_leaves import retirement_of
 
 pytestmark = pytest.mark.postgres
 
-T = TypeVar("T")
-URL = "http://127.0.0.1:9/"
-LIVENESS_SECONDS = 30
-TABLES = ("half_message", "op_message", "commit_log", "publication_log", "check_attempt")
-TOUCHED = """
-SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)
-    + n_tup_ins + n_tup_upd + n_tup_del), 0)
-FROM pg_stat_xact_all_tables WHERE schemaname = 'outbox' AND relname ~ %s
-"""
 PUBLISH = "CREATE PUBLICATION everything FOR ALL TABLES"
 """Nothing is copied then, and rows move as before."""
-KEPT_IN_ALL = """
-SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id < %(first)s)
-    + (SELECT count(*) FROM outbox.op_message_default WHERE half_id < %(first)s)
-    + (SELECT count(*) FROM outbox.publication_log_default)
-    + (SELECT count(*) FROM outbox.check_attempt_default)
-"""
 KEPT = """
 INSERT INTO outbox.retired_leaf (leaf) VALUES (%(leaf)s);
 INSERT INTO outbox.half_message
@@ -76,15 +52,6 @@ FROM generate_series(1, 3) AS n
 KEPT_IDS = """
 SELECT half_id - (%(leaf)s::int8 << 35) FROM outbox.half_message_default
 WHERE half_id >> 35 = %(leaf)s ORDER BY 1
-"""
-LATER = """
-from alembic import op
-
-revision, down_revision = "9999", "{}"
-
-
-def upgrade() -> None:
-    op.execute("ALTER TABLE outbox.op_message ADD COLUMN later integer")
 """
 WAITS = """
 SELECT count(DISTINCT pid) FROM pg_locks
@@ -107,26 +74,6 @@ async def test_no_row_is_read_or_moved_under_a_lock_that_keeps_others_waiting(
     assert touched(database_url, "SELECT outbox.replace_defaults()") <= kept
     await finish(world)
     assert await has_all(world, filled)
-
-
-def touched(database_url: str, *statements: str) -> int:
-    """Return how many rows of the partitioned tables statements read and write; undo these.
-
-    They give up behind a vacuum, and are tried again.
-    """
-    return wait_for(lambda: touched_at_once(database_url, statements))[0]
-
-
-def touched_at_once(database_url: str, statements: Sequence[str]) -> list[int]:
-    """Return how many rows statements read and write; nothing if they gave up."""
-    with suppress(psycopg.errors.LockNotAvailable), psycopg.connect(database_url) as session:
-        for statement in statements:
-            session.execute(statement.encode())
-        row = session.execute(TOUCHED, [f"^({'|'.join(TABLES)})"]).fetchone()
-        session.rollback()
-        assert row is not None
-        return [int(row[0])]
-    return []
 
 
 async def test_prepares_and_ends_do_not_wait_while_rows_are_copied(
@@ -178,22 +125,6 @@ async def locks_are_waited_for(world: World, table: str, sessions: int) -> None:
     while await world.rows(WAITS, table=f"outbox.{table}") != [(sessions,)]:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.02)
-
-
-async def at_once(world: World, name: str) -> list[HalfMessage]:
-    """Return a committed and an undecided half; neither the prepare nor the end waits."""
-    group = await world.group(URL, name)
-    halves = await soon(world.prepare(group, 2))
-    await soon(world.end(halves[0], "COMMIT"))
-    return halves
-
-
-async def soon(work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns, before a generous deadline."""
-    task = asyncio.create_task(work)
-    done, _ = await asyncio.wait([task], timeout=LIVENESS_SECONDS)
-    assert done, "it waits"
-    return task.result()
 
 
 async def passed(world: World, half: HalfMessage) -> bool:
@@ -305,41 +236,10 @@ async def test_a_leaf_is_retired_while_rows_are_copied_and_what_is_kept_of_it_st
     assert await has_all(world, filled)
 
 
-def _die(database_url: str) -> None:
-    async def create() -> None:
-        arm("leaves.after_create=kill")
-        async with make_pool(as_role(database_url, "outbox_checker"), "dies", pool_max=2) as pool:
-            await PostgresPartitions(pool).create_ahead(2)
-
-    asyncio.run(create())
-
-
-@pytest.mark.parametrize("step", ["stage", "mirror", "copy", "compare", "replace", "end"])
-async def test_a_checker_that_dies_after_any_step_is_followed_by_one_that_goes_on(
-    world: World, database_url: str, step: str
-) -> None:
-    filled = await fill(world)
-    await steps_until(world, step)
-    process = multiprocessing.get_context("spawn").Process(target=_die, args=(database_url,))
-    process.start()
-    await asyncio.to_thread(process.join)
-    assert process.exitcode == -signal.SIGKILL
-    halves = await at_once(world, "between")
-    await finish(world)
-    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
-    assert await has_all(world, filled)
-
-
 async def test_a_copy_is_brought_to_its_end_also_if_no_leaf_is_missing(world: World) -> None:
     filled = await fill(world)
     await steps_until(world, "end")
     assert await PostgresPartitions(world.checker).create_ahead(0) == 0
-    assert await has_all(world, filled)
-
-
-async def test_two_checkers_do_not_disturb_one_another(world: World) -> None:
-    filled = await fill(world)
-    await asyncio.gather(finish(world), finish(world))
     assert await has_all(world, filled)
 
 
@@ -353,77 +253,6 @@ async def test_many_rows_keep_their_place_while_an_audit_may_read_them(
             assert await maintenance(world).step() == RETRY_SECONDS
         assert await next_step(world) == "replace"
         assert sorted(snapshot.halves(ids)) == ids
-    await finish(world)
-    assert await has_all(world, filled)
-
-
-def with_later_migration(folder: Path) -> Path:
-    """Return a copy of the migrations with one more: it adds a column to a partitioned table."""
-    shutil.copytree(PROJECT / "migrations", folder)
-    (folder / "versions/9999_later.py").write_text(LATER.format(newest_revision()))
-    return folder
-
-
-@pytest.mark.parametrize("step", ["copy", "replace"])
-async def test_a_copy_that_takes_long_has_a_leaf_for_what_comes_meanwhile(
-    world: World, database_url: str, step: str
-) -> None:
-    filled = await fill(world)
-    await steps_until(world, step)
-    for number in range(3):
-        await world.execute(NEXT_LEAF)
-        assert await next_step(world) == "stage"
-        await steps_until(world, step)
-        await at_once(world, f"in leaf {number}")
-    await nothing_new_is_read_under_the_lock(world, database_url, filled)
-
-
-async def nothing_new_is_read_under_the_lock(
-    world: World, database_url: str, filled: Filled
-) -> None:
-    """Go on to the end; nothing but what is kept of removed leaves is read where others wait."""
-    await steps_until(world, "replace")
-    ((kept,),) = await world.rows(KEPT_IN_ALL, first=filled.first)
-    assert touched(database_url, "SELECT outbox.replace_defaults()") <= kept
-    await finish(world)
-    assert await has_all(world, filled)
-
-
-@pytest.mark.parametrize("step", ["mirror", "copy", "compare", "replace"])
-async def test_a_copy_that_nobody_went_on_with_for_many_leaves_is_begun_again(
-    world: World, database_url: str, step: str
-) -> None:
-    filled = await fill(world)
-    await steps_until(world, step)
-    await world.execute(WITHOUT_LEAF)
-    halves = await at_once(world, "without a checker")
-    await nothing_new_is_read_under_the_lock(world, database_url, filled)
-    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
-
-
-async def test_a_migration_ends_a_copy_that_would_not_have_its_columns(
-    world: World, database_url: str, tmp_path: Path
-) -> None:
-    filled = await fill(world)
-    await steps_until(world, "replace")
-    later = with_later_migration(tmp_path / "migrations")
-    with psycopg.connect(database_url) as reader:
-        reader.execute("LOCK TABLE outbox.half_message_default IN ACCESS SHARE MODE")
-        with pytest.raises(OperationalError, match="lock timeout"):
-            await asyncio.to_thread(migrate, database_url, "9999", later)
-    await asyncio.to_thread(migrate, database_url, "9999", later)
-    halves = await at_once(world, "migrated")
-    await finish(world)
-    assert await world.states(halves) == [State.COMMITTED, State.PREPARED]
-    assert await has_all(world, filled)
-
-
-async def test_a_copy_that_somebody_has_changed_is_begun_again(world: World) -> None:
-    filled = await fill(world)
-    await steps_until(world, "compare")
-    await world.execute(
-        "DELETE FROM outbox.half_message_next WHERE half_id = %(id)s", id=filled.first
-    )
     await finish(world)
     assert await has_all(world, filled)
 
