@@ -49,8 +49,8 @@ def test_a_frame_that_does_not_fit_into_the_driver_is_not_broadcast(
     session: SparkSession, tmp_path: Path, left: tuple[str, ...], right: tuple[str, ...], join: Join
 ) -> None:
     broadcast = {}
+    records = stage_frame(session.range(MANY).selectExpr(*left), f"{tmp_path}/left")
     for rows in (FEW, MANY):
-        records = stage_frame(session.range(MANY).selectExpr(*left), f"{tmp_path}/left-{rows}")
         joined = join(
             records, stage_frame(session.range(rows).selectExpr(*right), f"{tmp_path}/{rows}")
         )
