@@ -20,6 +20,7 @@ pytestmark = pytest.mark.e2e
 
 OUTBOX = str(Path(sys.executable).with_name("outbox"))
 COMMANDS = ("--version", "config show", "-o table config show", "message list --help")
+BUFFERED = (True, pytest.param(False, marks=pytest.mark.deep))
 NOWHERE = "postgresql://outbox@127.0.0.1:1/outbox"
 
 
@@ -32,7 +33,7 @@ def in_shell(script: str, *, buffered: bool = True) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("buffered", BUFFERED)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_that_nobody_reads_ends_the_command_in_silence(
     command: str, buffered: bool
@@ -41,7 +42,7 @@ def test_an_output_that_nobody_reads_ends_the_command_in_silence(
     assert (done.stderr, done.stdout) == ("", "")
 
 
-@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("buffered", BUFFERED)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_without_room_is_one_line_and_exit_1(command: str, buffered: bool) -> None:
     done = in_shell(f"outbox {command} > /dev/full", buffered=buffered)
