@@ -118,7 +118,7 @@ class KafkaProgressLog:
                     raise KafkaUnavailable("the shard's manifests cannot be read to their end")
                 found += read
                 first = read[-1].offset + 1 if read else first
-        return tuple(each for each in found if each.offset < end)
+        return tuple(found)
 
     def stable_end(self) -> int:
         """Return the offset below which every transaction has ended."""
@@ -128,10 +128,11 @@ class KafkaProgressLog:
     def _read(
         self, consumer: Consumer, end: int, deadline: float
     ) -> tuple[tuple[Found, ...], bool]:
+        """Read manifests below ``end``; the first one after it may be another owner's."""
         found: list[Found] = []
         while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
             message = next_event(consumer, POLL_SECONDS)
-            if message is not None and not _is_event(message):
+            if message is not None and not _is_event(message) and _offset(message) < end:
                 found.append(_found(message))
             if self._position(consumer, message) >= end:
                 return tuple(found), True

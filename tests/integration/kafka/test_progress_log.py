@@ -91,6 +91,14 @@ def test_a_tail_of_aborted_manifests_hides_nothing_before_it(shard: Shard) -> No
     assert shard.read(10) == ([1, 2], True)
 
 
+def test_a_manifest_after_the_end_is_not_read_in_place_of_aborted_ones(shard: Shard) -> None:
+    """It is another owner's, who has fenced the one that reads."""
+    shard.abort(1)
+    wait_for(lambda: shard.ends_at(1 + MARKER))
+    shard.commit(1)
+    assert shard.read(1 + MARKER) == ([], True)
+
+
 def test_the_end_counts_what_is_not_yet_decided_and_is_not_reached_before_it_is(
     shard: Shard,
 ) -> None:

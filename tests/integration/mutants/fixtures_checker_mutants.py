@@ -203,6 +203,16 @@ CHECKER_MUTANTS: Final = (
     ),
     # -- outbox/kafka, outbox/telemetry -----------------------------------------------------------
     ProductMutant(
+        promise="A relay that was fenced adopts no manifest of its successor",
+        file="outbox/kafka/progress_log.py",
+        rule=" and _offset(message) < end:",
+        broken=":",
+        killer=(
+            "tests/integration/kafka/test_progress_log.py"
+            "::test_a_manifest_after_the_end_is_not_read_in_place_of_aborted_ones"
+        ),
+    ),
+    ProductMutant(
         promise="A property that delivery depends on is refused by any of its names",
         file="outbox/kafka/client_config.py",
         rule="if _ALIASES.get(name, name) in {",
