@@ -3,7 +3,8 @@
 SELECT coalesce(p.position, 0), coalesce(p.position_n, 0), coalesce(p.manifest_offset, 0), coalesce(p.gen, 0),
     coalesce(extract(epoch FROM p.updated_at), 0)::float8, p.halt_reason IS NULL AND EXISTS (
     SELECT FROM outbox.commit_log
-    WHERE shard = %(shard)s AND xid > coalesce(p.position, 0) AND xid < outbox.watermark())
+    WHERE shard = %(shard)s AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()
+        AND (xid, cardinality(half_ids)) > (coalesce(p.position, 0), coalesce(p.position_n, 0)))
 FROM (SELECT) AS one LEFT JOIN outbox.progress p ON p.name = %(name)s
 
 -- name: beat

@@ -284,6 +284,16 @@ RELAY_MUTANTS: Final = (
         killer=f"{RELAY}/test_commit_reader.py::test_a_row_is_read_on_from_its_middle",
     ),
     ProductMutant(
+        promise="A frozen owner is replaced though only the rest of a row waits",
+        file="outbox/postgres/relay/commit_log.sql",
+        rule="AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()",
+        broken="AND xid > coalesce(p.position, 0) AND xid < outbox.watermark()",
+        killer=(
+            f"{RELAY}/test_commit_reader.py"
+            "::test_the_rest_of_a_row_waits_for_the_owner_and_for_who_would_replace_it"
+        ),
+    ),
+    ProductMutant(
         promise="A repair that another relay has published meanwhile is not ordered again",
         file="outbox/postgres/relay/doubts.sql",
         rule=" AND coalesce(known.release_batch_no, 0) <= %(batch_no)s",
