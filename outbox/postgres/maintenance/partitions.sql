@@ -19,7 +19,8 @@ ORDER BY leaf
 
 -- name: create_leaf
 -- Creates one leaf of each table and moves its rows out of the default leaf. If many rows are there, does the next step
--- of copying them instead (migration 0030). Locks the default leaves for an instant, and gives up after 50 ms.
+-- of copying them instead (migration 0030). Locks the default leaves for an instant, and all leaves if a transaction may use
+-- this one already (migration 0032). Gives up after 50 ms.
 SELECT outbox.create_leaf(%(leaf)s)
 
 -- name: default_rows

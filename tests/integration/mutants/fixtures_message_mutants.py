@@ -284,6 +284,16 @@ RELAY_MUTANTS: Final = (
         killer=f"{RELAY}/test_commit_reader.py::test_a_row_is_read_on_from_its_middle",
     ),
     ProductMutant(
+        promise="No commit is passed over while its row gets a leaf",
+        file="migrations/versions/0032_leaf_under_lock.sql",
+        rule="IF leaf <= outbox.leaf_to_come() THEN",
+        broken="IF false THEN",
+        killer=(
+            f"{RELAY}/test_commit_reader.py"
+            "::test_a_read_that_waits_while_a_leaf_is_made_passes_none_of_its_commits_over"
+        ),
+    ),
+    ProductMutant(
         promise="A frozen owner is replaced though only the rest of a row waits",
         file="outbox/postgres/relay/commit_log.sql",
         rule="AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()",

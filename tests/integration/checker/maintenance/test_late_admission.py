@@ -1,4 +1,4 @@
-"""SQL mode: a transaction that is older than the retention publishes all the same."""
+"""SQL mode: a message is published although its leaf is removed or made at that moment."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ NEW_ROLE = f"CREATE ROLE {ROLE} LOGIN PASSWORD 'shop'"
 ALLOW = "SELECT outbox.allow_publish(%(role)s, 'account', ARRAY['points-earned'])"
 NO_ROLE = f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}"
 PUBLISH = "SELECT outbox.publish('account', 'points-earned', 'late', key => 'member-1')"
+WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
 PUBLISHED = "SELECT half_id FROM outbox.plain_message"
 WAITING = """
 SELECT count(*) FROM pg_stat_activity
@@ -85,4 +86,20 @@ async def test_a_message_that_is_admitted_while_its_leaf_is_removed_is_published
     async with world.pool.connection() as connection:
         statuses = await read_statuses(connection, [half_id])
     assert [each.state for each in statuses.values()] == [State.COMMITTED]
+    assert relayed(database_url, half_id) == b"late"
+
+
+async def test_a_message_that_is_admitted_while_its_leaf_is_made_is_published(
+    world: World, database_url: str, producer: psycopg.AsyncConnection
+) -> None:
+    await producer.execute(PUBLISH)
+    await producer.commit()
+    ((half_id,),) = await world.rows(PUBLISHED)
+    await world.execute(WITHOUT_LEAF)
+    with psycopg.connect(database_url) as maker:
+        maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
+        ending = asyncio.create_task(PostgresSqlOutbox(world.checker).admit())
+        await asyncio.to_thread(wait_for, lambda: waits_for_a_lock(database_url))
+        maker.commit()
+    assert await ending == 1
     assert relayed(database_url, half_id) == b"late"

@@ -7,6 +7,7 @@ import time
 
 import psycopg
 import pytest
+from aiohttp import web
 
 from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
@@ -19,6 +20,7 @@ from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.reconciliation.source import PostgresSource
 from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.fixtures_producer import Check, Producer, says
 
 pytestmark = pytest.mark.postgres
 
@@ -37,7 +39,7 @@ SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= 
 """
 WAITING = """
 SELECT count(DISTINCT pid)::int FROM pg_locks
-WHERE NOT granted AND relation::regclass::text ~ '_default$'
+WHERE NOT granted AND relation IS NOT NULL
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
@@ -146,8 +148,45 @@ async def test_a_repeated_prepare_that_waits_while_its_leaf_is_made_finds_its_ha
     assert await repeating == [half]
 
 
+async def test_a_verdict_that_waits_while_the_leaf_of_its_half_is_made_decides_it(
+    world: World, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as maker:
+
+        async def answer(request: web.Request, check: Check) -> web.StreamResponse:
+            maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
+            return await says("COMMIT")(request, check)
+
+        async with Producer(answer) as producer:
+            group = await world.group(producer.url)
+            await world.execute(WITHOUT_LEAF)
+            (half,) = await world.due(group)
+            checking = asyncio.create_task(world.check(group))
+            await sessions_wait(world, 1)
+            maker.commit()
+            done = await checking
+    assert (done.asked, done.decided) == (1, 1)
+    assert await known(world, [half]) == [State.COMMITTED]
+
+
+async def test_a_half_is_asked_about_though_its_leaf_is_made_while_it_is_looked_up(
+    world: World, database_url: str
+) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        await world.execute(WITHOUT_LEAF)
+        (half,) = await world.due(group)
+        with psycopg.connect(database_url) as maker:
+            maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
+            checking = asyncio.create_task(world.check(group))
+            await sessions_wait(world, 1)
+            maker.commit()
+        assert (await checking).decided == 1
+    assert await known(world, [half]) == [State.COMMITTED]
+
+
 async def sessions_wait(world: World, count: int) -> None:
-    """Wait until so many sessions wait for the default leaves."""
+    """Wait until so many sessions wait for tables."""
     deadline = time.monotonic() + LIVENESS_SECONDS
     while (found := await world.rows(WAITING)) != [(count,)]:
         assert time.monotonic() < deadline, found

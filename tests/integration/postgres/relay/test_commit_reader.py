@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import psycopg
 import pytest
 
 from benchmarks.load.committed import append_committed, commit_directly, register
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.verified_sessions import connect_verified
 from outbox.relay.protocol.state import Cursor, Identity
 from tests.fixtures_replacing import replace
+from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.postgres
 
 SHARD = 3
+WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
+NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
+WAITING = """
+SELECT count(DISTINCT pid)::int FROM pg_locks
+WHERE NOT granted AND relation IS NOT NULL
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 
 @pytest.fixture
@@ -75,6 +86,26 @@ def test_the_rest_of_a_row_waits_for_the_owner_and_for_who_would_replace_it(
     assert commit_log.rival().waiting
     commit_log.save(Cursor(Position(xid, 3), 0, 2, 0, 1), identity, ())
     assert not commit_log.rival().waiting
+
+
+def test_a_read_that_waits_while_a_leaf_is_made_passes_none_of_its_commits_over(
+    session: Connection, start: Position, database_url: str
+) -> None:
+    message = register(session, "points-earned")
+    session.execute(WITHOUT_LEAF)
+    first = commit_directly(session, [message], shard=SHARD)
+    session.execute(NEXT_LEAF)
+    second = commit_directly(session, [message], shard=SHARD)
+    log = PostgresCommitLog(
+        database_url, SHARD, batch_max=100, owner="test", connect=connect_verified
+    )
+    with ThreadPoolExecutor() as relay, closing(log), psycopg.connect(database_url) as maker:
+        assert log.try_lock()
+        maker.execute("SELECT outbox.create_leaf(%s)", [first[0] >> 35])
+        reading = relay.submit(read_ids, log, start)
+        wait_for(lambda: session.execute(WAITING).fetchone() == (1,))
+        maker.commit()
+        assert reading.result() == [*first, *second]
 
 
 def test_a_damaged_message_is_held_and_so_is_what_comes_after_it_in_its_key(
