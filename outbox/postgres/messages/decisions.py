@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from psycopg.errors import CheckViolation, UniqueViolation
+from psycopg.errors import UniqueViolation
 
 from outbox.failpoints import armed, hit
 from outbox.messages.message import (
@@ -58,18 +58,10 @@ class NewDecision:
 
 
 async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
-    """Decide what is undecided in a separate transaction; answer each end in the order asked.
-
-    A statement that waits while the rows of a leaf are moved does not see them: what is undecided
-    although its end decides is tried once more.
-    """
+    """Decide what is undecided in a separate transaction; answer each end in the order asked."""
     decided = await _decided(connection, ends)
     rest = [end for n, end in enumerate(ends) if n not in decided]
     statuses = await _statuses(connection, rest)
-    if missed := [n for n, end in enumerate(ends) if n not in decided and _is_open(end, statuses)]:
-        again = await _decide_at_once(connection, [ends[n] for n in missed], racing=True)
-        decided |= {missed[place]: decision for place, decision in again.items()}
-        statuses = await _statuses(connection, rest)
     if any(status.op is not None for status in statuses.values()):
         await confirm_what_was_read(connection)
     return [
@@ -79,19 +71,11 @@ async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Seque
 
 
 async def _decided(connection: AsyncConnection, ends: Sequence[End]) -> dict[int, NewDecision]:
-    """Decide, once more if another process decides too, or if the leaf was made meanwhile.
-
-    PostgreSQL then refuses a row that was on its way to the default leaf.
-    """
+    """Decide, and once more if another process decides too."""
     try:
         return await _decide_at_once(connection, ends)
-    except (UniqueViolation, CheckViolation):
+    except UniqueViolation:
         return await _decide_at_once(connection, ends, racing=True)
-
-
-def _is_open(end: End, statuses: dict[tuple[HalfId, Nonce], MessageStatus]) -> bool:
-    status = statuses.get((end.half_id, end.nonce))
-    return end.decision is not Resolution.UNKNOWN and status is not None and status.op is None
 
 
 async def _statuses(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.errors import CheckViolation
 
 from outbox.messages.message import (
     End,
@@ -22,7 +21,7 @@ from outbox.messages.message import (
     Unstorable,
 )
 from outbox.postgres.messages.decisions import answer_ends
-from outbox.postgres.messages.half_flush import Flush, GroupsDeleted, HalfFlushes
+from outbox.postgres.messages.half_flush import GroupsDeleted, HalfFlushes
 from outbox.postgres.messages.repeated_prepares import read_repeated
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import available
@@ -56,7 +55,7 @@ class PostgresHalfStore:
         if not messages:
             return []
         try:
-            flush = await self._flush(connection, messages)
+            flush = await self._flushes.run(connection, messages)
         except psycopg.DataError as error:
             return await self._bisect(connection, messages, error)
         except GroupsDeleted as gone:
@@ -67,16 +66,6 @@ class PostgresHalfStore:
             Prepared(half=half) if stored else next(repeated)
             for half, stored in zip(flush.halves, flush.stored, strict=True)
         ]
-
-    async def _flush(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flush:
-        """Store the messages; once more if their leaf was made while they waited for it.
-
-        Rows that were on their way to the default leaf are refused then, with their flush.
-        """
-        try:
-            return await self._flushes.run(connection, messages)
-        except CheckViolation:
-            return await self._flushes.run(connection, messages)
 
     async def _prepare_others(
         self, connection: AsyncConnection, messages: Sequence[Message], gone: frozenset[int]

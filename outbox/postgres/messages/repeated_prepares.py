@@ -37,8 +37,6 @@ async def read_repeated(
     known = await _known(connection, messages)
     half_ids = sorted({half_id for half_id in known if half_id is not None})
     halves = await read_whole_halves(connection, half_ids)
-    if len(halves) < len(half_ids):  # retired, or moved to a new leaf while the reading waited
-        halves = await read_whole_halves(connection, half_ids)
     statuses = await read_statuses(connection, half_ids, with_publication=False)
     await confirm_what_was_read(connection)
     answers: list[PrepareOutcome | None] = []
