@@ -187,7 +187,8 @@ class RelayExecutor:
 
     def _read_open_manifests(self, _: Relay, asked: actions.ReadOpenManifests) -> answers.Answer:
         first = self._progress_log.stable_end()
-        return answers.OpenManifestsRead(self._progress_log.read_all(first, asked.end))
+        found = self._progress_log.read_all(first, asked.end, committed=False)
+        return answers.OpenManifestsRead(found)
 
     # -- Publishing ------------------------------------------------------------------------------
 

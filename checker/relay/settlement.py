@@ -11,7 +11,6 @@ from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Final, TypeVar
 
-from outbox.errors import KafkaUnavailable
 from outbox.relay.ports import CommitLog, ProgressLog, UnseenRecords
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Relay, Visible
@@ -70,28 +69,20 @@ class BatchSettlement:
         """Return the batches that consumers were not known to see."""
         found = [
             each
-            for each in self._progress_log.read_all(visible.offset, end)
+            for each in self._progress_log.read_all(visible.offset, end, committed=False)
             if each.manifest is not None
             and (each.manifest.installation, each.manifest.shard)
             == (state.installation, state.shard)
             and each.manifest.batch_no > visible.batch_no
         ]
-        committed = self._committed_offsets(visible.offset, end) if found else frozenset()
+        if not found:
+            return UnseenBatches((), ())
+        read = self._progress_log.read_all(visible.offset, end, committed=True)
+        committed = {each.offset for each in read}
         return UnseenBatches(
             tuple(each for each in found if each.offset in committed),
             tuple(each for each in found if each.offset not in committed),
         )
-
-    def _committed_offsets(self, first: int, end: int) -> frozenset[int]:
-        offsets: set[int] = set()
-        reached = False
-        while not reached:
-            read, reached = self._progress_log.read(first, end)
-            if not (read or reached):
-                raise KafkaUnavailable("the shard's manifests cannot be read to their end")
-            offsets.update(each.offset for each in read)
-            first = read[-1].offset + 1 if read else first
-        return frozenset(offsets)
 
 
 def _fulfil(reading: Future[T], read: Callable[[], T]) -> None:

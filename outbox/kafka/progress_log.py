@@ -22,7 +22,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from outbox.clock import Clock, SystemClock
+from outbox.clock import SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
 from outbox.kafka.client_config import REQUEST_SECONDS
 from outbox.kafka.permission import next_event, permitted, the_topic
@@ -53,14 +53,13 @@ class KafkaProgressLog:
         shard: int,
         *,
         topic: str = PROGRESS_TOPIC,
-        clock: Clock | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self._admin = admin
         self._config = dict(consumer_config)
         self._shard = shard
         self._topic = topic
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._wait_seconds = wait_seconds
 
     @property
@@ -104,9 +103,10 @@ class KafkaProgressLog:
                 self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return found, reached
 
-    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
+    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
         """Read every manifest in a range; see ProgressLog."""
-        config = {**self._config, "isolation.level": "read_uncommitted"}
+        isolation = {} if committed else {"isolation.level": "read_uncommitted"}
+        config = {**self._config, **isolation}
         found: list[Found] = []
         reached = first >= end
         with _translated(self._topic), closing(Consumer(config)) as consumer:

@@ -298,8 +298,10 @@ class ProgressLog(Protocol):
         answers.
         """
 
-    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
-        """Read every manifest in a range, also those of aborted and open transactions."""
+    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
+        """Read every manifest in a range; also those of aborted and open transactions, unless
+        only the ``committed`` ones are wanted.
+        """
 
     def stable_end(self) -> int:
         """Return the offset below which every transaction has ended."""

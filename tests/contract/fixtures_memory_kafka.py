@@ -168,11 +168,12 @@ class MemoryProgressLog:
                 found.append(_found(offset, written.record.value or b""))
         return tuple(found), True
 
-    def read_all(self, first: int, end: int) -> tuple[Found, ...]:
-        """Read every manifest, whatever became of its transaction."""
-        log = self._log()
+    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
+        """Read every manifest, or every committed one."""
         return tuple(
-            _found(n, log[n].record.value or b"") for n in range(first, min(end, len(log)))
+            _found(offset, written.record.value or b"")
+            for offset, written in enumerate(self._log()[first:end], first)
+            if written.committed or not committed
         )
 
     def stable_end(self) -> int:

@@ -219,12 +219,15 @@ def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(
     frozen.begin()
     offset = send(frozen, broker).manifest_offset
     assert log.stable_end() == offset
-    assert [found.manifest for found in log.read_all(offset, offset + 1)] == [manifest()]
+    assert [found.manifest for found in log.read_all(offset, offset + 1, committed=False)] == [
+        manifest()
+    ]
     heir = fenced(broker)
     end = log.bounds()[1]
     assert log.stable_end() == end
     assert log.read(offset, end) == ((), True)
-    assert [found.offset for found in log.read_all(offset, end)] == [offset]
+    assert [found.offset for found in log.read_all(offset, end, committed=False)] == [offset]
+    assert log.read_all(offset, end, committed=True) == ()
     frozen.drop()
     heir.drop()
 
@@ -251,7 +254,7 @@ def test_a_permanently_refused_record_is_named_and_no_manifest_lists_it(broker: 
     assert (delivery.good, delivery.manifest_offset) == (1, -1)
     heir = fenced(broker)
     offset = publish(heir, broker, b"kept")
-    assert [found.offset for found in log.read_all(*log.bounds())] == [offset]
+    assert [found.offset for found in log.read_all(*log.bounds(), committed=False)] == [offset]
     publisher.drop()
     heir.drop()
 
