@@ -85,7 +85,7 @@ class RelayObserver:
         self._log.error(
             Event.PUBLISH_FAILED,
             shard=state.shard,
-            message_id=str(UUID(bytes=damaged.message_id)),
+            message_id=_text(damaged.message_id),
             topic=damaged.topic,
             error=error,
         )
@@ -96,7 +96,7 @@ class RelayObserver:
             self._log.error(
                 Event.RECORD_HELD,
                 shard=state.shard,
-                held=[str(UUID(bytes=message_id)) for message_id in message_ids],
+                held=[*map(_text, message_ids)],
                 scope=refusal.refused.value,
                 error=refusal.error,
             )
@@ -144,7 +144,7 @@ class RelayObserver:
         self._log.error(
             Event.PUBLISHED_AGAIN,
             shard=state.shard,
-            absent=[str(UUID(bytes=message_id)) for message_id in message_ids],
+            absent=[*map(_text, message_ids)],
             ordered=ordered,
         )
 
@@ -153,7 +153,7 @@ class RelayObserver:
         self._log.error(
             Event.PUBLICATION_UNPROVEN,
             shard=state.shard,
-            missing=[str(UUID(bytes=message_id)) for message_id in message_ids],
+            missing=[*map(_text, message_ids)],
             next="outbox reconcile run",
         )
 
@@ -182,3 +182,7 @@ class RelayObserver:
         logged, self._logged = self._logged, None
         if logged is not None and (dependency := _DEPENDENCY.get(logged[1])):
             self._log.info(Event.DEPENDENCY_BACK, dependency=dependency, shard=now.shard)
+
+
+def _text(message_id: bytes) -> str:
+    return str(UUID(bytes=message_id))

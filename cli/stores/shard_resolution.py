@@ -199,7 +199,7 @@ class _Manifests:
             gen = max(self.last.gen, manifest.gen + 1)
             self.last = self.last._replace(batch_no=manifest.batch_no, crc=found.crc, gen=gen)
         for message_id in manifest.published:
-            yield Seen(manifest.batch_no, *split_message_id(UUID(bytes=message_id)))
+            yield Seen(manifest.batch_no, *split_message_id(message_id))
 
 
 class _Learning(NamedTuple):

@@ -69,7 +69,7 @@ class Answer:
     @property
     def valid(self) -> bool:
         """Whether it is what the contract asks for: COMMIT, ROLLBACK or UNKNOWN."""
-        return self.outcome in (Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN)
+        return self.outcome in ANSWERED
 
     @property
     def spent(self) -> bool:

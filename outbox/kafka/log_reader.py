@@ -1,6 +1,6 @@
 """The audit's direct reads from Kafka: partitions, offsets, single records by offset.
 
-For one thread. It only reads, never in a consumer group, and always with a time limit.
+Threads may share it. It only reads, never in a consumer group, and always with a time limit.
 """
 
 from __future__ import annotations

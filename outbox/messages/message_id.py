@@ -102,9 +102,9 @@ def parse_message_id(text: str) -> tuple[HalfId, Nonce]:
     return _split(int(text.replace("-", ""), 16))
 
 
-def split_message_id(uuid: UUID) -> tuple[HalfId, Nonce]:
-    """Read half id and random bits from a UUID that is known to be a message id."""
-    return _split(uuid.int)
+def split_message_id(message_id: bytes) -> tuple[HalfId, Nonce]:
+    """Read half id and random bits from the bytes that ``message_id_bytes`` returned."""
+    return _split(int.from_bytes(message_id))
 
 
 def _split(number: int) -> tuple[HalfId, Nonce]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 
-from outbox.clock import Clock, SystemClock
+from outbox.clock import SystemClock
 from outbox.failpoints import hit
 from outbox.messages.message import Content, End, HalfMessage, Message, Resolution
 from outbox.messages.message_id import HalfId, Nonce
@@ -46,12 +46,10 @@ FULL_LOOK_SECONDS: Final = 30.0
 class PostgresSqlOutbox:
     """Admits published messages; any number of processes may run it, one at a time admits."""
 
-    def __init__(
-        self, pool: Pool, *, batch_max: int = BATCH_MAX, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, pool: Pool, *, batch_max: int = BATCH_MAX) -> None:
         self._pool = pool
         self._batch_max = batch_max
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._off_until = 0.0
         self._seen = NOTHING_SEEN
         self._seen_until = 0.0

@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 
 from outbox.errors import CursorMoved, DatabaseUnavailable
-from outbox.messages.manifest import HELD, Kind, Manifest, Position
+from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay import held_records, shard_lock
@@ -57,14 +57,12 @@ class PostgresCommitLog:
         *,
         batch_max: int,
         owner: str,
-        batch_bytes: int = BATCH_BYTES,
         connect: Callable[[str, str], Connection] = connect,
     ) -> None:
         self._url = database_url
         self._shard = shard
-        self._reader = CommitReader(shard, batch_max=batch_max, batch_bytes=batch_bytes)
+        self._reader = CommitReader(shard, batch_max=batch_max)
         self._most = batch_max
-        self._most_bytes = batch_bytes
         self._owner = owner
         self._connect = connect
         self._connection: Connection | None = None
@@ -155,15 +153,14 @@ class PostgresCommitLog:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
         is_batch = manifest.kind is Kind.BATCH
         listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
-        held = [_split(entry.message_id)[0] for entry in listed]
         asked = {
             "shard": self._shard,
             "from_xid": after.xid,
             "from_n": after.n,
             "to_xid": manifest.to.xid,
             "to_n": manifest.to.n,
-            "held": held,
-            **bounds([_split(entry.message_id)[0] for entry in manifest.entries]),
+            "held": _half_ids(listed),
+            **bounds(_half_ids(manifest.entries)),
         }
         row = self._compared(asked)
         for _ in range(COMPARISONS - 1):
@@ -178,7 +175,7 @@ class PostgresCommitLog:
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
         """Store a batch that Kafka has, cursor included; see CommitLog."""
-        pairs = [_split(message_id) for message_id in manifest.published]
+        pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
             held_records.mark_published(session, manifest.batch_no, manifest.published, {})
@@ -196,7 +193,7 @@ class PostgresCommitLog:
         """Read the first messages of a scope that is due; see CommitLog."""
         bound = self._most if most is None else min(most, self._most)
         with self._session() as session:
-            return held_records.read_due(session, self._shard, position, bound, self._most_bytes)
+            return held_records.read_due(session, self._shard, position, bound, BATCH_BYTES)
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
         """Store that a held record was refused once more; see CommitLog."""
@@ -299,8 +296,8 @@ def _publication(shard: int, batch: PublishedBatch) -> dict[str, Any]:
     }
 
 
-def _split(message_id: bytes) -> tuple[HalfId, Nonce]:
-    return split_message_id(UUID(bytes=message_id))
+def _half_ids(entries: Sequence[Entry]) -> list[HalfId]:
+    return [split_message_id(entry.message_id)[0] for entry in entries]
 
 
 def _message_ids(half_ids: list[int] | None, nonces: list[int] | None) -> tuple[bytes, ...]:

@@ -40,10 +40,9 @@ whether a caller waits."""
 class CommitReader:
     """Reads batches of one shard; remembers names, and how many rows the last batch had."""
 
-    def __init__(self, shard: int, *, batch_max: int, batch_bytes: int = BATCH_BYTES) -> None:
+    def __init__(self, shard: int, *, batch_max: int) -> None:
         self._shard = shard
         self._batch_max = batch_max
-        self._batch_bytes = batch_bytes
         self._rows = min(batch_max, _ROWS_FIRST)
         self._topics: dict[int, str] = {}
         self._groups: dict[int, str] = {}
@@ -105,7 +104,7 @@ class CommitReader:
         return self._read_rows(session, ids[:1]) or self._read_parked(session, ids[0])
 
     def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
-        asked = {"half_ids": ids, "bytes": self._batch_bytes, **bounds(ids)}
+        asked = {"half_ids": ids, "bytes": BATCH_BYTES, **bounds(ids)}
         with session.cursor(binary=True) as cursor:
             return {row[0]: row for row in cursor.execute(SQL["read_contents"], asked)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from outbox.errors import CursorMoved
 from outbox.messages.manifest import Position
@@ -25,7 +24,7 @@ def read_in_doubt(
     asked = {"shard": shard, **position._asdict(), "most": most}
     following = [row[0] for row in session.execute(SQL["next_ids"], asked)]
     held = session.execute(SQL["next_held"], asked).fetchall()
-    known = _sent(session, [split_message_id(UUID(bytes=each))[0] for each in listed])
+    known = _sent(session, [split_message_id(each)[0] for each in listed])
     coming = _sent(session, following)
     topics = {message_id_bytes(half_id, nonce): topic for half_id, nonce, topic in held}
     topics |= {message_id: sent.topic for message_id, sent in coming.items()}
@@ -50,7 +49,7 @@ def order_repairs(
     """Store messages to be published again; see CommitLog. In the caller's transaction."""
     if not is_owner(session, f"relay:{shard}", gen):
         raise CursorMoved
-    pairs = [split_message_id(UUID(bytes=each)) for each in message_ids]
+    pairs = [split_message_id(each) for each in message_ids]
     half_ids = [half_id for half_id, _ in pairs]
     asked = {
         "shard": shard,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 from outbox.errors import CommittedMessageDamaged, CursorMoved
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
@@ -23,7 +22,6 @@ from outbox.relay.protocol.state import Refused
 SQL: Final = load(__name__)
 WAITS: Final = "waits behind a refused record"
 """The ``publish_error`` of a message that was not itself refused."""
-
 
 BatchRow = tuple[HalfId, int, bytes | None]
 """A message of a batch: its half id, topic id and key."""
@@ -138,7 +136,7 @@ def hold(
     """Store messages of a batch as held; see CommitLog. Runs in the caller's transaction."""
     if not is_owner(session, name, batch.gen):
         raise CursorMoved
-    half_ids = [_split(message_id)[0] for message_id in message_ids]
+    half_ids = [split_message_id(message_id)[0] for message_id in message_ids]
     row = {
         "shard": batch.shard,
         "from_xid": batch.after.xid,
@@ -184,7 +182,7 @@ def read_due(
 def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
     """Count one more refusal; see CommitLog."""
     row = {
-        "half_id": _split(message_id)[0],
+        "half_id": split_message_id(message_id)[0],
         "error": refusal.error,
         "topic_wide": refusal.refused is Refused.TOPIC,
         "first": RETRY_FIRST_SECONDS,
@@ -207,7 +205,7 @@ def mark_published(
     placed: Mapping[bytes, tuple[int, int]],
 ) -> None:
     """Mark the rows, if any, of messages that Kafka has."""
-    pairs = [_split(message_id) for message_id in message_ids]
+    pairs = [split_message_id(message_id) for message_id in message_ids]
     places = [placed.get(message_id, (None, None)) for message_id in message_ids]
     row = {
         "batch_no": batch_no,
@@ -262,7 +260,3 @@ def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
         traceparent=payload["traceparent"],
         headers=read_headers(payload["headers"]) if payload["headers"] else (),
     )
-
-
-def _split(message_id: bytes) -> tuple[HalfId, Nonce]:
-    return split_message_id(UUID(bytes=message_id))

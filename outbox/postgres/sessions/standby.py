@@ -8,7 +8,6 @@ snapshot of the primary would show the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from threading import Event
 from time import monotonic
@@ -34,7 +33,6 @@ def await_replay(
     primary: Connection,
     replica: Connection,
     seconds: float = REPLAY_SECONDS,
-    pause: Callable[[float], object] = _PAUSE.wait,
 ) -> datetime:
     """Wait until a snapshot of the replica has all that is committed now; return the time.
 
@@ -42,7 +40,7 @@ def await_replay(
     """
     _check_same_installation(primary, replica)
     written, at = _row(primary, "written")
-    replayed = _wait_until_replayed(replica, written, seconds, pause)
+    replayed = _wait_until_replayed(replica, written, seconds)
     if not _row(primary, "holds", place=replayed)[0]:
         raise ReplicaUnfit(
             f"the replica has replayed up to {replayed}, which the primary has not written: it"
@@ -62,9 +60,7 @@ def _check_same_installation(primary: Connection, replica: Connection) -> None:
         raise ReplicaUnfit("the replica is not a standby: it replays no log")
 
 
-def _wait_until_replayed(
-    replica: Connection, written: str, seconds: float, pause: Callable[[float], object]
-) -> str:
+def _wait_until_replayed(replica: Connection, written: str, seconds: float) -> str:
     """Return the replica's replay position, once it is at or after ``written``."""
     deadline = monotonic() + seconds
     while True:
@@ -76,7 +72,7 @@ def _wait_until_replayed(
                 f"after {seconds:g} s the replica has replayed up to {replayed}, not up to"
                 f" {written}, which the primary had written"
             )
-        pause(POLL_SECONDS)
+        _PAUSE.wait(POLL_SECONDS)
 
 
 def _row(connection: Connection, name: str, **asked: str) -> tuple[Any, ...]:
