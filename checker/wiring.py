@@ -73,17 +73,7 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
         locks = PostgresAdvisoryLocks(url)
         stack.push_async_callback(locks.close)
-        tasks = [
-            PeriodicTask(
-                name="leaves", step=PartitionMaintenance(PostgresPartitions(pool), metrics).step
-            )
-        ]
-        if "sweep" in chosen:
-            sweeper = Sweeper(PostgresSweep(pool), locks)
-            tasks.append(PeriodicTask(name="sweep", step=sweeper.step))
-        if "retire" in chosen:
-            retirer = _retirer(settings, pool, locks, metrics)
-            tasks.append(PeriodicTask(name="retire", step=retirer.step))
+        tasks = _upkeep(chosen, settings, pool, locks, metrics)
         scheduler = None
         if "check" in chosen:
             scheduler = await _group_scheduler(stack, settings, pool, locks, metrics, spans)
@@ -91,12 +81,14 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
             tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
         if "relay" in chosen:
-            tasks.append(sql_outbox_task(PostgresSqlOutbox(pool)))
             relay, visibility = await asyncio.to_thread(relay_threads, settings, metrics, spans)
-            tasks.append(relay_liveness_task(relay))
-            tasks.append(visibility_task(visibility))
-            tasks.append(_orphan_names(settings, pool, locks))
-            tasks.append(_topic_watch(settings, pool, locks, metrics))
+            tasks += [
+                sql_outbox_task(PostgresSqlOutbox(pool)),
+                relay_liveness_task(relay),
+                visibility_task(visibility),
+                _orphan_names(settings, pool, locks),
+                _topic_watch(settings, pool, locks, metrics),
+            ]
         yield Daemon(
             tasks,
             PostgresHeartbeats(pool),
@@ -108,15 +100,28 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         )
 
 
-def _retirer(
-    settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks, metrics: Metrics
-) -> Retirer:
-    retirement = PostgresRetirement(
-        pool,
-        retention_seconds=settings.retention_seconds,
-        hold_seconds=settings.reconcile_hold_seconds,
-    )
-    return Retirer(retirement, locks, metrics)
+def _upkeep(
+    chosen: frozenset[str],
+    settings: Settings,
+    pool: Pool,
+    locks: PostgresAdvisoryLocks,
+    metrics: Metrics,
+) -> list[PeriodicTask]:
+    """Return the tasks of the leaves, which every checker runs, of the sweep and of retirement."""
+    leaves = PartitionMaintenance(PostgresPartitions(pool), metrics)
+    tasks = [PeriodicTask(name="leaves", step=leaves.step)]
+    if "sweep" in chosen:
+        sweeper = Sweeper(PostgresSweep(pool), locks)
+        tasks.append(PeriodicTask(name="sweep", step=sweeper.step))
+    if "retire" in chosen:
+        retirement = PostgresRetirement(
+            pool,
+            retention_seconds=settings.retention_seconds,
+            hold_seconds=settings.reconcile_hold_seconds,
+        )
+        retirer = Retirer(retirement, locks, metrics)
+        tasks.append(PeriodicTask(name="retire", step=retirer.step))
+    return tasks
 
 
 def _parked_copies(
