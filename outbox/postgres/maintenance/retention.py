@@ -30,6 +30,8 @@ EVACUATED_MOST: Final = 1000
 """A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
 EVACUATED_BYTES: Final = 32 << 20
 """So does one whose unfinished messages are larger."""
+LOOKED_AT: Final = 1000
+"""How many evacuated messages are looked at each minute."""
 TOO_LONG_SECONDS: Final = 3600.0
 """So does one, for this time, whose removal took longer than LOCK_WAIT allows."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
@@ -75,6 +77,8 @@ class PostgresRetirement:
         self._clock = clock or SystemClock()
         self._too_long: dict[int, float] = {}
         """Until when each leaf waits whose removal took too long."""
+        self._looked_at = 0
+        """The last evacuated half that was looked at."""
 
     async def leaves(self) -> list[int]:
         """Return the numbers of the leaves that exist, oldest first; see Retirement."""
@@ -121,7 +125,9 @@ class PostgresRetirement:
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
         async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["forget_finished"], self._times)
+            few = {"after": self._looked_at, "most": LOOKED_AT}
+            cursor = await connection.execute(SQL["forget_finished"], few | self._times)
+            self._looked_at = next(iter(await cursor.fetchone() or ())) or 0
             await connection.execute(SQL["forget_places"], self._times)
 
     async def _detach(self, leaf: int) -> bool:

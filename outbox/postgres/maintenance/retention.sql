@@ -142,36 +142,39 @@ DELETE FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s AND half_id <> ALL (%(kept)s::int8[])
 
 -- name: forget_finished
--- Deletes evacuated messages, with all that is kept of them, once the leaf of their decision was removed too: then
--- relay, reconciliation and retention have passed it. The retention of a held message begins with its publication.
--- Reads the default leaves, which have the evacuated rows only.
-WITH gone AS MATERIALIZED (
-    SELECT h.half_id, h.producer_group_id, h.transaction_id
-    FROM outbox.half_message_default h
-    JOIN outbox.op_message_default o USING (half_id)
-    WHERE h.half_id >> 35 IN (SELECT leaf FROM outbox.retired_leaf)
-        AND o.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
+-- Looks at the next evacuated messages after a half, by key, and deletes those, with all that is kept of them, of which
+-- the leaf of the decision was removed too: then relay, reconciliation and retention have passed it. The retention of a
+-- held message begins with its publication. Returns the last half that it has looked at; NULL: begin again.
+WITH few AS MATERIALIZED (
+    SELECT half_id, producer_group_id, transaction_id FROM outbox.half_message_default
+    WHERE half_id > %(after)s ORDER BY half_id LIMIT %(most)s
+), gone AS MATERIALIZED (
+    SELECT few.half_id, few.producer_group_id, few.transaction_id
+    FROM few CROSS JOIN LATERAL (
+        SELECT xid FROM outbox.op_message_default o WHERE o.half_id = few.half_id OFFSET 0
+    ) decided
+    WHERE few.half_id >> 35 IN (SELECT leaf FROM outbox.retired_leaf)
+        AND decided.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
         AND NOT EXISTS (
             SELECT FROM outbox.held_record r
-            WHERE r.half_id = h.half_id AND (r.released_at IS NULL
-                OR r.released_at > clock_timestamp() - make_interval(secs => %(retention)s)))
-    LIMIT 1000
+            WHERE r.half_id = few.half_id AND (r.released_at IS NULL
+                OR r.released_at > clock_timestamp() - make_interval(secs => %(retention)s)) OFFSET 0)
 ), keys AS (
     DELETE FROM outbox.transaction_key k USING gone
     WHERE k.producer_group_id = gone.producer_group_id AND k.transaction_id = gone.transaction_id
         AND k.half_id = gone.half_id
 ), halves AS (
-    DELETE FROM outbox.half_message_default WHERE half_id IN (SELECT half_id FROM gone)
+    DELETE FROM outbox.half_message_default WHERE half_id = ANY (ARRAY(SELECT half_id FROM gone))
 ), attempts AS (
-    DELETE FROM outbox.check_attempt_default WHERE half_id IN (SELECT half_id FROM gone)
+    DELETE FROM outbox.check_attempt_default WHERE half_id = ANY (ARRAY(SELECT half_id FROM gone))
 ), parked AS (
-    DELETE FROM outbox.parked_message WHERE half_id IN (SELECT half_id FROM gone)
+    DELETE FROM outbox.parked_message WHERE half_id = ANY (ARRAY(SELECT half_id FROM gone))
 ), rounds AS (
-    DELETE FROM outbox.recheck WHERE half_id IN (SELECT half_id FROM gone)
+    DELETE FROM outbox.recheck WHERE half_id = ANY (ARRAY(SELECT half_id FROM gone))
 ), held AS (
-    DELETE FROM outbox.held_record WHERE half_id IN (SELECT half_id FROM gone)
+    DELETE FROM outbox.held_record WHERE half_id = ANY (ARRAY(SELECT half_id FROM gone))
 )
-SELECT outbox.forget_decisions(array_agg(half_id)) FROM gone
+SELECT (SELECT max(half_id) FROM few), (SELECT outbox.forget_decisions(array_agg(half_id)) FROM gone)
 
 -- name: forget_places
 -- Deletes where records were published, once their retention is over, of batches that ended in a leaf that had gone by

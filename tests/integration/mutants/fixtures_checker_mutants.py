@@ -13,6 +13,7 @@ REQUESTS: Final = "tests/unit/outbox/http_checks/test_request.py"
 SETTLEMENT: Final = "tests/unit/checker/checks/test_settlement.py"
 SCHEDULER: Final = "tests/unit/checker/checks/test_group_scheduler.py"
 EXECUTOR: Final = "tests/unit/checker/relay/test_executor.py"
+DEFAULT_LEAF_READS: Final = "tests/integration/checker/maintenance/test_default_leaf_reads.py"
 
 CHECKER_MUTANTS: Final = (
     ProductMutant(
@@ -152,6 +153,23 @@ CHECKER_MUTANTS: Final = (
             "tests/unit/checker/maintenance/test_partition_maintenance.py"
             "::test_the_alarm_is_set_before_anything_may_fail"
         ),
+    ),
+    ProductMutant(
+        promise="What is kept of removed leaves is not taken for rows that nobody made a leaf for",
+        file="migrations/versions/0031_default_leaf_looks.sql",
+        rule="            UNION SELECT r.leaf FROM outbox.retired_leaf r\n",
+        broken="",
+        killer=(
+            f"{DEFAULT_LEAF_READS}"
+            "::test_a_look_for_missing_leaves_reads_nothing_that_is_kept_of_removed_ones[new-20000]"
+        ),
+    ),
+    ProductMutant(
+        promise="A kept message that may go goes, however many are kept before it",
+        file="outbox/postgres/maintenance/retention.py",
+        rule='few = {"after": self._looked_at, ',
+        broken='few = {"after": 0, ',
+        killer=f"{DEFAULT_LEAF_READS}::test_every_kept_message_that_may_go_goes_some_time",
     ),
     ProductMutant(
         promise="No relay starts before the servers are found safe",

@@ -305,7 +305,7 @@ RETENTION_MUTANTS: Final = (
     ProductMutant(
         promise="An evacuated message stays as long as the leaf of its decision",
         file="outbox/postgres/maintenance/retention.sql",
-        rule="        AND o.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)\n",
+        rule="        AND decided.xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)\n",
         broken="",
         killer=f"{EVACUATION}::test_an_evacuated_message_goes_with_the_leaf_of_its_decision",
     ),
