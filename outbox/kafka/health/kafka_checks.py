@@ -30,7 +30,7 @@ from outbox.settings.catalogue import Settings
 
 FOR_EVER = -1
 SECOND_LOOK_SECONDS = 5.0
-"""A stranger may copy records of another day in a young transaction: does that one go on?"""
+"""A stranger may copy records of another day in short transactions: does the same one go on?"""
 MOST_NAMED = 5
 START_KAFKA = "docker compose up --detach kafka"
 SETTLE_OURS = "docker compose restart checker"
@@ -51,9 +51,11 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
         now = SystemClock().now().timestamp()
         longest = facts.longest_transaction_seconds
         found = open_transactions(servers, config, topics)
-        if any(each.hangs(now, longest) and not each.ours for each in found):
+        if any(each.may_hang(now, longest) for each in found):
             Event().wait(SECOND_LOOK_SECONDS)
-            found = [each for each in open_transactions(servers, config, topics) if each in found]
+            before = {(each.partition, each.offset) for each in found}
+            again = open_transactions(servers, config, topics)
+            found = [each for each in again if (each.partition, each.offset) in before]
         yield transaction_health(found, now, longest, servers)
         yield share_group_health(dirty_share_groups(servers, config))
     except KafkaForbidden as error:
@@ -138,10 +140,12 @@ def transaction_health(
         ours = any(each.ours for each in hanging)
         command = SETTLE_OURS if ours else find_producer(servers, hanging[0].partition)
         return health_check("hanging transactions", False, detail, command=command)
-    unread = [_place(each) for each in found if each.began is None]
-    if unread:
-        detail = f"age unknown: {_named(unread)}"
-        return health_check("hanging transactions", False, detail, HealthStatus.WARNING)
+    unknown = [each for each in found if each.may_hang(now, longest_seconds)]
+    if unknown:
+        places = _named([_place(each) for each in unknown])
+        detail = f"age unknown: {places}"
+        command = find_producer(servers, unknown[0].partition)
+        return health_check("hanging transactions", False, detail, HealthStatus.WARNING, command)
     return health_check("hanging transactions", True, f"none; {len(found)} open")
 
 
@@ -165,7 +169,8 @@ def _replication(each: TopicDurability) -> str:
 
 
 def _place(each: OpenTransaction) -> str:
-    began = "-" if each.began is None else datetime.fromtimestamp(each.began, UTC).isoformat()
+    since = each.began if each.known is None else each.known
+    began = "-" if since is None else datetime.fromtimestamp(since, UTC).isoformat()
     whose = "a relay's" if each.ours else "a stranger's"
     topic, number = each.partition
     return f"{topic}/{number} from offset {each.offset} since {began} ({whose})"

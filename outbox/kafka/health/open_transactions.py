@@ -2,6 +2,10 @@
 
 Kafka ends a transaction that is open for too long. One that is older than its time limit hangs: its
 marker was skipped, and no `read_committed` consumer gets past it.
+
+The time of a record is its producer's, and Kafka Streams and mirrors copy it. So the age of a
+stranger's transaction is known only by the brokers' time (`LogAppendTime`), or by a record of a
+relay that came after it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicPartition
 
 from outbox.errors import KafkaForbidden
 from outbox.kafka.client_config import PRODUCER_FIXED
@@ -22,9 +26,13 @@ from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Partition
 
 READ_SECONDS: Final = 10.0
+MOST_READ: Final = 2_000
+"""How many records behind a stranger's transaction are read for one of a relay."""
 SWEEP_SECONDS: Final = 50.0
 """Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
-RELAY_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000 + SWEEP_SECONDS
+SENT_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000
+"""Kafka has a record of the relay so soon after its time, or never."""
+RELAY_SECONDS: Final = SENT_SECONDS + SWEEP_SECONDS
 """After this time a transaction of the relay has ended, or hangs."""
 
 
@@ -45,13 +53,23 @@ class OpenTransaction:
     """the last stable offset: its first record"""
     began: float | None
     """time of that record, epoch seconds; None: it could not be read"""
+    known: float | None
+    """It was open at this time, by the clock of a broker or of a relay; None: not known."""
     ours: bool = False
     """It is one of a relay."""
 
     def hangs(self, now: float, longest_seconds: float) -> bool:
         """Return whether it is older than its limit; `longest_seconds` is that of strangers."""
-        limit = RELAY_SECONDS if self.ours else longest_seconds + SWEEP_SECONDS
-        return self.began is not None and now - self.began > limit
+        return self.known is not None and now - self.known > self._limit(longest_seconds)
+
+    def may_hang(self, now: float, longest_seconds: float) -> bool:
+        """Return whether only its own record says that it is too old, or nothing says its age."""
+        if self.hangs(now, longest_seconds):
+            return False
+        return self.began is None or now - self.began > self._limit(longest_seconds)
+
+    def _limit(self, longest_seconds: float) -> float:
+        return RELAY_SECONDS if self.ours else longest_seconds + SWEEP_SECONDS
 
 
 def open_transactions(
@@ -99,19 +117,40 @@ _READER: Final[Mapping[str, Any]] = {
 
 
 def _at(consumer: Consumer, partition: Partition, offset: int) -> OpenTransaction:
-    """Read the first record of the transaction: its time, and whether it is a relay's."""
+    """Read the first record of the transaction, and what tells its age."""
     consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
-    message = None
-    with suppress(KafkaForbidden):  # The doctor names rights that are missing.
-        message = next_event(consumer, READ_SECONDS)
-    if message is None or message.error() is not None:
-        return OpenTransaction(partition=partition, offset=offset, began=None)
+    message = _next_record(consumer)
+    if message is None:
+        return OpenTransaction(partition=partition, offset=offset, began=None, known=None)
+    stamped_by, began = message.timestamp()[0], message.timestamp()[1] / 1000
+    ours = partition.topic == PROGRESS_TOPIC or _names_a_message(message)
+    is_known = ours or stamped_by == TIMESTAMP_LOG_APPEND_TIME
     return OpenTransaction(
         partition=partition,
         offset=offset,
-        began=message.timestamp()[1] / 1000,
-        ours=partition.topic == PROGRESS_TOPIC or _names_a_message(message),
+        began=began,
+        known=began if is_known else _relay_came_after(consumer),
+        ours=ours,
     )
+
+
+def _relay_came_after(consumer: Consumer) -> float | None:
+    """Return when the next record of a relay was in the log; None: none is near."""
+    for _ in range(MOST_READ):
+        message = _next_record(consumer)
+        if message is None:
+            return None
+        if _names_a_message(message):
+            return float(message.timestamp()[1] / 1000 + SENT_SECONDS)
+    return None
+
+
+def _next_record(consumer: Consumer) -> Message | None:
+    """Return the next record of the assigned partition; None: none, or none may be read."""
+    message = None
+    with suppress(KafkaForbidden):  # The doctor names rights that are missing.
+        message = next_event(consumer, READ_SECONDS)
+    return None if message is None or message.error() is not None else message
 
 
 def _names_a_message(message: Message) -> bool:

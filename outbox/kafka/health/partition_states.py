@@ -48,7 +48,7 @@ def _state(
     command: str | None = None,
     hangs: bool = False,
 ) -> PartitionState:
-    began = None if first_open is None else first_open.began
+    began = None if first_open is None else first_open.known or first_open.began
     return PartitionState(
         topic=place.topic,
         partition=place.number,

@@ -9,12 +9,20 @@ from uuid import uuid4
 
 from confluent_kafka import Producer
 
-DAY = 86_400
+from outbox.messages.record import MESSAGE_ID
+
+DAY = 86_400.0
+SECONDS = 60.0
 
 
 @contextmanager
-def open_transaction(bootstrap_servers: str, topic: str) -> Iterator[None]:
-    """Leave a transaction open for the block, whose first record is a day old; then abort it."""
+def open_transaction(
+    bootstrap_servers: str, topic: str, behind: float | None = DAY
+) -> Iterator[None]:
+    """Leave a transaction open for the block, whose first record is a day old; then abort it.
+
+    ``behind`` is the age of a relay's record that came after it; None: none came.
+    """
     settings = {
         "bootstrap.servers": bootstrap_servers,
         "transactional.id": str(uuid4()),
@@ -22,11 +30,20 @@ def open_transaction(bootstrap_servers: str, topic: str) -> Iterator[None]:
         "log_level": 0,
     }
     producer = Producer(settings)
-    producer.init_transactions(60)
+    producer.init_transactions(SECONDS)
     producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0, timestamp=int((time.time() - DAY) * 1000))
-    producer.flush(60)
+    producer.produce(topic, b"open", partition=0, timestamp=_ago(DAY))
+    producer.flush(SECONDS)
+    if behind is not None:
+        relay = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        header = (MESSAGE_ID, b"id")
+        relay.produce(topic, b"v", partition=0, timestamp=_ago(behind), headers=[header])
+        assert not relay.flush(SECONDS)
     try:
         yield
     finally:
-        producer.abort_transaction(60)
+        producer.abort_transaction(SECONDS)
+
+
+def _ago(seconds: float) -> int:
+    return int((time.time() - seconds) * 1000)

@@ -172,6 +172,17 @@ CHECKER_MUTANTS: Final = (
         killer=f"{DEFAULT_LEAF_READS}::test_every_kept_message_that_may_go_goes_some_time",
     ),
     ProductMutant(
+        promise="The time of a stranger's record is no proof that its transaction hangs",
+        file="outbox/kafka/health/open_transactions.py",
+        rule="known=began if is_known else _relay_came_after(consumer),",
+        broken="known=began,",
+        killer=(
+            "tests/integration/kafka/health/test_doctor.py"
+            "::test_a_transaction_of_a_stranger_hangs_when_a_broker_or_a_relay_gave_the_time"
+            "[nothing-behind]"
+        ),
+    ),
+    ProductMutant(
         promise="No relay starts before the servers are found safe",
         file="checker/relay/threads.py",
         rule="while (admission := self._admit()) is not Admission.ADMITTED:",

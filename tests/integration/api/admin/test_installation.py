@@ -72,7 +72,7 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
                         pass
             except TimeoutError:
                 pytest.fail("the partition shows no transaction that hangs")
-            assert (behind["last_stable_offset"], behind["end_offset"]) == (first, first + 1)
+            assert (behind["last_stable_offset"], behind["end_offset"]) == (first, first + 2)
             assert behind["open_since"] is not None
             assert not behind["ours"]
             where = f"describe-producers --topic {topic} --partition 0"

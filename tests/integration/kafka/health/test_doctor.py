@@ -27,6 +27,7 @@ from tests.e2e.fixtures_command import outbox
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
+from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.transaction_markers.fixtures_mortal_brokers import mortal_brokers
 from tests.integration.transaction_markers.fixtures_skipped_marker import ended_leaderless
 
@@ -145,6 +146,26 @@ def test_a_transaction_of_a_stranger_that_copies_old_records_does_not_hang(
     topic = data_topic(database_url, servers)
     with copies_old_records(servers, topic):
         assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("stamped", "behind", "verdict"),
+    [
+        ("CreateTime", None, "warning"),
+        ("CreateTime", 0.0, "warning"),
+        ("CreateTime", HOUR, "failed"),
+        ("LogAppendTime", None, "ok"),
+    ],
+    ids=["nothing-behind", "new-message-behind", "old-message-behind", "time-of-brokers"],
+)
+def test_a_transaction_of_a_stranger_hangs_when_a_broker_or_a_relay_gave_the_time(
+    database_url: str, servers: str, stamped: str, behind: float | None, verdict: str
+) -> None:
+    topic = data_topic(database_url, servers, message_timestamp_type=stamped)
+    with open_transaction(servers, topic, behind):
+        found = doctor(database_url, servers)["hanging transactions"]
+    assert found[0] == verdict, found
+    assert (f"{topic}/0 from offset" in found[1]) == (verdict != "ok")
 
 
 @contextmanager
