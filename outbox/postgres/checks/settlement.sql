@@ -108,12 +108,12 @@ DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
 
 -- name: fails
 -- Notes since when all checks of a group have failed. Writes nothing if that is noted already, or if the group was
--- changed or resumed since it was read.
+-- changed or resumed since it was read. A time that is ahead was noted before the clock was set back.
 INSERT INTO outbox.progress (name, updated_at)
 SELECT 'failing:' || id, clock_timestamp()
 FROM outbox.producer_group
 WHERE id = %(group)s AND version = %(version)s
-ON CONFLICT (name) DO NOTHING
+ON CONFLICT (name) DO UPDATE SET updated_at = excluded.updated_at WHERE progress.updated_at > excluded.updated_at
 
 -- name: answers
 -- Forgets, by key, that the checks of a group have failed. Writes nothing if that was not noted.

@@ -90,10 +90,12 @@ JOIN outbox.topic t ON t.id = m.topic_id
 GROUP BY g.name, t.name, g.check_interval_seconds
 
 -- name: heartbeats
--- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran.
+-- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran, or not since the clock
+-- was set back.
 SELECT needed.chore, coalesce(extract(epoch FROM p.updated_at), 0)::float8 AS beaten_at
 FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire', 'leaves']) AS needed (chore)
 LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.chore
+    AND p.updated_at <= clock_timestamp() + interval '1 minute'
 
 -- name: failing
 -- Reads for how long all checks of a group have failed, if a half still waits for one and the checks are not paused:

@@ -31,7 +31,8 @@ RETURNING true
 -- name: claim
 -- Locks an unfinished action that may begin and that no other process has locked: the oldest one of whoever was served
 -- least recently, by the list of the tenants that were. A tenant is all keys of the same groups with those that descend
--- from them, or a key of all groups. Reads no list of messages.
+-- from them, or a key of all groups. One that would wait for longer than an hour was stored before the clock was set
+-- back: it may begin. Reads no list of messages.
 SELECT id, coalesce(tenant, groups::text, '') AS owner
 FROM outbox.bulk_action
 LEFT JOIN LATERAL (
@@ -40,7 +41,8 @@ LEFT JOIN LATERAL (
     FROM outbox.api_key own JOIN outbox.api_key root ON root.key_id = coalesce(own.root_key_id, own.key_id)
     WHERE own.key_id = bulk_action.key_id
 ) key ON true
-WHERE finished_at IS NULL AND (starts_at IS NULL OR starts_at <= clock_timestamp())
+WHERE finished_at IS NULL
+    AND (starts_at IS NULL OR starts_at <= clock_timestamp() OR starts_at > clock_timestamp() + interval '2 hours')
 ORDER BY array_position(%(served)s::text[], coalesce(tenant, groups::text, '')) NULLS FIRST, created_at
 LIMIT 1
 FOR UPDATE OF bulk_action SKIP LOCKED

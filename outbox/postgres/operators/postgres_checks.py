@@ -95,7 +95,7 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
         name, age = task["chore"], float(task["seconds_ago"])
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
             continue
-        alive = age <= most_seconds
+        alive = abs(age) <= most_seconds  # Far ahead: from before the clock was set back.
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"

@@ -183,6 +183,17 @@ CHECKER_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A dead relay is not alive because the clock was set back",
+        file="outbox/postgres/maintenance/readiness.sql",
+        rule="        AND p.updated_at <= clock_timestamp() + make_interval("
+        "secs => %(silent_after)s)\n",
+        broken="",
+        killer=(
+            f"{API}/metrics/test_probes.py"
+            "::test_a_heartbeat_from_before_the_clock_was_set_back_is_none"
+        ),
+    ),
+    ProductMutant(
         promise="No relay starts before the servers are found safe",
         file="checker/relay/threads.py",
         rule="while (admission := self._admit()) is not Admission.ADMITTED:",

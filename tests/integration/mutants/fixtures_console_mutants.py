@@ -175,8 +175,8 @@ CONSOLE_MUTANTS: Final = (
     ProductMutant(
         promise="An action waits for its delay",
         file="outbox/postgres/operators/bulk_actions.sql",
-        rule="AND (starts_at IS NULL OR starts_at <= clock_timestamp())",
-        broken="",
+        rule="AND (starts_at IS NULL OR starts_at <= clock_timestamp() OR",
+        broken="AND (true OR",
         killer="tests/integration/api/admin/test_bulk_actions.py"
         "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
     ),

@@ -225,6 +225,19 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
     assert await select(pool, AUDITED, "cancel") == [("bulk.cancel", *WHO.values(), 1)]
 
 
+async def test_an_action_from_before_the_clock_was_set_back_does_not_wait_for_its_time(
+    service: Service, pool: Pool
+) -> None:
+    await prepare_many(service, 1, tags=["mine"])
+    answer = await ask(
+        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
+    )
+    waits = (await service.client.get(answer.headers["location"])).json()
+    await select(pool, "UPDATE outbox.bulk_action SET starts_at = starts_at + interval '1 day'")
+    ended = await finished(service, answer)
+    assert (waits["status"], ended["done"]) == ("waiting", 1)
+
+
 async def test_a_cancelled_action_goes_on_with_what_is_left_of_it(
     service: Service, pool: Pool
 ) -> None:

@@ -76,6 +76,24 @@ async def test_a_heartbeat_of_the_past_is_none(service: Service, pool: Pool) -> 
     assert answer.json()["checks"]["checker_heartbeat"] == "silent: relay"
 
 
+async def test_a_heartbeat_from_before_the_clock_was_set_back_is_none(
+    service: Service, pool: Pool
+) -> None:
+    for task in ("relay", "check", "sweep"):
+        await PostgresHeartbeats(pool).beat(task)
+    await select(
+        pool,
+        "UPDATE outbox.progress SET updated_at = updated_at + interval '1 day'"
+        " WHERE name = 'heartbeat:relay'",
+    )
+    answer = await service.client.get("/readyz")
+    assert answer.json()["checks"]["checker_heartbeat"] == "silent: relay"
+    metrics = (await service.client.get("/metrics")).text
+    assert 'outbox_checker_heartbeat_timestamp_seconds{chore="relay"} 0.0' in metrics
+    await PostgresHeartbeats(pool).beat("relay")
+    assert (await service.client.get("/readyz")).status_code == 200
+
+
 async def test_without_postgresql_the_service_answers_503_and_keeps_running() -> None:
     settings = settings_for("postgresql://nobody@127.0.0.1:1/none")
     async with running(settings) as service:

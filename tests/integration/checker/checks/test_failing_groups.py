@@ -12,6 +12,9 @@ from tests.integration.checker.fixtures_producer import Producer, says, status
 
 pytestmark = pytest.mark.postgres
 
+A_DAY_LATER = """
+UPDATE outbox.progress SET updated_at = updated_at + interval '1 day' WHERE name ~ '^failing:'
+"""
 NOBODY = "http://127.0.0.1:1/check"
 
 
@@ -52,6 +55,17 @@ async def test_a_valid_answer_ends_it_and_unknown_is_one(world: World, pool: Poo
         await world.pass_time(30)
         await world.check(group)
         assert await failing(pool) == {}
+
+
+async def test_a_group_that_fails_since_before_the_clock_was_set_back_is_seen(
+    world: World, pool: Pool
+) -> None:
+    group = await fail_for_a_quarter_of_an_hour(world, NOBODY)
+    await world.execute(A_DAY_LATER)
+    await world.pass_time(60)
+    await world.check(group)
+    await world.pass_time(900)
+    assert await failing(pool) == {"account": 15}
 
 
 async def test_a_group_that_waits_for_nothing_is_not_failing(world: World, pool: Pool) -> None:

@@ -76,6 +76,11 @@ def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     assert [each.verdict for each in heartbeat_health([], 15)] == [HealthStatus.FAILED] * 3
 
 
+def test_a_heartbeat_from_before_the_clock_was_set_back_fails() -> None:
+    tasks = [{"chore": name, "seconds_ago": -86_400.0} for name in ("relay", "check", "sweep")]
+    assert {each.verdict for each in heartbeat_health(tasks, 15)} == {HealthStatus.FAILED}
+
+
 def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
     tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = {"chore": "parked", "seconds_ago": 9000.0}
