@@ -3,7 +3,7 @@
 A verified key is remembered for seconds, so a busy producer rarely costs a query; a key that is
 revoked or expires stops working everywhere within that time. A token without our checksum costs no
 query at all. Tokens of the older form, whose checksum anybody can compute, are verified apart from
-the others, by one query at a time; what was refused is remembered.
+the others: by one query at a time, for which few wait. What was refused is remembered.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyAuthenticator:
         self._known: dict[bytes, tuple[float, Caller]] = {}
         self._refused: dict[bytes, float] = {}
         self._issued = KeyVerifier(keys, clock)
-        self._unproven = KeyVerifier(keys, clock)
+        self._unproven = KeyVerifier(keys, clock, bounded=True)
         self._revocations = 0
 
     def admit(self, headers: dict[bytes, bytes]) -> None:

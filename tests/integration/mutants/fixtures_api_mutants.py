@@ -219,11 +219,31 @@ API_MUTANTS: Final = (
     ProductMutant(
         promise="A key is verified again five seconds after the query that verified it began",
         file="api/http/authentication/key_verifier.py",
-        rule="                future.set_result((began, key))\n",
-        broken="                future.set_result((self._clock.monotonic(), key))\n",
+        rule="                each.verified.set_result((began, key))\n",
+        broken="                each.verified.set_result((self._clock.monotonic(), key))\n",
         killer=(
             f"{API}/http/test_remembered_keys.py"
             "::test_a_slow_verification_does_not_prolong_the_time[4.0]"
+        ),
+    ),
+    ProductMutant(
+        promise="A bounded number of invented keys waits for verification",
+        file="api/http/authentication/key_verifier.py",
+        rule="if self._bounded and len(self._next) >= WAITING_MAX:",
+        broken="if False:",
+        killer=(
+            f"{API}/http/test_invented_keys.py"
+            "::test_few_invented_tokens_wait_and_no_tenant_is_refused_for_them"
+        ),
+    ),
+    ProductMutant(
+        promise="A key that nobody waits for any more costs nothing",
+        file="api/http/authentication/key_verifier.py",
+        rule="            if not asked.waiting and self._next.get(token) is asked:\n",
+        broken="            if False:\n",
+        killer=(
+            f"{API}/http/test_invented_keys.py"
+            "::test_a_token_is_asked_about_only_while_somebody_waits_for_it"
         ),
     ),
 )

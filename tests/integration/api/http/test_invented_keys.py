@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import LiteralString
 
 import pytest
 
+from api.http.authentication import key_authenticator, key_verifier
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.problems import Problem
-from outbox.access import Scope
+from outbox.access import ApiKey, Scope
 from outbox.clock import SystemClock
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens, old_checksum
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import PEPPER, guarded, token
+from tests.integration.api.fixtures_keys import PEPPER, WITH_KEYS, guarded, token
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import HALVES
+from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_sockets import LIVENESS_SECONDS, Answer, listening, request
 
 pytestmark = pytest.mark.postgres
 
@@ -99,6 +102,78 @@ async def test_a_valid_key_of_the_older_form_waits_for_few_queries_of_invented_o
     ended = await asyncio.gather(*flood, return_exceptions=True)
     assert {type(each) for each in ended} == {Problem}
     assert pool.get_stats()["requests_num"] - before < 10
+
+
+async def test_few_invented_tokens_wait_and_no_tenant_is_refused_for_them(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WAIT_SECONDS", "CACHE_SECONDS"):  # nothing ends because of its time
+        monkeypatch.setattr(key_authenticator, name, 3600)
+    for name in ("QUERY_MAX", "WAITING_MAX"):
+        monkeypatch.setattr(key_verifier, name, 5)
+    known, unknown = await token(pool, Scope.ADMIN), await token(pool, Scope.ADMIN)
+    settings = settings_for(database_url, **WITH_KEYS)
+    async with listening(settings, headers=known) as listener:
+        await listener.put_group(GROUP)
+        async with keys_unreadable(pool):
+            invented = [f"authorization: Bearer {old_token(f'{each:016x}')}" for each in range(40)]
+            wires = [await listener.wire(request("GET", HALVES, each)) for each in invented]
+            asking = [asyncio.create_task(wire.answer()) for wire in wires]
+            early = await first_done(asking, 30)
+            assert [answer.status for each in early if (answer := each.result())] == [503] * 30
+            prepared = await listener.client.post(HALVES, json=prepare_body())
+            assert prepared.status_code == 201
+            late = asyncio.create_task(listener.client.get(HALVES, headers=unknown))
+        assert (await late).status_code == 200
+        others = {answer.status for answer in await asyncio.gather(*asking) if answer}
+        assert others == {503, 401}
+
+
+async def first_done(
+    asking: Sequence[asyncio.Task[Answer | None]], number: int
+) -> Sequence[asyncio.Task[Answer | None]]:
+    """Return the first so many tasks that end, or those that end in time."""
+    until, done = time.monotonic() + LIVENESS_SECONDS / 3, list[asyncio.Task[Answer | None]]()
+    while len(done) < number and time.monotonic() < until:
+        await asyncio.sleep(0.01)
+        done = [each for each in asking if each.done()]
+    return done[:number]
+
+
+class CountingKeys(PostgresApiKeys):
+    """Keeps the tokens that it was asked about."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool, PEPPER.encode())
+        self.asked = list[str]()
+
+    async def verify(self, tokens: Sequence[str]) -> list[ApiKey | None]:
+        """Verify, and keep the tokens."""
+        self.asked += tokens
+        return await super().verify(tokens)
+
+
+async def test_a_token_is_asked_about_only_while_somebody_waits_for_it(pool: Pool) -> None:
+    keys = CountingKeys(pool)
+    authenticator = KeyAuthenticator(keys, SystemClock())
+    first, last, *given_up = [old_token(f"{each:016x}") for each in range(50)]
+
+    def ask(text: str) -> asyncio.Task[object]:
+        return asyncio.create_task(authenticator.caller(f"Bearer {text}".encode()))
+
+    async with keys_unreadable(pool):
+        asking = [ask(first)]
+        await until_a_key_is_sought(pool)
+        leaving = [ask(each) for each in (last, *given_up, *given_up)]
+        asking.append(ask(last))
+        await asyncio.sleep(0)
+        for each in leaving:
+            each.cancel()
+        await asyncio.wait(leaving)
+    assert {type(each) for each in await asyncio.gather(*asking, return_exceptions=True)} == {
+        Problem
+    }
+    assert keys.asked == [first, last]
 
 
 async def test_a_refusal_is_remembered(database_url: str, pool: Pool) -> None:
