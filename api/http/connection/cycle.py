@@ -29,6 +29,9 @@ CONTROLS: Final = bytes({*range(32), 127} - {ord("\t")})
 class Cycle(RequestResponseCycle):
     """A request whose head is complete."""
 
+    head_bytes = 0
+    """What its head takes in memory."""
+
     @classmethod
     def of(cls, connection: HttpToolsProtocol, authenticated: Callable[[Hashable], None]) -> Self:
         """Return the request that a connection has just parsed.

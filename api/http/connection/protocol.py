@@ -24,9 +24,12 @@ from api.http.connection.deadline import Deadline
 from api.http.connection.open_connections import OpenConnections
 
 HEAD_MAX_BYTES: Final = 65_536
-"""URL, headers and trailers together; a smaller excess gets the guard's precise problem."""
-SEPARATORS: Final = 4
-"""Bytes of ``: `` and CRLF around each header."""
+"""URL, headers and trailers in memory, of a request, and of all that wait for an earlier answer.
+
+A smaller excess gets the guard's precise problem.
+"""
+HEADER_BYTES: Final = 128
+"""What a header takes in memory beside its text: five bytes on the wire may be a header."""
 CHUNKS_FREE: Final = 4096
 CHUNK_BYTES: Final = 256
 """Least bytes of a chunk, on average, of those after ``CHUNKS_FREE``: each costs as much to parse
@@ -193,7 +196,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header or a trailer; trailers are dropped."""
-        self._head_bytes += len(name) + len(value) + SEPARATORS
+        self._head_bytes += len(name) + len(value) + HEADER_BYTES
         if self._head_bytes > HEAD_MAX_BYTES:
             raise _BeyondLimit("headers-too-large")
         if self._in_head:
@@ -203,9 +206,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """End a head; a head above its limit never becomes a request."""
         if self._head_bytes > HEAD_MAX_BYTES:
             raise _BeyondLimit("headers-too-large")
-        if len(self.pipeline) >= self._limits.pipelined:
+        if self.pipeline and self._too_much_waits():
             raise _BeyondLimit("malformed-request")
-        before, self.cycle = self.cycle, Cycle.of(self, self._authenticated)
+        before, cycle = self.cycle, Cycle.of(self, self._authenticated)
+        cycle.head_bytes, self.cycle = self._head_bytes, cycle
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -213,6 +217,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.pipeline.appendleft((self.cycle, self.app))
         self._in_head = False
         self._in_body = True
+
+    def _too_much_waits(self) -> bool:
+        waiting: list[Any] = [cycle for cycle, _ in self.pipeline]
+        heads = sum(each.head_bytes for each in waiting) + self._head_bytes
+        return heads > HEAD_MAX_BYTES or len(self.pipeline) >= self._limits.pipelined
 
     def on_chunk_header(self) -> None:
         """Count a chunk, also one of a request that was answered before its end."""

@@ -217,6 +217,26 @@ API_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A head of small headers takes little memory beside its bytes",
+        file="api/http/connection/protocol.py",
+        rule="len(name) + len(value) + HEADER_BYTES",
+        broken="len(name) + len(value)",
+        killer=(
+            f"{API}/http/test_framing_matrix.py"
+            "::test_a_head_of_thousands_of_small_headers_is_refused_before_its_end"
+        ),
+    ),
+    ProductMutant(
+        promise="The heads of pipelined requests take little memory",
+        file="api/http/connection/protocol.py",
+        rule="return heads > HEAD_MAX_BYTES or len(self.pipeline)",
+        broken="return len(self.pipeline)",
+        killer=(
+            f"{API}/http/test_framing_matrix.py"
+            "::test_the_heads_that_wait_on_one_connection_take_as_much_memory_as_one_head"
+        ),
+    ),
+    ProductMutant(
         promise="A key is verified again five seconds after the query that verified it began",
         file="api/http/authentication/key_verifier.py",
         rule="                each.verified.set_result((began, key))\n",

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_rows import stored, until_a_session_waits
 from tests.integration.api.fixtures_service import (
     GROUP,
     GROUPS,
@@ -194,6 +194,28 @@ async def test_no_more_than_a_few_requests_wait_on_one_connection(database_url: 
     async with listening(settings_for(database_url)) as listener:
         wire = await listener.wire(LIVE * 1000)
         assert await wire.statuses() == [200] * 17
+
+
+async def test_a_head_of_thousands_of_small_headers_is_refused_before_its_end(
+    database_url: str,
+) -> None:
+    async with listening(settings_for(database_url)) as listener:
+        wire = await listener.wire(LIVE[:-2] + b"a:b\r\n" * 10_000)
+        assert await wire.statuses() == [431]
+
+
+async def test_the_heads_that_wait_on_one_connection_take_as_much_memory_as_one_head(
+    database_url: str, pool: Pool
+) -> None:
+    small = LIVE[:-2] + b"a:b\r\n" * 200 + b"\r\n"
+    async with listening(settings_for(database_url)) as listener:
+        await listener.put_group(GROUP)
+        async with pool.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE outbox.half_message IN ACCESS EXCLUSIVE MODE")
+            last = request("GET", "/livez", "connection: close")
+            wire = await listener.wire(GOOD + small * 15 + last)
+            await until_a_session_waits(pool)
+        assert await wire.statuses() == [201, 200, 200]
 
 
 async def test_small_chunks_without_end_are_refused_after_the_answer_too(database_url: str) -> None:
