@@ -110,9 +110,14 @@ async def listening(
     limits: ConnectionLimits | None = None,
     *,
     headers: dict[str, str] | None = None,
+    kafka_away: bool = False,
 ) -> AsyncIterator[Listener]:
-    """Serve for the block; ``headers`` are sent by its client."""
-    app = build(settings, MemoryTopicCatalogue(counts={TOPIC: 3}), listens_on="127.0.0.1")
+    """Serve for the block; ``headers`` are sent by its client.
+
+    ``kafka_away``: the service asks Kafka itself, which no settings of these tests reach.
+    """
+    topics = None if kafka_away else MemoryTopicCatalogue(counts={TOPIC: 3})
+    app = build(settings, topics, listens_on="127.0.0.1")
     with _served(app, limits or ConnectionLimits()) as port:
         url = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(base_url=url, timeout=60, headers=headers) as client:

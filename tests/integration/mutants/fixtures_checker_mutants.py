@@ -17,6 +17,16 @@ DEFAULT_LEAF_READS: Final = "tests/integration/checker/maintenance/test_default_
 
 CHECKER_MUTANTS: Final = (
     ProductMutant(
+        promise="An absurd Retry-After is one question, not one for each half of the batch",
+        file="outbox/http_checks/classification.py",
+        rule="int(text[:10])",
+        broken="int(text)",
+        killer=(
+            "tests/integration/checker/checks/test_outcomes.py"
+            "::test_an_absurd_retry_after_is_one_question_for_a_whole_batch_and_not_the_last[huge]"
+        ),
+    ),
+    ProductMutant(
         promise="A verdict counts for the message that was asked about alone",
         file="outbox/http_checks/classification.py",
         rule='if document.get("message_id") != message_id:',

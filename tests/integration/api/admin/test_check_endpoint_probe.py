@@ -23,7 +23,7 @@ from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, Service
 from tests.integration.checker.fixtures_producer import (
-    ABSURD_DATES,
+    ABSURD_WAITS,
     Check,
     Producer,
     says,
@@ -197,7 +197,7 @@ async def test_the_tests_of_a_group_without_a_name_server_take_one_thread(
 
 
 async def test_an_absurd_retry_after_is_an_answer_like_any_other(bare_service: Service) -> None:
-    for number, text in enumerate(ABSURD_DATES):
+    for number, text in enumerate(ABSURD_WAITS.values()):
         async with Producer(status(429, Retry_After=text)) as producer:
             await bare_service.put_group(f"g{number}", check_url=producer.url)
             answer = await bare_service.client.post(f"{GROUPS}/g{number}/test")

@@ -8,12 +8,14 @@ import pytest
 from aiohttp import web
 
 from checker.checks.check_back import CheckRound
+from outbox.checks.delays import quantise
 from outbox.checks.producer_group import OnCheckMax
+from outbox.http_checks.classification import LONGEST_DELAY_SECONDS
 from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import (
-    ABSURD_DATES,
+    ABSURD_WAITS,
     Answer,
     Check,
     Producer,
@@ -162,23 +164,29 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
     assert len(await world.attempts(halves[0])) > group.check_max
 
 
-@pytest.mark.parametrize("date", ABSURD_DATES)
-async def test_an_absurd_retry_after_is_one_question_for_a_whole_batch(
-    world: World, date: str
+@pytest.mark.parametrize("wait", ABSURD_WAITS.values(), ids=ABSURD_WAITS)
+async def test_an_absurd_retry_after_is_one_question_for_a_whole_batch_and_not_the_last(
+    world: World, wait: str
 ) -> None:
     calls = []
 
     async def answer(_: web.Request, check: Check) -> web.StreamResponse:
         calls.append(len(check["checks"]))
-        return web.Response(status=429, headers={"Retry-After": date})
+        return web.Response(status=429, headers={"Retry-After": wait})
 
     async with Producer(answer) as producer:
         group = await world.group(producer.url, batch_check=True)
         halves = await world.due(group, 100)
         round_ = await world.check(group)
-    assert (calls, round_.put_back) == ([100], 100)
-    assert await world.states(halves) == [State.PREPARED] * 100
-    assert [row[1] for row in await world.attempts(halves[0])] == ["http_error"]
+        assert (calls, round_.put_back) == ([100], 100)
+        assert await world.states(halves) == [State.PREPARED] * 100
+        assert [row[1] for row in await world.attempts(halves[0])] == ["http_error"]
+        delay, count, _ = await world.waiting(halves[0])
+        assert count == 0
+        assert group.check_interval_seconds <= delay <= quantise(LONGEST_DELAY_SECONDS)
+        await world.pass_time(delay)
+        await world.check(group)
+    assert calls == [100, 100]
 
 
 async def test_a30_an_outage_beyond_the_max_age_parks_all_and_rolls_none_back(world: World) -> None:
