@@ -26,6 +26,8 @@ FREE_SECONDS: Final = 0.002
 """A batch that was judged within this time costs nobody anything."""
 PAUSE_MAX_SECONDS: Final = 10.0
 TENANTS_MAX: Final = 1000
+KEYS_MAX: Final = 10_000
+"""Most keys whose buckets are kept; above it the one that was used longest ago is forgotten."""
 
 
 @dataclass(slots=True)
@@ -67,7 +69,10 @@ class RateLimit:
 
     def _filled(self, key_id: str | None) -> _Bucket:
         now = self._clock.monotonic()
-        bucket = self._buckets.setdefault(key_id, _Bucket(self._depth, now))
+        bucket = self._buckets.pop(key_id, None) or _Bucket(self._depth, now)
+        self._buckets[key_id] = bucket
+        if len(self._buckets) > KEYS_MAX:
+            del self._buckets[next(iter(self._buckets))]
         gained = (now - bucket.filled_at) * self._per_second
         bucket.tokens, bucket.filled_at = min(self._depth, bucket.tokens + gained), now
         return bucket

@@ -63,6 +63,16 @@ API_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="The keys whose rates are counted take a bounded amount of memory",
+        file="api/http/rate_limits.py",
+        rule="if len(self._buckets) > KEYS_MAX:",
+        broken="if False:",
+        killer=(
+            "tests/unit/api/http/test_rate_limits.py"
+            "::test_a_bounded_number_of_keys_is_remembered_those_in_use"
+        ),
+    ),
+    ProductMutant(
         promise="A batch larger than the bucket leaves a debt",
         file="api/http/rate_limits.py",
         rule="bucket.tokens -= items",

@@ -137,3 +137,16 @@ async def test_a_waiting_batch_takes_no_room() -> None:
     task.cancel()
     with room:
         assert is_full(room)
+
+
+def test_a_bounded_number_of_keys_is_remembered_those_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("api.http.rate_limits.KEYS_MAX", 3)
+    limit = RateLimit("prepare", 1, ManualClock())
+    for name in ("old", "used", "a"):
+        limit.spend(key(name))
+    refusal(limit, key("used"))
+    limit.spend(key("b"))
+    refusal(limit, key("used"))
+    limit.spend(key("old"))  # it is forgotten, so its bucket is full
