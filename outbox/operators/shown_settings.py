@@ -36,5 +36,5 @@ def _shown(name: str, value: object, redact: Redaction) -> object:
 
 
 def _property(name: str, value: object, redact: Redaction) -> object:
-    hidden = isinstance(value, str) and names_a_secret(name)
+    hidden = type(value) in (str, int, float) and names_a_secret(name)
     return HIDDEN if hidden else _shown("", value, redact)

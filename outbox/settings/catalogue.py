@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import model_validator as validator
 
 from outbox.errors import ConfigurationError
-from outbox.settings.formats import json_object, limits, long_enough, postgres_address, words
+from outbox.settings.formats import json_object, limits, long_enough, words
+from outbox.settings.postgres_address import postgres_address
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 

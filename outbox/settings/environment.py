@@ -118,7 +118,9 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
     try:
         return secret, Path(text).read_text("utf-8-sig").strip()
     except OSError as error:
-        raise ConfigurationError(f"{key}: cannot read {text}: {error.strerror}") from None
+        # Not the text: who mistakes this variable for the other one has put the secret here.
+        line = f"{key}: cannot read the file that it names: {error.strerror}"
+        raise ConfigurationError(line) from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{key}: {text} is not text in UTF-8") from None
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 from pydantic import SecretStr
 
 SHORTEST_PEPPER: Final = 16
-_TEXT: Final = r"(?:[^%@/?#\s]|%[0-9A-Fa-f]{2})*"
-_USER: Final = r"(?:[^%@/\s]|%[0-9A-Fa-f]{2})*@"
-_HOST: Final = r"(?:\[[0-9A-Fa-f:.%]+\]|(?:[^%@/?#\s:,\[]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?"
-_URL: Final = re.compile(
-    rf"postgres(?:ql)?://(?:{_USER})?{_HOST}(?:,{_HOST})*(?:/{_TEXT})?(?:\?\S*)?"
-)
-_PAIRS: Final = re.compile(
-    r"(?:\s*\w+\s*=\s*(?:'(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*))+\s*", re.ASCII
-)
 
 
 def words(value: Any) -> Any:
@@ -55,17 +45,4 @@ def long_enough(secret: SecretStr) -> SecretStr:
     if len(secret.get_secret_value()) < SHORTEST_PEPPER:
         example = "for example the output of `openssl rand -base64 32`"
         raise ValueError(f"needs at least {SHORTEST_PEPPER} characters: {example}")
-    return secret
-
-
-def postgres_address(secret: SecretStr) -> SecretStr:
-    """Return an address whose parts are certain; raises ValueError for any other.
-
-    A special character of the password that is not encoded would make a part of it a host, a port
-    or a database, which error messages and name servers may see.
-    """
-    text = secret.get_secret_value()
-    if _URL.fullmatch(text) is None and ("://" in text or _PAIRS.fullmatch(text) is None):
-        rule = "percent-encode the special characters of user and password"
-        raise ValueError(f"is not a PostgreSQL address (postgresql://…): {rule}")
     return secret

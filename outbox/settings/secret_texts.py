@@ -15,7 +15,7 @@ SHORTEST: Final = 6
 """A shorter part is a word that stands in many texts."""
 _PASSWORD: Final = re.compile(r"://([^:/@]*):(.*)@([^/?]*)")
 _SEPARATORS: Final = re.compile(r"[/@:?#&%=;, ]+")
-_NAMES: Final = re.compile(r"pass|secret|token|credential|jaas|key", re.IGNORECASE)
+_NAMES: Final = re.compile(r"pass|secret|token|credential|jaas|key|\bsas\b", re.IGNORECASE)
 
 
 def secret_texts(settings: Settings) -> frozenset[str]:

@@ -31,6 +31,17 @@ LIBRARY_MUTANTS: Final = (
             "::test_a_long_step_shows_that_it_still_runs"
         ),
     ),
+    ProductMutant(
+        promise="No parameter of an address is a piece of a password that an error would quote",
+        file="outbox/settings/postgres_address.py",
+        rule=" or not PARAMETERS.issuperset(names)",
+        broken="",
+        killer=(
+            "tests/unit/outbox/settings/test_postgres_address.py"
+            "::test_an_address_with_a_part_that_may_be_one_of_a_password_is_refused"
+            "[postgresql://u@db/outbox?password=a&b=c]"
+        ),
+    ),
     # -- outbox/messages --------------------------------------------------------------------------
     ProductMutant(
         promise="A content digest tells (key a, no value) from (no key, value a)",

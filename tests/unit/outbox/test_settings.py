@@ -72,6 +72,13 @@ def test_a_wrong_setting_is_one_line_that_names_it(environment: dict[str, str], 
     assert str(refusal.value) == line
 
 
+def test_a_secret_that_stands_where_its_file_belongs_is_not_printed() -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        load_settings({"OUTBOX_AUTH_PEPPER_FILE": "cGVwcGVyIG9mIHRoZSB0ZXN0cw=="})
+    line = "OUTBOX_AUTH_PEPPER_FILE: cannot read the file that it names: No such file or directory"
+    assert str(refusal.value) == line
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -172,7 +172,13 @@ PLANTED = {
     "RECONCILE_WEBHOOK_URL": "https://hooks.example.com/canary-webhook-path-12",
     "RECONCILE_WEBHOOK_SECRET": "whsec_canary0000000000000000000000000000000000",
     "RECONCILE_SPARK_REMOTE": "sc://spark:15002/;token=canary-spark-token-5",
-    "RECONCILE_SPARK_CONF": json.dumps({"spark.authenticate.secret": "canary-spark-secret-6"}),
+    "RECONCILE_SPARK_CONF": json.dumps(
+        {
+            "spark.authenticate.secret": "canary-spark-secret-6",
+            "spark.driver.extraJavaOptions": "-Djavax.net.ssl.trustStorePassword=canary-store-9",
+            "spark.hadoop.fs.azure.sas.c.a.blob.core.windows.net": "sv=1&sig=canary-azure-2",
+        }
+    ),
     "RECONCILE_STAGE_URI": "s3a://access:canary-bucket-key-3@bucket/stage",
 }
 
@@ -205,35 +211,40 @@ def test_no_secret_is_printed_by_a_command(
 
 SPECIAL = ("@", "/", "%z", ":x/", "@/")
 """What stands inside a password that nobody has encoded."""
+USER = "postgresql://canary-user"
+MISREAD = (
+    *(f"{USER}:{PASSWORD}{special}{PASSWORD}@127.0.0.1:9/x" for special in SPECIAL),
+    f"{USER}@127.0.0.1:9/x?password={PASSWORD}%zz",
+    f"{USER}@127.0.0.1:9/x?password={PASSWORD}&{PASSWORD}=1",
+    f"{USER}@127.0.0.1:9/x?sslmode=disable&password={PASSWORD}&{PASSWORD}",
+    f"host=127.0.0.1 port=9 password={PASSWORD} canary_9f2b=1",
+)
+"""Addresses with a password that nobody has encoded."""
 
 
-def misread(special: str) -> str:
-    """Return a URL whose password has such a character in it."""
-    return f"postgresql://canary-user:{PASSWORD}{special}{PASSWORD}@127.0.0.1:9/x"
-
-
-@pytest.mark.parametrize("special", SPECIAL)
+@pytest.mark.parametrize("address", MISREAD)
 @pytest.mark.parametrize("setting", ["OUTBOX_DATABASE_URL", "OUTBOX_RECONCILE_REPLICA_URL"])
 def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
-    special: str,
+    address: str,
     setting: str,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     planted(monkeypatch, database_url)
-    monkeypatch.setenv(setting, misread(special))
+    monkeypatch.setenv(setting, address)
     assert run(("config", "show")) == ExitCode.USAGE
     written = capfd.readouterr()
     assert setting in written.err
     assert "canary" not in written.out + written.err
 
 
+@pytest.mark.parametrize("address", [MISREAD[0], MISREAD[-3]])
 @pytest.mark.parametrize("program", ["api", "checker", "reconcile run", "doctor", "migrate up"])
 def test_no_program_prints_a_piece_of_a_password(
-    program: str, monkeypatch: pytest.MonkeyPatch
+    program: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planted(monkeypatch, misread("@"))
+    planted(monkeypatch, address)
     outbox = Path(sys.executable).with_name("outbox")
     done = subprocess.run([outbox, *program.split()], capture_output=True, check=False, timeout=120)
     written = (done.stdout + done.stderr).decode()
