@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,10 @@ from typing import Final, Protocol
 
 ALL_GROUPS: Final = "*"
 """Stands for every group in a key's ``producer_groups``."""
+KEY_GROUP: Final = r"(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})"
+"""What a key may name: a producer group, registered or not, or all of them."""
+LONGEST_KEY_NAME: Final = 128
+MOST_KEY_GROUPS: Final = 1000
 
 
 class Scope(StrEnum):
@@ -28,12 +33,30 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApiKey:
-    """A key to create; with ``expires_at`` None it never expires."""
+    """A key to create; with ``expires_at`` None it never expires.
+
+    Raises ValueError for a name or a group that no key may have, whoever creates it.
+    """
 
     name: str
     producer_groups: tuple[str, ...]
     scopes: tuple[Scope, ...]
     expires_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Judge the name and the groups."""
+        if not 1 <= len(self.name) <= LONGEST_KEY_NAME or not _is_text(self.name):
+            raise ValueError(f"the name of a key is a text of 1 to {LONGEST_KEY_NAME} characters")
+        if not 1 <= len(self.producer_groups) <= MOST_KEY_GROUPS:
+            raise ValueError(f"a key has 1 to {MOST_KEY_GROUPS} producer groups")
+        for group in self.producer_groups:
+            if re.fullmatch(KEY_GROUP, group) is None:
+                raise ValueError(f"{group!r} is no name of a producer group")
+
+
+def _is_text(text: str) -> bool:
+    """Return whether a database can store a text: no NUL, and no half of a character."""
+    return "\x00" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

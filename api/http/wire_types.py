@@ -8,6 +8,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from outbox.access import KEY_GROUP
+
 NO_NUL = r"^[^\x00]*$"
 """``$`` is the very end of the text: this validator uses Rust's regular expressions."""
 OperatorName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
@@ -16,7 +18,7 @@ AllowedTopic = Annotated[
     str,
     StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),
 ]
-KeyGroup = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,127})$")]
+KeyGroup = Annotated[str, StringConstraints(pattern=rf"^{KEY_GROUP}$")]
 
 _RFC_3339: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII

@@ -19,17 +19,20 @@ def create_in_database(
 ) -> dict[str, Any]:
     """Store a key with the settings' database and pepper; return the same body as the API.
 
-    Raises ConfigurationError, DatabaseUnavailable, or CommandFailed for an unknown scope.
+    Raises ConfigurationError, DatabaseUnavailable, or CommandFailed for what no key may have.
     """
     settings = settings_or_dev()
     if settings.auth_pepper is None:
         raise CommandFailed("OUTBOX_AUTH_PEPPER is not set", ExitCode.USAGE)
-    key = NewApiKey(
-        name=name,
-        producer_groups=tuple(groups),
-        scopes=tuple(_scope(each) for each in scopes),
-        expires_at=expires_at,
-    )
+    try:
+        key = NewApiKey(
+            name=name,
+            producer_groups=tuple(dict.fromkeys(groups)),
+            scopes=tuple(dict.fromkeys(_scope(each) for each in scopes)),
+            expires_at=expires_at,
+        )
+    except ValueError as error:
+        raise CommandFailed(str(error), ExitCode.USAGE) from None
     pepper = settings.auth_pepper.get_secret_value().encode()
     return asyncio.run(store_key(settings.required_database_url(), pepper, key))
 
@@ -42,7 +45,7 @@ def unregistered_in_database(groups: Sequence[str]) -> list[str]:
             return await PostgresInternedNames(pool).groups(groups)
 
     known = {ALL_GROUPS, *asyncio.run(registered())}
-    return [each for each in groups if each not in known]
+    return [each for each in dict.fromkeys(groups) if each not in known]
 
 
 def administrator_key(database_url: str, pepper: str, name: str) -> str:

@@ -9,14 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import PageQuery, StrictBody
 from api.http.wire_types import NO_NUL, KeyGroup, Moment, OperatorName
-from outbox.access import ApiKey, Scope
+from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, ApiKey, Scope
 
 
 class KeyRequest(StrictBody):
     """A new API key: its purpose, its producer groups and its scopes."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
-    producer_groups: list[KeyGroup] = Field(min_length=1, max_length=1000)
+    name: Annotated[
+        str, StringConstraints(min_length=1, max_length=LONGEST_KEY_NAME, pattern=NO_NUL)
+    ]
+    producer_groups: list[KeyGroup] = Field(min_length=1, max_length=MOST_KEY_GROUPS)
     scopes: list[Annotated[Scope, Field(strict=False)]] = Field(min_length=1, max_length=9)
     expires_at: Moment | None = None
 

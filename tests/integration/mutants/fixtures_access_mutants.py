@@ -199,6 +199,16 @@ ACCESS_MUTANTS: Final = (
     *_hot(),
     *_keys_never_grow(),
     ProductMutant(
+        promise="A key that is written to the database directly names groups that can exist",
+        file="outbox/access.py",
+        rule="if re.fullmatch(KEY_GROUP, group) is None:",
+        broken="if not group:",
+        killer=(
+            "tests/integration/cli/stores/test_bootstrap_key.py"
+            "::test_what_the_api_refuses_is_refused[a line end]"
+        ),
+    ),
+    ProductMutant(
         promise="A tenant with many searches for records refuses none of another tenant",
         file="api/admin/routes/records.py",
         rule="message_at(caller.tenant, topic",
