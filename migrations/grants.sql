@@ -2,7 +2,11 @@
 -- that does not have our roles. What is not granted here, our roles do not have: their rights begin anew each time.
 -- A test runs every statement of each program as its role.
 --
--- What runs as the owner is not for everybody, and nobody else makes a trigger of it, whose arguments he would choose.
+-- Nothing here is for everybody, what runs as the owner least of all: whoever may name it in a trigger would choose its
+-- arguments.
+REVOKE ALL ON SCHEMA outbox FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.allow_publish FROM PUBLIC;
 DO $$
 DECLARE
@@ -28,7 +32,9 @@ BEGIN
             WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN NULL;
         END;
         IF EXISTS (SELECT FROM pg_roles WHERE rolname = needed) THEN
+            EXECUTE format('REVOKE ALL ON SCHEMA outbox FROM %I', needed);
             EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM %I', needed);
+            EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM %I', needed);
             EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM %I', needed);
             EXECUTE format('GRANT USAGE ON SCHEMA outbox TO %I', needed);
         END IF;

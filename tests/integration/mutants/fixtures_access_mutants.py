@@ -209,6 +209,17 @@ ACCESS_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="The next migrate up takes back what everybody may read",
+        file="migrations/grants.sql",
+        rule="REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC;",
+        broken="",
+        killer=(
+            "tests/integration/postgres/schema/test_roles.py"
+            "::test_migrate_up_takes_back_what_was_granted_by_hand"
+            "[GRANT SELECT ON outbox.api_key TO PUBLIC]"
+        ),
+    ),
+    ProductMutant(
         promise="A tenant with many searches for records refuses none of another tenant",
         file="api/admin/routes/records.py",
         rule="message_at(caller.tenant, topic",

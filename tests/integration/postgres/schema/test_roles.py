@@ -184,6 +184,33 @@ def test_a_role_runs_nothing_as_the_owner_by_a_trigger_of_its_own(
     assert refused.type is errors.InsufficientPrivilege
 
 
+REACHED = """
+SELECT relname FROM pg_class c WHERE relnamespace = 'outbox'::regnamespace AND CASE
+    WHEN relkind = 'S' THEN has_sequence_privilege('outbox_publish', c.oid, 'USAGE, SELECT, UPDATE')
+    WHEN relkind NOT IN ('i', 'I', 'c', 't') THEN
+        has_table_privilege('outbox_publish', c.oid, 'DELETE, TRUNCATE, TRIGGER')
+        OR has_any_column_privilege('outbox_publish', c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
+    END
+UNION ALL
+SELECT proname FROM pg_proc WHERE pronamespace = 'outbox'::regnamespace AND prosecdef
+    AND has_function_privilege('outbox_publish', oid, 'EXECUTE')
+"""
+"""Every relation that a producer in SQL mode reaches, and what it runs as the owner."""
+OPEN_TO_SHADOWS = """
+SELECT proname FROM pg_proc WHERE pronamespace = 'outbox'::regnamespace AND prosecdef
+    AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)
+"""
+"""What runs as the owner and would take a caller's own function or table for ours."""
+
+
+def test_a_producers_role_reaches_no_relation_and_runs_one_function_as_the_owner(
+    database_url: str,
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        assert owner.execute(REACHED.encode()).fetchall() == [("publish",)]
+        assert owner.execute(OPEN_TO_SHADOWS.encode()).fetchall() == []
+
+
 def test_the_api_deletes_since_when_checks_fail_and_no_other_progress(database_url: str) -> None:
     names = {"relay:3", "sweep", "reconcile:3", "heartbeat:check", "failing:1"}
     stored = "SELECT name FROM outbox.progress WHERE name = ANY (%s)"
@@ -215,10 +242,33 @@ def test_a_leaf_in_use_is_neither_detached_nor_dropped(database_url: str) -> Non
                 connection.execute(statement.encode())
 
 
-def test_migrate_up_takes_back_what_was_granted_by_hand(database_url: str) -> None:
-    may_delete = "SELECT has_table_privilege('outbox_api', 'outbox.audit_log', 'DELETE')"
+BY_HAND = {
+    "GRANT DELETE ON outbox.audit_log TO outbox_api": (
+        "SELECT has_table_privilege('outbox_api', 'outbox.audit_log', 'DELETE')"
+    ),
+    "GRANT UPDATE (decision) ON outbox.op_message TO outbox_checker": (
+        "SELECT has_any_column_privilege('outbox_checker', 'outbox.op_message', 'UPDATE')"
+    ),
+    "GRANT SELECT ON outbox.api_key TO PUBLIC": (
+        "SELECT has_table_privilege('outbox_publish', 'outbox.api_key', 'SELECT')"
+    ),
+    "GRANT CREATE ON SCHEMA outbox TO outbox_publish": (
+        "SELECT has_schema_privilege('outbox_publish', 'outbox', 'CREATE')"
+    ),
+    "GRANT UPDATE ON SEQUENCE outbox.producer_group_id_seq TO outbox_checker": (
+        "SELECT has_sequence_privilege('outbox_checker', 'outbox.producer_group_id_seq', 'UPDATE')"
+    ),
+    "GRANT EXECUTE ON FUNCTION outbox.drop_leaf TO PUBLIC": (
+        "SELECT has_function_privilege('outbox_api', 'outbox.drop_leaf(text, bigint)', 'EXECUTE')"
+    ),
+}
+"""Rights that a role does not need, and whether it has them."""
+
+
+@pytest.mark.parametrize("granted", BY_HAND)
+def test_migrate_up_takes_back_what_was_granted_by_hand(database_url: str, granted: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("GRANT DELETE ON outbox.audit_log TO outbox_api")
-        assert connection.execute(may_delete.encode()).fetchone() == (True,)
+        connection.execute(granted.encode())
+        assert connection.execute(BY_HAND[granted].encode()).fetchone() == (True,)
         migrate(database_url)
-        assert connection.execute(may_delete.encode()).fetchone() == (False,)
+        assert connection.execute(BY_HAND[granted].encode()).fetchone() == (False,)
