@@ -3,7 +3,7 @@
 Runs before the new code. Programs of the version before call the same function, and so do the same.
 
 Revision ID: 0032
-Revises: 0030
+Revises: 0031
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0032"
-down_revision = "0030"
+down_revision = "0031"
 
 
 def upgrade() -> None:

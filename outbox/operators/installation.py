@@ -43,8 +43,8 @@ class PartitionState:
     """A partition of a topic that had messages; its offsets are the next ones to write and to read.
 
     ``open_since`` is when the first open transaction wrote its first record; None if none is open,
-    or if that record could not be read. ``ours``: the transaction is a relay's. ``command`` looks
-    further at a transaction that hangs.
+    or if that record could not be read. ``ours``: the transaction is a relay's.
+    ``suspected``: its own record alone says that it hangs. ``command`` looks further at it.
     """
 
     topic: str
@@ -54,6 +54,7 @@ class PartitionState:
     open_since: datetime | None = None
     ours: bool = False
     hangs: bool = False
+    suspected: bool = False
     command: str | None = None
 
 

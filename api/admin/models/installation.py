@@ -35,7 +35,8 @@ class PartitionResource(BaseModel):
     """A partition; `read_committed` consumers stop at ``last_stable_offset``.
 
     ``open_since`` is the first record of its open transaction. If it ``hangs``, it is older than
-    Kafka lets one become; ``command`` names its producer.
+    Kafka lets one become; ``command`` names its producer. A stranger's is only ``suspected``
+    if nothing but its own record tells its age: a young one may copy records of another day.
     """
 
     model_config = ConfigDict(from_attributes=True)
@@ -47,6 +48,7 @@ class PartitionResource(BaseModel):
     open_since: datetime | None
     ours: bool
     hangs: bool
+    suspected: bool
     command: str | None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,9 +34,12 @@ def partition_states(
     longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
     first_open = {each.partition: each for each in found}
     hanging = {each.partition for each in found if each.hangs(now, longest)}
+    suspects = {each.partition for each in found if each.may_hang(now, longest)}
     return [
-        _state(
-            each, at, first_open.get(each), find_producer(bootstrap_servers, each), each in hanging
+        replace(
+            _state(each, at, first_open.get(each), find_producer(bootstrap_servers, each)),
+            hangs=each in hanging,
+            suspected=each in suspects,
         )
         for each, at in ends.items()
     ]
@@ -46,7 +50,6 @@ def _state(
     ends: PartitionEnds,
     first_open: OpenTransaction | None = None,
     command: str | None = None,
-    hangs: bool = False,
 ) -> PartitionState:
     began = None if first_open is None else first_open.known or first_open.began
     return PartitionState(
@@ -56,7 +59,6 @@ def _state(
         last_stable_offset=ends.stable,
         open_since=datetime.fromtimestamp(began, UTC) if began is not None else None,
         ours=first_open is not None and first_open.ours,
-        hangs=hangs,
         command=command if first_open is not None else None,
     )
 

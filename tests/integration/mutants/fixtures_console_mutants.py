@@ -252,6 +252,14 @@ CONSOLE_MUTANTS: Final = (
         "::test_a_partition_shows_where_consumers_stop_and_what_holds_them_up",
     ),
     ProductMutant(
+        promise="A stranger's transaction whose age is not known is suspected",
+        file="outbox/kafka/health/partition_states.py",
+        rule="suspected=each in suspects",
+        broken="suspected=False",
+        killer="tests/integration/api/admin/test_installation.py"
+        "::test_a_transaction_of_a_stranger_is_suspected_if_only_its_own_record_is_old",
+    ),
+    ProductMutant(
         promise="A key that has ended and is still used is shown",
         file="outbox/postgres/operators/api_keys.py",
         rule="if key_id not in rows}",

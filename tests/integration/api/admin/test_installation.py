@@ -83,6 +83,31 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
         assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
 
 
+async def test_a_transaction_of_a_stranger_is_suspected_if_only_its_own_record_is_old(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    """A stranger may copy records of another day."""
+    servers = kafka_broker.bootstrap_servers
+    topic = make_topic(servers, partitions=1)
+    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
+
+    async def open_one() -> dict[str, Any]:
+        async with asyncio.timeout(LIVENESS_SECONDS):
+            while True:
+                found = await data(service, "/v1/partitions")
+                for each in found:
+                    if each["topic"] == topic and each["open_since"] is not None:
+                        return each
+
+    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
+        with open_transaction(servers, topic, behind=None):
+            look = await open_one()
+            page = (await service.client.get("/ui/publishing")).text
+    assert (look["hangs"], look["suspected"]) == (False, True)
+    assert "it may copy old records" in page
+    assert "No transaction hangs." not in page
+
+
 async def test_a_look_at_the_partitions_uses_the_kafka_clients_of_the_look_before(
     database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
 ) -> None:
