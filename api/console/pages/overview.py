@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from api.console.in_process_api import Query
 from api.console.metric_values import MetricValues
-from api.console.publish_latency import PublishLatency, newest_latency
+from api.console.publish_latency import PublishLatency, newest_published, publish_latency
 from api.console.rate_chart import part_times, rate_charts
 from api.console.visit import Visit
 from outbox.access import Scope
@@ -94,7 +94,9 @@ async def _rates(visit: Visit) -> dict[str, Any] | None:
 
 
 async def _latency(visit: Visit) -> PublishLatency | None:
-    return await newest_latency(visit) if visit.can(Scope.MESSAGES_READ) else None
+    if not visit.can(Scope.MESSAGES_READ):
+        return None
+    return publish_latency(await newest_published(visit))
 
 
 async def _tripped(visit: Visit) -> dict[str, Any] | None:

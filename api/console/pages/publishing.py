@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
+from api.console.metric_values import MetricValues
 from api.console.pages.overview import metric_values
-from api.console.publish_latency import newest_latency
+from api.console.publish_latency import PublishLatency, newest_published, publish_latency
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -20,31 +23,39 @@ HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRow:
+    """What is known of a topic; ``errors`` are what Kafka refuses, and how many records."""
+
+    topic: str
+    backlog: int
+    errors: list[tuple[str, int]]
+    latency: PublishLatency | None
+
+
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, latency, held, waiting = await asyncio.gather(
+    values, shards, partitions, published, held, waiting = await asyncio.gather(
         metric_values(visit),
         _shards(visit),
         _partitions(visit),
-        newest_latency(visit),
+        newest_published(visit),
         _held(visit),
         _waiting(visit),
     )
+    causes = _causes(held["data"])
     return visit.page(
         "publishing.html",
         commands=["outbox held list", "outbox shard list"],
-        backlog=[
-            (each.labels["topic"], int(each.value))
-            for each in values.of("publish_backlog_messages")
-            if each.value
-        ],
-        latency=latency,
+        topics=_topics(values, causes, published),
+        latency=publish_latency(published),
         held=held,
         following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
         waiting=waiting,
         waiting_shown=WAITING_SHOWN,
-        causes=_causes(held["data"]),
+        causes=causes,
+        at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
         partitions=partitions,
         sees_all=_sees_all(visit),
@@ -106,6 +117,33 @@ async def _waiting(visit: Visit) -> list[dict[str, Any]]:
     query: Query = {"state": "COMMITTED", "limit": WAITING_SHOWN}
     found = (await visit.api.get("/v1/half-messages", query))["data"]
     return [each for each in found if not each["publish_error"]]
+
+
+def _topics(
+    values: MetricValues, causes: list[tuple[str, str, int]], published: list[dict[str, Any]]
+) -> list[TopicRow]:
+    """Return each topic that waits, that Kafka refuses or that was published to lately."""
+    backlog = {
+        each.labels["topic"]: int(each.value)
+        for each in values.of("publish_backlog_messages")
+        if each.value
+    }
+    errors: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for topic, error, count in causes:
+        errors[topic].append((error, count))
+    newest: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for message in published:
+        newest[message["topic"]].append(message)
+    rows = [
+        TopicRow(
+            topic=topic,
+            backlog=backlog.get(topic, 0),
+            errors=errors[topic],
+            latency=publish_latency(newest[topic]),
+        )
+        for topic in {*backlog, *errors, *newest}
+    ]
+    return sorted(rows, key=lambda each: (-each.backlog, not each.errors, each.topic))
 
 
 def _causes(held: list[dict[str, Any]]) -> list[tuple[str, str, int]]:

@@ -27,6 +27,14 @@ INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, 
 SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message WHERE {NEW_HALVES}
 """
 """Parks every message of the test, after 15 checks."""
+_PUBLISH: tuple[LiteralString, ...] = (
+    "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
+    f" half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log WHERE {NEW_COMMITS}",
+    "INSERT INTO outbox.progress (name, position, position_n)"
+    f" SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log WHERE {NEW_COMMITS}"
+    " ON CONFLICT (name) DO UPDATE SET"
+    " position = EXCLUDED.position, position_n = EXCLUDED.position_n",
+)
 UNKNOWN = "00000000-0001-8001-8000-000000000000"
 """An id that was never issued."""
 
@@ -42,6 +50,12 @@ async def select(pool: Pool, statement: LiteralString, *parameters: object) -> l
     async with pool.connection() as connection:
         cursor = await connection.execute(statement, parameters)
         return await cursor.fetchall() if cursor.description else []
+
+
+async def publish(pool: Pool) -> None:
+    """Store that Kafka has the test's one commit, at partition 2 and offset 41."""
+    for statement in _PUBLISH:
+        await select(pool, statement)
 
 
 WAITING: LiteralString = """

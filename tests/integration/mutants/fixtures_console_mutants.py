@@ -260,6 +260,14 @@ CONSOLE_MUTANTS: Final = (
         "::test_a_transaction_of_a_stranger_is_suspected_if_only_its_own_record_is_old",
     ),
     ProductMutant(
+        promise="A count of refused records says when it counted a page of them",
+        file="api/console/pages/publishing.py",
+        rule='"at least " if held["has_more"] or "cursor" in visit.query else ""',
+        broken='""',
+        killer=f"{CONSOLE}/test_repair_pages.py"
+        "::test_publishing_shows_backlog_errors_and_latency_of_each_topic",
+    ),
+    ProductMutant(
         promise="A key that has ended and is still used is shown",
         file="outbox/postgres/operators/api_keys.py",
         rule="if key_id not in rows}",

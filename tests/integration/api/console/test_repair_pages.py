@@ -20,7 +20,7 @@ from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import token
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import publish, select
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -62,6 +62,25 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         audit = await browser.get("/ui/audit?operator=Ada")
         assert "held.release" in audit.text
         assert "held.drop" in audit.text
+
+
+async def test_publishing_shows_backlog_errors_and_latency_of_each_topic(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "SHOWN", 2)
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        service.topics.counts["orders"] = 3
+        await service.end(await service.prepared_id(topic="orders"), "COMMIT")
+        await publish(pool)
+        await held_id(service, pool, "k")
+        page = await browser.get("/ui/publishing")
+        assert "invoices.issued 1 MSG_SIZE_TOO_LARGE 1 -" in page.text
+        assert re.search(r"orders 0 nothing half \d+ ms, 95 % \d+ ms, of 1", page.text)
+        for key in ("l", "m"):
+            await held_id(service, pool, key)
+        page = await browser.get("/ui/publishing")
+        assert re.search(r"invoices.issued \d MSG_SIZE_TOO_LARGE at least 2 -", page.text)
+        assert "MSG_SIZE_TOO_LARGE on invoices.issued: at least 2" in page.text
 
 
 async def test_without_the_scope_a_held_record_is_shown_and_its_form_says_why(
@@ -112,7 +131,7 @@ async def test_the_newest_that_wait_are_shown_with_a_way_to_all_and_a_refresh_le
         [link] = re.findall(r'href="([^"]+)">All of them</a>', page.html)
         assert ids[0] in (await browser.get(link)).html
         part = await browser.get("/ui/publishing", **{"hx-request": "true", "hx-target": "live"})
-        assert "Committed and not yet in Kafka" in part.text
+        assert "By topic" in part.text
         assert [each for each in ids if each in part.html] == []
 
 

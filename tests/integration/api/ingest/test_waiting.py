@@ -12,7 +12,12 @@ from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_COMMITS
 from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
-from tests.integration.api.fixtures_rows import select, stored, until_a_session_waits
+from tests.integration.api.fixtures_rows import (
+    publish,
+    select,
+    stored,
+    until_a_session_waits,
+)
 from tests.integration.api.fixtures_service import (
     GROUP,
     GROUPS,
@@ -56,16 +61,6 @@ async def test_only_an_end_with_a_wait_asks_the_relay_to_hurry(
     assert [awaited for (awaited,) in marks] == [False, False, True]
 
 
-PUBLISH = (
-    "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
-    f" half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log WHERE {NEW_COMMITS}",
-    "INSERT INTO outbox.progress (name, position, position_n)"
-    f" SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log WHERE {NEW_COMMITS}"
-    " ON CONFLICT (name) DO UPDATE SET"
-    " position = EXCLUDED.position, position_n = EXCLUDED.position_n",
-)
-
-
 async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
     service: Service, pool: Pool
 ) -> None:
@@ -76,8 +71,7 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
     async with asyncio.timeout(60):
         while (await stored(pool))[3] == 0:
             pass
-    for statement in PUBLISH:
-        await select(pool, statement)
+    await publish(pool)
     answer = await ending
     published = answer.json()
     assert (answer.status_code, published["state"]) == (200, "PUBLISHED")
