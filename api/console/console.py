@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from api.console.form_page import page_of_form
+from api.console.form_page import lead_to_page, page_of_form
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
@@ -97,7 +97,8 @@ class Console:
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
         self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])
-        for path, handler in PAGES.items():
+        leading = dict.fromkeys(FORMS.keys() - PAGES.keys(), lead_to_page)
+        for path, handler in (leading | PAGES).items():
             self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["GET"])
         for path, handler in FORMS.items():
             self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["POST"])
@@ -185,12 +186,16 @@ class Console:
         if visit.is_refresh:
             return visit.reload()
         if request.method == "POST":
-            sent_by = request.headers.get("referer", ""), request.headers.get("host", "")
-            return visit.see(LOGIN, done="session-over", next=page_of_form(*sent_by, self._prefix))
+            return visit.see(LOGIN, done="session-over", next=self._sent_by(request))
         if request.headers.get("sec-fetch-site") in OTHER_SITES:
             # A browser sends the cookie only with what our own pages ask for. This page asks again.
             return visit.page("again.html")
         return visit.see(LOGIN, next=asked_address(request))
+
+    def _sent_by(self, request: Request) -> str | None:
+        """Return the page of a form; None if the browser names none of this console."""
+        named = request.headers.get("referer", ""), request.headers.get("host", "")
+        return page_of_form(*named, self._prefix)
 
     def _keep_session(self, visit: Visit, response: Response) -> None:
         """Renew the cookie when a person loads a page; a refresh of the page itself does not."""
@@ -212,6 +217,7 @@ class Console:
             status=refused.status,
             problem=refused.problem,
             tries_again=refused.status == UNAVAILABLE and visit.request.method == "GET",
+            back=self._sent_by(visit.request) if visit.request.method == "POST" else None,
         )
         response.headers.update(headers)
         return response

@@ -1,31 +1,43 @@
-"""The page of a form, as the browser names it: the login leads back there."""
+"""The page of a form: a login, a refusal and the address of the form itself lead back there."""
 
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from starlette.responses import Response
 from starlette.routing import compile_path
 
 from api.console.pages.site_map import FORMS, PAGES
+from api.console.visit import Visit, asked_address
 
 _PAGES: Final = [compile_path(path)[0] for path in PAGES]
 _PARTS: Final = 1 + max(path.count("/") for path in (*PAGES, *FORMS))
 """Most parts of an address: of a longer one no page is sought part by part."""
 
 
-def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
-    """Return the address of the page; None if the browser names none of this console.
+async def lead_to_page(visit: Visit) -> Response:
+    """Answer a browser that asks for the address of a form, as one does that was started again."""
+    return visit.go_on(page_above(urlsplit(asked_address(visit.request)), visit.prefix))
 
-    An answer to a form has no page of its own: the page above it is returned, with the search that
-    the form has in its address. What a page said after an earlier form is left out.
-    """
+
+def page_of_form(referrer: str, host: str, prefix: str) -> str | None:
+    """Return the page that the browser names; None if it is none of this console."""
     try:
         named = urlsplit(referrer)
     except ValueError:
         return None
     if named.netloc != host or not f"{named.path}/".startswith(f"{prefix}/"):
         return None
+    return page_above(named, prefix)
+
+
+def page_above(named: SplitResult, prefix: str) -> str:
+    """Return the address of the page, of a form or an answer to one that of the page above it.
+
+    It has the search that the form has in its address; what a page said after an earlier form is
+    left out.
+    """
     path = "/".join(named.path.removeprefix(prefix).split("/", _PARTS)[:_PARTS])
     while not _is_page(path):
         path = path.rpartition("/")[0]

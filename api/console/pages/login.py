@@ -13,7 +13,10 @@ OPERATOR_MAX: Final = 128
 
 async def show(visit: Visit) -> Response:
     """Show the form; who needs no key, or has a session, is sent on."""
-    return visit.page("login.html", next=_local(visit, visit.query.get("next")), failed=None)
+    following = _local(visit, visit.query.get("next"))
+    if visit.known:
+        return visit.go_on(visit.prefix + following)
+    return visit.page("login.html", next=following, failed=None, operator="")
 
 
 async def log_in(visit: Visit) -> Response:
@@ -27,7 +30,7 @@ async def log_in(visit: Visit) -> Response:
             visit.session = session
             return visit.go_on(visit.prefix + following)
         failed = "This key is not valid: never made, expired or revoked."
-    return visit.page("login.html", status=401, next=following, failed=failed)
+    return visit.page("login.html", status=401, next=following, failed=failed, operator=operator)
 
 
 async def log_out(visit: Visit) -> Response:

@@ -137,6 +137,19 @@ async def test_a_wrong_key_is_refused_without_saying_why_and_is_not_shown(
                 assert "/ui/login" in (await browser.get("/ui/")).path
 
 
+async def test_a_wrong_key_keeps_the_name_and_a_good_session_needs_no_second_login(
+    database_url: str, pool: Pool
+) -> None:
+    async with guarded(database_url) as service, browsing(service) as browser:
+        refused = await browser.log_in("nonsense", "/ui/?q=state:parked", OPERATOR)
+        fields = refused.forms()["/ui/login"]
+        assert (fields["operator"], fields["next"]) == (OPERATOR, "/?q=state:parked")
+        key = key_text(await token(pool, Scope.MESSAGES_READ))
+        await browser.send(refused, "/ui/login", key=key)
+        back = await browser.get("/ui/login?next=%2Fui%2Fparked")
+        assert back.path == "/ui/parked"
+
+
 async def test_the_login_goes_on_to_no_other_host(database_url: str, pool: Pool) -> None:
     async with guarded(database_url) as service, browsing(service) as browser:
         key = key_text(await token(pool, Scope.MESSAGES_READ))
@@ -145,6 +158,7 @@ async def test_the_login_goes_on_to_no_other_host(database_url: str, pool: Pool)
             form = login.forms()["/ui/login"] | {"key": key, "operator": "A", "next": following}
             answer = await browser.client.post("/ui/login", data=form)
             assert answer.headers["location"] == "/ui/"
+            browser.client.cookies.clear()
 
 
 async def test_a_revoked_key_ends_its_sessions(database_url: str, pool: Pool) -> None:

@@ -179,6 +179,22 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
         assert (await browser.send(resumed, f"{at}/pause")).status == 422
 
 
+async def test_a_form_that_is_refused_leads_back_to_its_page(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
+        at = "/ui/groups/billing"
+        form = (await browser.get(at)).forms()[f"{at}/pause"]
+        for referrer, link in (
+            (f"http://localhost{at}?done=resumed", f'<a href="{at}">Back'),
+            ("http://evil.example/ui/groups/billing", '<a href="/ui/">To the start page'),
+        ):
+            answer = await browser.client.post(
+                f"{at}/pause", data=form, headers={"referer": referrer}
+            )
+            assert answer.status_code == 422
+            assert link in answer.text
+            assert "evil" not in answer.text
+
+
 async def test_a_group_shows_how_its_checks_go_and_how_old_its_secret_is(
     database_url: str, pool: Pool
 ) -> None:

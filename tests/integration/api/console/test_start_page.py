@@ -97,6 +97,27 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
         assert "No message has this" in page.text
 
 
+async def test_the_address_of_a_form_leads_to_its_page(
+    database_url: str, pool: Pool, subtests: pytest.Subtests
+) -> None:
+    """A browser that is started again asks for the addresses of its tabs, never for forms."""
+    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
+        message_id = await service.prepared_id()
+        for address, page in (
+            ("groups/billing/test", "/ui/groups/billing"),
+            ("groups/billing/pause", "/ui/groups/billing"),
+            (f"messages/{message_id}/force-end", f"/ui/messages/{message_id}"),
+            ("bulk-actions/plan?q=tag:a%26b", "/ui/?q=tag:a%26b"),
+            ("bulk-actions", "/ui/"),
+            (f"held/{message_id}", "/ui/"),
+            ("keys/x/revoke", "/ui/keys"),
+            ("logout", "/ui/"),
+        ):
+            with subtests.test(address):
+                found = await browser.get(f"/ui/{address}")
+                assert (found.status, found.path) == (200, page)
+
+
 async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         ids = {await service.prepared_id() for _ in range(60)}
