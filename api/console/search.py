@@ -92,7 +92,10 @@ def parse_search(text: str, now: datetime) -> MessageSearch:
         else:
             filters.update(_filter(name, value, now))
     if words and (len(words) > 1 or filters or state):
-        raise SearchInvalid(f"{words[0][:40]!r} is no qualifier; use {', '.join(QUALIFIERS)}")
+        raise SearchInvalid(
+            f"{words[0][:40]!r} is no qualifier; use {', '.join(QUALIFIERS)}."
+            " If it is one id: an id with blanks needs double quotes."
+        )
     return MessageSearch(text=text, state=state, filters=filters, word=words[0] if words else None)
 
 

@@ -23,6 +23,7 @@ SEARCH: Final = {
     "PARKED": "state:parked",
     "COMMITTED": "state:committed",
 }
+GROUPS_SHOWN: Final = 20
 TRIPPED_SHOWN: Final = 20
 RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
 
@@ -40,6 +41,7 @@ async def show(visit: Visit) -> Response:
         states=_states(values),
         search=SEARCH,
         groups=_groups(values),
+        groups_shown=GROUPS_SHOWN,
         latency=latency,
         not_latency=visit.why_not(Scope.MESSAGES_READ),
         tripped=tripped,
@@ -76,13 +78,18 @@ def _states(values: MetricValues) -> list[dict[str, Any]]:
     ]
 
 
-def _groups(values: MetricValues) -> list[tuple[str, int]]:
-    """Return the groups with most unfinished messages."""
-    found: dict[str, float] = defaultdict(float)
+def _groups(values: MetricValues) -> list[dict[str, Any]]:
+    """Return the groups with unfinished messages, those with most first."""
+    messages: dict[str, dict[str, int]] = defaultdict(dict)
+    ages: dict[str, float] = defaultdict(float)
     for each in values.of("half_messages"):
-        found[each.labels["producer_group"]] += each.value
-    ranked = sorted(found.items(), key=lambda pair: -pair[1])
-    return [(name, int(count)) for name, count in ranked[:12] if count]
+        if each.value:
+            messages[each.labels["producer_group"]][each.labels["state"]] = int(each.value)
+    for each in values.of("half_oldest_age_seconds"):
+        group = each.labels["producer_group"]
+        ages[group] = max(ages[group], each.value)
+    ranked = sorted(messages.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
+    return [{"group": name, "messages": count, "oldest": ages[name]} for name, count in ranked]
 
 
 async def _rates(visit: Visit) -> dict[str, Any] | None:

@@ -39,6 +39,18 @@ async def test_the_overview_draws_the_last_hour_and_says_it_in_words(
         assert names == set(re.findall(r'<figcaption id="([^"]+)"', page.html))
 
 
+async def test_the_overview_shows_messages_and_the_oldest_of_each_group(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        for _ in range(3):
+            committed = await service.prepared_id()
+        await service.end(committed, "COMMIT")
+        page = await browser.get("/ui/overview")
+        assert re.search(r"PREPARED PARKED COMMITTED Oldest billing 2 0 1 \d+ s ", page.text)
+        assert '<a href="/ui/groups/billing">billing</a>' in page.html
+
+
 async def test_the_last_hour_of_all_groups_is_not_shown_to_a_bound_key(
     database_url: str, pool: Pool
 ) -> None:

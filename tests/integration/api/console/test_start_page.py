@@ -69,6 +69,7 @@ async def test_a_search_that_is_not_understood_says_what_is_expected(
             "state:lost": "state: takes",
             "group:": "group: needs a value",
             "group:billing word": "is no qualifier",
+            "cust 58": "an id with blanks needs double quotes",
             'group:"billing': "is not closed",
             "outcome:lost": "last_outcome",
             "key:x": "messages:payload",
