@@ -22,7 +22,7 @@ from api.console.form_page import lead_to_page, page_of_form
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
-from api.console.search import EXAMPLE, QUALIFIERS
+from api.console.search import BOX_MAX, EXAMPLE, QUALIFIERS
 from api.console.session import COOKIE, Session, SessionSeal
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
@@ -93,6 +93,7 @@ class Console:
             navigation=NAVIGATION,
             all_qualifiers=QUALIFIERS,
             example=EXAMPLE,
+            search_box_max=BOX_MAX,
             static={name: static_url(prefix, name) for name in NAMES},
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)

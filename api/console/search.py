@@ -29,6 +29,8 @@ QUALIFIERS: Final = {
 }
 EXAMPLE: Final = "group:billing age:>5m checks:>3"
 LONGEST: Final = 1000
+BOX_MAX: Final = LONGEST + 1
+"""The search box holds one character too many, so that what it cuts off is refused."""
 _FILTERS: Final = {
     "group": "producer_group",
     "topic": "topic",

@@ -23,6 +23,7 @@ from outbox.settings.catalogue import Settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.integration.api.fixtures_service import GROUPS, TOPIC
 
+LONG_TOPIC = "t" * 249
 LIVENESS_SECONDS = 60
 """How long a test waits for what must happen at once; machines may be slow."""
 
@@ -116,8 +117,8 @@ async def listening(
 
     ``kafka_away``: the service asks Kafka itself, which no settings of these tests reach.
     """
-    topics = None if kafka_away else MemoryTopicCatalogue(counts={TOPIC: 3})
-    app = build(settings, topics, listens_on="127.0.0.1")
+    known = MemoryTopicCatalogue(counts={TOPIC: 3, LONG_TOPIC: 1})
+    app = build(settings, None if kafka_away else known, listens_on="127.0.0.1")
     with _served(app, limits or ConnectionLimits()) as port:
         url = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(base_url=url, timeout=60, headers=headers) as client:

@@ -18,6 +18,7 @@ from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WI
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES
+from tests.integration.api.fixtures_sockets import LONG_TOPIC
 from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = [
@@ -26,6 +27,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
+LONG: Final = "g" * 128
 PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
 
 
@@ -48,13 +50,14 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
     held = await desk.prepare(transaction_id="held")
     await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
     await hold(desk.pool, held)
+    await name_at_length(desk)
     metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
     await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
     try:
-        for path in PICTURES.values():
+        for path in (*PICTURES.values(), "/", "/groups", f"/groups/{LONG}", "/keys"):
             await desk.open(path.format(message=shown))
             wide = await desk.tab.js(
-                "Array.from(document.querySelectorAll('main table'))"
+                "Array.from(document.querySelectorAll('main table, main p, main select'))"
                 ".filter(each => each.getBoundingClientRect().right > innerWidth)"
                 ".map(each => each.innerText)"
             )
@@ -64,6 +67,18 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
             assert await desk.tab.js(f"Math.max(0, ...{ids}) < 3.5 * {line}"), path
     finally:
         await desk.tab.command("Emulation.clearDeviceMetricsOverride")
+
+
+async def name_at_length(desk: Desk) -> None:
+    """Make a group, a topic and a key with the longest names, and a pause with a long reason."""
+    await desk.listener.put_group(LONG)
+    paused = {"reason": "p" * 500}
+    await desk.listener.client.post(f"/v1/producer-groups/{LONG}/pause", json=paused)
+    named = {"name": "n" * 100, "producer_groups": [LONG], "scopes": ["messages:read"]}
+    await desk.listener.client.post("/v1/api-keys", json=named)
+    _, held = [await desk.prepare(producer_group=LONG, topic=LONG_TOPIC) for _ in range(2)]
+    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
+    await hold(desk.pool, held)
 
 
 async def test_the_head_of_every_page_is_one_line_on_a_large_window(desk: Desk) -> None:

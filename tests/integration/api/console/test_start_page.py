@@ -84,6 +84,18 @@ async def test_a_search_that_is_not_understood_says_what_is_expected(
         assert bad.status_code == 422
 
 
+async def test_what_the_search_box_cuts_off_is_refused_and_not_searched_for(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
+        [most] = re.findall(
+            r'<input id="q"[^>]* maxlength="(\d+)"', (await browser.get("/ui/")).html
+        )
+        page = await browser.get(f"/ui/?q={'k' * int(most)}")
+        assert page.status == 422
+        assert "a search has at most 1000 characters" in page.text
+
+
 async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
     database_url: str, pool: Pool
 ) -> None:
