@@ -14,7 +14,7 @@ from checker.wiring import open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings, traces_are_sent
+from outbox.settings.environment import load_settings, refused_by_flag, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         return asyncio.run(_run(settings))
     except ConfigurationError as error:
-        print(redaction()(f"outbox-checker: {error}"), file=sys.stderr)  # noqa: T201
+        line = refused_by_flag(error, {"checker_only": "--only"} if only else {})
+        print(redaction()(f"outbox-checker: {line}"), file=sys.stderr)  # noqa: T201
         return USAGE
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings
+from outbox.settings.environment import load_settings, refused_by_flag
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -65,17 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
     under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
-    redact = redaction()
+    redact, overrides = redaction(), dict[str, Any]()
     try:
         flags = _parser().parse_args(arguments)
         signal.signal(signal.SIGTERM, _terminated)
-        settings = load_settings(overrides=_overrides(flags))
+        overrides = _overrides(flags)
+        settings = load_settings(overrides=overrides)
         redact = redaction(secret_texts(settings))
         configure_logging("warning", "console", secret_texts(settings))
         log_uncaught_errors()
         return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
-        print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
+        line = refused_by_flag(error, _flags_of(overrides))
+        print(redact(f"outbox-reconcile: {line}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
     except Terminated:
         print("outbox-reconcile: terminated before there was a verdict", file=sys.stderr)  # noqa: T201
@@ -156,6 +158,11 @@ def _stopped_within(seconds: float) -> bool:
 def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
     given = {setting: getattr(flags, flag, None) for flag, setting in SETTING_OF.items()}
     return {setting: value for setting, value in given.items() if value is not None}
+
+
+def _flags_of(overrides: Mapping[str, Any]) -> dict[str, str]:
+    flags = {setting: "--" + name.replace("_", "-") for name, setting in SETTING_OF.items()}
+    return {setting: flags[setting] for setting in overrides}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -36,7 +36,7 @@ def api(
     bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on.")] = None,
 ) -> None:
     """Serve the HTTP API."""
-    _become("outbox-api", [], {"OUTBOX_HTTP_BIND": bind} if bind else {})
+    _become("outbox-api", [f"--bind={bind}"] if bind else [])
 
 
 def checker(
@@ -45,7 +45,7 @@ def checker(
     ] = None,
 ) -> None:
     """Run the checker: check, publish, sweep and retire."""
-    _become("outbox-checker", [], {"OUTBOX_CHECKER_ONLY": only} if only else {})
+    _become("outbox-checker", [f"--only={only}"] if only else [])
 
 
 def become_reconcile(context: typer.Context, *arguments: str) -> NoReturn:
@@ -100,7 +100,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _become(name: str, arguments: Sequence[str], settings: Mapping[str, str]) -> NoReturn:
+def _become(name: str, arguments: Sequence[str]) -> NoReturn:
     """Replace this process, so that signals reach the program and its exit code is returned."""
     path = script(name)
-    os.execve(path, [path, *arguments], {**process_environment(), **settings})
+    os.execve(path, [path, *arguments], process_environment())

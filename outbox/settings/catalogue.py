@@ -205,7 +205,7 @@ class Settings(BaseModel):
     @validator(mode="after")
     def _ages_fit(self) -> Self:
         if self.max_age_seconds >= self.retention_seconds:
-            raise ValueError("MAX_AGE_SECONDS must be below RETENTION_SECONDS")
+            raise ValueError("OUTBOX_MAX_AGE_SECONDS must be below OUTBOX_RETENTION_SECONDS")
         return self
 
     def required_database_url(self) -> str:

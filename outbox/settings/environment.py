@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,8 @@ REMOVED: Final = {"reconcile_report_language": "the report is always in English"
 """Settings that this release removed, and what applies now. They only cause a warning."""
 READ_BY_PRODUCERS: Final = frozenset({"OUTBOX_CHECK_SECRET"})
 """Variables of the same prefix that a producer's own program reads; they set nothing here."""
+ALIKE: Final = 0.75
+"""From this likeness on an unknown name is taken for a known one that was misspelt."""
 OTLP_PROTOCOL: Final = "http/protobuf"
 """The one form in which spans are sent."""
 
@@ -42,9 +46,20 @@ def load_settings(
         return Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        where = PREFIX + ".".join(str(part) for part in first["loc"]).upper()
+        where = "".join(f"{PREFIX}{part}: ".upper() for part in first["loc"][:1])
         problem = first["msg"].removeprefix("Value error, ")
-        raise ConfigurationError(f"{where.rstrip('_')}: {problem}") from None
+        raise ConfigurationError(f"{where}{problem}") from None
+
+
+def refused_by_flag(error: Exception, flags: Mapping[str, str]) -> str:
+    """Return the text of an error; a setting that a flag has overridden is called by the flag.
+
+    ``flags`` are the given flags by the settings that they override.
+    """
+    text = str(error)
+    for setting, flag in flags.items():
+        text = re.sub(rf"\b{PREFIX}{setting.upper()}\b", flag, text)
+    return text
 
 
 def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -112,7 +127,9 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
         return name, text
     secret = name.removesuffix("_file")
     if secret == name or secret not in SECRETS:
-        raise ConfigurationError(f"{key}: no such setting")
+        files = (f"{each}_file" for each in SECRETS)
+        known = (PREFIX + each.upper() for each in (*Settings.model_fields, *files, "config_file"))
+        raise ConfigurationError(f"{key}: no such setting; {_instead_of(key, known)}")
     if PREFIX + secret.upper() in environment:
         raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
     try:
@@ -137,5 +154,14 @@ def _from_file(path: str) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in values.items()}
     unknown = sorted(set(lowered) - set(Settings.model_fields) - set(REMOVED))
     if unknown:
-        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}")
+        instead = _instead_of(unknown[0], Settings.model_fields)
+        raise ConfigurationError(
+            f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}; {instead}"
+        )
     return lowered
+
+
+def _instead_of(unknown: str, known: Iterable[str]) -> str:
+    """Return the next step after a name that no setting has: the nearest one, or the page."""
+    nearest = get_close_matches(unknown, list(known), n=1, cutoff=ALIKE)
+    return f"did you mean {nearest[0]}?" if nearest else "docs/settings.md lists all settings"

@@ -74,7 +74,11 @@ def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     known = {*(each.value for each in Kind), *(each.value for each in FindingClass)}
     unknown = sorted(set(most) - known)
     if unknown:
-        raise ConfigurationError(f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is not a kind or class")
+        kinds = ", ".join(Kind)
+        raise ConfigurationError(
+            f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is not a kind or class: kinds are {kinds};"
+            " docs/findings.md lists the classes"
+        )
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
 
 

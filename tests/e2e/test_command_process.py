@@ -197,3 +197,25 @@ def test_a_folder_without_a_postgresql_server_is_named(tmp_path: Path) -> None:
     done = outbox("dev", "--data-dir", str(tmp_path / "dev"), "--postgres-bin", str(wrong))
     assert (done.code, done.out) == (ExitCode.USAGE, "")
     assert done.err == f"outbox: --postgres-bin: {wrong} has no initdb and postgres\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("api --bind nonsense", "outbox-api: --bind: 'nonsense' is not host:port"),
+        ("checker --only nope", "outbox-checker: --only: 'nope' is not one of relay, "),
+        ("reconcile run --max x=y", "outbox-reconcile: --max: is not NAME=COUNT"),
+        ("reconcile rerun R --max x=1", "outbox-reconcile: --max: 'x' is not a kind or class"),
+    ],
+)
+def test_a_wrong_value_of_a_flag_is_refused_in_the_name_of_the_flag(words: str, said: str) -> None:
+    stores = {"OUTBOX_DATABASE_URL": NOWHERE, "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    done = outbox(*words.split(), **stores, OUTBOX_AUTH_MODE="dev-insecure")
+    assert done.err.startswith(said)
+    assert (done.code, done.err.count("\n"), "OUTBOX_" in done.err) == (2, 1, False)
+
+
+def test_a_setting_is_refused_in_its_own_name_beside_another_flag() -> None:
+    words = ("reconcile", "rerun", "R", "--fail-on", "high")
+    done = outbox(*words, OUTBOX_DATABASE_URL=NOWHERE, OUTBOX_RECONCILE_MAX="x=1")
+    assert done.err.startswith("outbox-reconcile: OUTBOX_RECONCILE_MAX: 'x' is not a kind or class")

@@ -62,7 +62,8 @@ def test_an_unknown_setting_stops_the_command(
 ) -> None:
     monkeypatch.setenv("OUTBOX_CHEK_MAX", "3")
     assert run(["config", "show"]) == ExitCode.USAGE
-    assert capsys.readouterr().err == "outbox: OUTBOX_CHEK_MAX: no such setting\n"
+    line = "outbox: OUTBOX_CHEK_MAX: no such setting; did you mean OUTBOX_CHECK_MAX?\n"
+    assert capsys.readouterr().err == line
 
 
 def test_secrets_are_not_shown(
