@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -127,9 +127,7 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
         return name, text
     secret = name.removesuffix("_file")
     if secret == name or secret not in SECRETS:
-        files = (f"{each}_file" for each in SECRETS)
-        known = (PREFIX + each.upper() for each in (*Settings.model_fields, *files, "config_file"))
-        raise ConfigurationError(f"{key}: no such setting; {_instead_of(key, known)}")
+        raise ConfigurationError(f"{key}: no such setting; {_instead_of(name, PREFIX)}")
     if PREFIX + secret.upper() in environment:
         raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
     try:
@@ -154,14 +152,18 @@ def _from_file(path: str) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in values.items()}
     unknown = sorted(set(lowered) - set(Settings.model_fields) - set(REMOVED))
     if unknown:
-        instead = _instead_of(unknown[0], Settings.model_fields)
+        instead = _instead_of(unknown[0].removeprefix(PREFIX.lower()))
         raise ConfigurationError(
             f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}; {instead}"
         )
     return lowered
 
 
-def _instead_of(unknown: str, known: Iterable[str]) -> str:
+def _instead_of(unknown: str, prefix: str = "") -> str:
     """Return the next step after a name that no setting has: the nearest one, or the page."""
-    nearest = get_close_matches(unknown, list(known), n=1, cutoff=ALIKE)
-    return f"did you mean {nearest[0]}?" if nearest else "docs/settings.md lists all settings"
+    known = [*Settings.model_fields, *(f"{each}_file" for each in SECRETS)]
+    nearest = get_close_matches(unknown, known, n=1, cutoff=ALIKE)
+    if not nearest:
+        return "docs/settings.md lists all settings"
+    name = f"{prefix}{nearest[0]}"
+    return f"did you mean {name.upper() if prefix else name}?"

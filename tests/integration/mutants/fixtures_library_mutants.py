@@ -320,7 +320,7 @@ LIBRARY_MUTANTS: Final = (
     ProductMutant(
         promise="An unknown setting is refused and not ignored",
         file="outbox/settings/environment.py",
-        rule='raise ConfigurationError(f"{key}: no such setting; {_instead_of(key, known)}")',
+        rule='raise ConfigurationError(f"{key}: no such setting; {_instead_of(name, PREFIX)}")',
         broken='return "check_max", "3"',
         killer="tests/unit/outbox/test_settings.py::test_a_wrong_setting_is_one_line_that_names_it",
     ),
