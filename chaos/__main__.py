@@ -2,11 +2,11 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -19,14 +19,23 @@ Say = Callable[[str], None]
 KafkaRelease = Annotated[
     str,
     typer.Option(
-        help="A release of Kafka that `make kafka` has fetched.", show_default="the usual one"
+        metavar="RELEASE",
+        help="A release of Kafka that `make kafka` has fetched.",
+        show_default="the usual one",
     ),
 ]
 Pace = Annotated[
     float,
-    typer.Option(min=0.01, max=1.0, help="Share of the profile's random faults; a slow machine."),
+    typer.Option(
+        metavar="SHARE",
+        min=0.01,
+        max=1.0,
+        help="Share of the profile's random faults; less for a slow machine.",
+    ),
 ]
-Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a run.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder of a run.")
+]
 
 
 def main() -> None:
@@ -43,11 +52,8 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         no_args_is_help=True, help="Break the service on purpose and judge the result."
     )
-    app.command("run")(run)
-    app.command("check")(check)
-    app.command("controls")(controls)
-    app.command("matrix")(matrix)
-    app.command("evidence")(evidence)
+    for name, (command, options) in COMMANDS.items():
+        app.command(name, epilog=f"Example: {NAME} {name} {options}")(command)
     return app
 
 
@@ -56,18 +62,28 @@ def run(
     profile: Annotated[
         str, typer.Option(help="Name of the profile: which faults, and how many.")
     ] = "smoke",
-    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
+    ] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+        typer.Option(
+            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", help="Folder of the run.", show_default="a new folder"),
+        typer.Option(
+            "--dir", metavar="DIR", help="Folder of the run.", show_default="a new folder"
+        ),
     ] = None,
     slices: Annotated[
         int,
-        typer.Option(min=1, help="Number of runs with derived seeds; their verdicts are added up."),
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            help="Number of runs with derived seeds; their verdicts are added up.",
+        ),
     ] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue with the missing slices.")
@@ -109,9 +125,14 @@ def check(folder: Folder) -> None:
 
 
 def controls(
-    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
+    ] = 1,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Folder of the runs.", show_default="a new folder")
+        Path | None,
+        typer.Option(
+            "--dir", metavar="DIR", help="Folder of the runs.", show_default="a new folder"
+        ),
     ] = None,
 ) -> None:
     """Run relays that break one rule each: exit 0 if all were caught, 1 if one was not."""
@@ -126,20 +147,29 @@ def controls(
 
 
 def evidence(
-    folder: Annotated[Path, typer.Argument(help="Folder of the runs; a second call continues.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the runs; a second call continues.")
+    ],
     *,
     profile: Annotated[str, typer.Option(help="Name of the profile.")],
-    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
+    ] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+        typer.Option(
+            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
+        ),
     ] = None,
     slices: Annotated[
-        int, typer.Option(min=0, help="Number of runs.", show_default="profile's")
+        int, typer.Option(metavar="COUNT", min=0, help="Number of runs.", show_default="profile's")
     ] = 0,
     pace: Pace = 1.0,
     to: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="Folder of the page and the JSON.")
+        Path,
+        typer.Option(
+            metavar="DIR", exists=True, file_okay=False, help="Folder of the page and the JSON."
+        ),
     ] = Path("docs/evidence"),
 ) -> None:
     """Run the slices of a profile and write their sum: only runs that all pass are evidence."""
@@ -162,16 +192,26 @@ def evidence(
 def matrix(
     *,
     profile: Annotated[str, typer.Option(help="Name of the profile.")] = "releases",
-    seed: Annotated[int, typer.Option(help="Seed of the faults and the load.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
+    ] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(min=5.0, help="Seconds in which faults happen.", show_default="profile's"),
+        typer.Option(
+            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
+        ),
     ] = None,
     kafka: Annotated[
-        list[str] | None, typer.Option(help="A release; may be repeated.", show_default="fetched")
+        list[str] | None,
+        typer.Option(
+            metavar="RELEASE", help="A release; repeat for several.", show_default="all fetched"
+        ),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="Folder of the runs.", show_default="a new folder")
+        Path | None,
+        typer.Option(
+            "--dir", metavar="DIR", help="Folder of the runs.", show_default="a new folder"
+        ),
     ] = None,
     pace: Pace = 1.0,
     record: Annotated[
@@ -194,6 +234,16 @@ def matrix(
     )
     with _progress() as say, _terminated_as_interrupted():
         _exit(run_on_each(options, kafka or [], say, record_them=record))
+
+
+COMMANDS: Final[Mapping[str, tuple[Callable[..., None], str]]] = {
+    "run": (run, "--profile smoke --seed 7"),
+    "check": (check, ".outbox-chaos/smoke-7-1"),
+    "controls": (controls, "--seed 7"),
+    "matrix": (matrix, "--kafka 4.0.0 --seed 7"),
+    "evidence": (evidence, ".outbox-chaos/evidence --profile smoke"),
+}
+"""Each command with the options of the example in its help."""
 
 
 def _exit(code: int) -> None:

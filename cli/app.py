@@ -22,10 +22,20 @@ EXTENSIONS = "outbox.commands"
 """Entry points of distributions that add a command group, such as ``outbox-chaos``."""
 
 
+EPILOG = """Example: outbox -o json message list --group orders
+
+The API key comes from OUTBOX_API_KEY, or from the file that OUTBOX_API_KEY_FILE names.
+
+Exit codes: 0 ok, 1 error, 2 usage or configuration, 3 not found, 4 key refused or scope missing, 5
+conflict, 6 unreachable or timeout, 7 findings of an audit, 8 inconclusive audit, 130 Ctrl-C.
+"""
+
+
 def make_app() -> typer.Typer:
     """Build the command with all its groups."""
     app = typer.Typer(
         name="outbox",
+        epilog=EPILOG,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -68,10 +78,16 @@ def root(
         ),
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="URL of the API; default: the running `outbox dev`.")
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Address of the API.",
+            show_default="OUTBOX_API_URL, else the `outbox dev` of this folder",
+        ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, max=86_400, help="Time limit of one request in seconds.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, max=86_400, help="Time limit of one request."),
     ] = DEFAULT_TIMEOUT_SECONDS,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress on stderr.")] = False,
     no_color: Annotated[

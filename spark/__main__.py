@@ -42,8 +42,12 @@ SETTING_OF: Final = {
 }
 """Flags that override a setting."""
 TIMES: Final = (
-    ("--from", "since", "judge what was published since this time (earliest); for a first run"),
-    ("--to", "until", "judge what was published up to this time, such as 2026-12-31T12:00:00Z"),
+    (
+        "--from",
+        "since",
+        "in a first run: judge what was published since then; `earliest`: everything",
+    ),
+    ("--to", "until", "judge what was published up to then, such as 2026-12-31T12:00:00Z"),
 )
 
 
@@ -179,20 +183,24 @@ def _parser() -> argparse.ArgumentParser:
             flag, dest=name, type=_argument_type(parse_time), metavar="TIME", help=what
         )
     run.add_argument(
-        "--topic", action="append", default=[], help="show findings of this topic; reads all"
+        "--topic",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="show only its findings; all topics are read",
     )
     run.add_argument(
         "--every",
         type=_argument_type(seconds_of),
-        metavar="TIME",
-        help="repeat every 15m (or s, h, d) in one warm session, one line of JSON per run",
+        metavar="DURATION",
+        help="repeat every 15m (or s, h, d) in one Spark session, one line of JSON per run",
     )
     run.add_argument(
         "--accept-topic",
         action="append",
         default=[],
         metavar="TOPIC",
-        help="judge a topic that was deleted and recreated from this run on",
+        help="judge this topic again; it was deleted and created anew",
     )
     run.add_argument(
         "--digest",
@@ -201,9 +209,12 @@ def _parser() -> argparse.ArgumentParser:
         help="compare a sample by SHA-256 too, which detects crafted records (xxh64)",
     )
     run.add_argument(
-        "--show-keys", action="store_true", default=None, help="keys, not their hashes"
+        "--show-keys",
+        action="store_true",
+        default=None,
+        help="show keys in reports, not their hashes",
     )
-    run.add_argument("--textfile", metavar="FILE", help="metrics for a node exporter")
+    run.add_argument("--textfile", metavar="FILE", help="file of metrics for a node exporter")
     rerun = commands.add_parser(
         "rerun",
         help="judge one run's open findings again and store their new status",
@@ -237,7 +248,7 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--max",
         metavar="NAME=COUNT,…",
-        help="exit 0 with at most this number of findings per kind or class",
+        help="exit 0 with at most so many findings per kind or class, such as missing=0,LOST=2",
     )
     command.add_argument(
         "-o",

@@ -25,7 +25,7 @@ Group = Annotated[
 ]
 Topic = Annotated[str | None, typer.Option(help="Topic of the message.")]
 Transaction = Annotated[str | None, typer.Option(help="The producer's own id of the message.")]
-MessageId = Annotated[str | None, typer.Option(help="Message in which was intervened.")]
+MessageId = Annotated[str | None, typer.Option(help="Id of the message.")]
 KeyId = Annotated[str | None, typer.Option(help="Id of the API key that was used.")]
 AtFrom = Annotated[str | None, typer.Option(help="From this time, such as 2026-09-21T14:00:00Z.")]
 AtTo = Annotated[str | None, typer.Option(help="Before this time.")]
@@ -33,7 +33,9 @@ AtTo = Annotated[str | None, typer.Option(help="Before this time.")]
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="The audit log of interventions.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Show and export the audit log: who intervened in what, and why.", no_args_is_help=True
+    )
     app.command("list")(list_entries)
     app.command("export")(export)
     return app
@@ -51,7 +53,9 @@ def list_entries(
     key_id: KeyId = None,
     at_from: AtFrom = None,
     at_to: AtTo = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=500, help="Entries on a page.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Entries on a page.")
+    ] = None,
     cursor: Annotated[str | None, typer.Option(help="Continue where the last page ended.")] = None,
 ) -> None:
     """List interventions, newest first."""
@@ -66,7 +70,7 @@ def list_entries(
 def export(
     context: typer.Context,
     *,
-    file: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    file: Annotated[Path, typer.Option(metavar="FILE", help="The CSV file to write.")],
     operator: Operator = None,
     action: Action = None,
     producer_group: Group = None,
@@ -76,9 +80,11 @@ def export(
     key_id: KeyId = None,
     at_from: AtFrom = None,
     at_to: AtTo = None,
-    max_items: Annotated[int, typer.Option(min=1, help="Fail if more entries match.")] = 100_000,
+    max_items: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, help="Fail if more entries match.")
+    ] = 100_000,
 ) -> None:
-    """Write all interventions that match as CSV; no cell is a formula."""
+    """Write all interventions that match as CSV; no cell is a formula of a spreadsheet."""
     with api_client(context) as api:
         rows = list(_entries(api, _filters(context), max_items))
     lines = [csv_line(COLUMNS), *(csv_line([row[name] for name in COLUMNS]) for row in rows)]

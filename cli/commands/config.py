@@ -12,7 +12,7 @@ from outbox.settings.environment import gather, load_settings, process_environme
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Configuration.", no_args_is_help=True)
+    app = typer.Typer(help="Show the settings.", no_args_is_help=True)
     app.callback()(lambda: None)
     app.command("show")(show)
     return app

@@ -20,7 +20,7 @@ COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max",
 NO_GROUPS = "no producer groups yet: register one with `outbox group set NAME --check-url URL`"
 NO_FIELDS = ("context", "name", "file")
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the producer group.")]
 Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 
@@ -40,7 +40,7 @@ class Backoff(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Producer groups.", no_args_is_help=True)
+    app = typer.Typer(help="Register, show and test producer groups.", no_args_is_help=True)
     app.command("set")(set_group)
     app.command("get")(get)
     app.command("list")(list_groups)
@@ -55,18 +55,21 @@ def set_group(
     context: typer.Context,
     name: Name,
     *,
-    check_url: Annotated[str | None, typer.Option(help="Address of the check endpoint.")] = None,
+    check_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of the check endpoint.")
+    ] = None,
     check_interval_seconds: Annotated[
-        int | None, typer.Option(help="Time from one check of a message to the next.")
+        int | None,
+        typer.Option(metavar="SECONDS", help="Time from one check of a message to the next."),
     ] = None,
     check_max: Annotated[
-        int | None, typer.Option(help="Checks before --on-check-max applies.")
+        int | None, typer.Option(metavar="COUNT", help="Checks before --on-check-max applies.")
     ] = None,
     check_timeout_seconds: Annotated[
-        int | None, typer.Option(help="Time for one call of the endpoint.")
+        int | None, typer.Option(metavar="SECONDS", help="Time limit of one call of the endpoint.")
     ] = None,
     transaction_timeout_seconds: Annotated[
-        int | None, typer.Option(help="Age of a message before its first check.")
+        int | None, typer.Option(metavar="SECONDS", help="Age of a message before its first check.")
     ] = None,
     on_check_max: Annotated[
         OnCheckMax | None, typer.Option(help="What happens after the last allowed check.")
@@ -75,7 +78,7 @@ def set_group(
         Backoff | None, typer.Option(help="fixed, or exponential: the interval doubles each time.")
     ] = None,
     max_inflight: Annotated[
-        int | None, typer.Option(help="Calls of the endpoint at the same time.")
+        int | None, typer.Option(metavar="COUNT", help="Calls of the endpoint at the same time.")
     ] = None,
     batch_check: Annotated[
         bool | None, typer.Option(help="Ask about up to 100 messages in one call.")
@@ -84,14 +87,24 @@ def set_group(
         bool | None, typer.Option(help="Send the value with each check.")
     ] = None,
     topics: Annotated[
-        list[str] | None, typer.Option("--topic", help="Repeat for several; PREFIX* is allowed.")
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", help="A topic it may use, or PREFIX*; repeat for several."
+        ),
     ] = None,
     max_age_seconds: Annotated[
-        int | None, typer.Option(help="Age at which a message that stays undecided is parked.")
+        int | None,
+        typer.Option(metavar="SECONDS", help="Age at which an undecided message is parked."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="The whole group as JSON.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The whole group as JSON, instead of the options above."),
+    ] = None,
 ) -> None:
-    """Create a group or change the given fields; a new group's secret is shown once."""
+    """Create a group or change the given fields; a new group's secret is shown once.
+
+    A field that is not given keeps its value; in a new group it gets the service's default.
+    """
     given = {field: context.params[field] for field in _fields()}
     flags = {field: value for field, value in given.items() if value not in (None, (), [])}
     if file is not None and flags:
@@ -158,10 +171,13 @@ def rotate_secret(
     name: Name,
     *,
     overlap_seconds: Annotated[
-        int, typer.Option(min=0, max=604_800, help="Seconds for which the old secret signs too.")
+        int,
+        typer.Option(
+            metavar="SECONDS", min=0, max=604_800, help="For this long the old secret signs too."
+        ),
     ] = 86_400,
 ) -> None:
-    """Create a new signing secret and print it once."""
+    """Create a new check secret and print it once."""
     with api_client(context) as api:
         answer = api.post(f"{_path(name)}/rotate-secret", {"overlap_seconds": overlap_seconds})
     print_object(context_of(context), answer)

@@ -21,7 +21,7 @@ from outbox.operators.message_view import OperatorAction
 
 COLUMNS = ("message_id", "topic", "publish_error", "attempts", "next_attempt_at", "waiting_behind")
 
-Id = Annotated[str, typer.Argument(metavar="ID")]
+Id = Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="As `outbox held list` shows it.")]
 Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 Operator = Annotated[
     str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
@@ -32,7 +32,9 @@ _T = TypeVar("_T")
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Records that Kafka refuses.", no_args_is_help=True)
+    app = typer.Typer(
+        help="List, release and drop records that Kafka refuses.", no_args_is_help=True
+    )
     app.command("list")(list_held)
     app.command("release")(release)
     app.command("drop")(drop)
@@ -49,8 +51,12 @@ def list_held(
     dropped: Annotated[
         bool, typer.Option("--dropped", help="List the dropped records instead.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Number of rows.")] = 100,
-    after: Annotated[str | None, typer.Option(help="Continue after this ID.")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, max=500, help="Number of rows.")
+    ] = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="MESSAGE_ID", help="Continue after this message.")
+    ] = None,
 ) -> None:
     """List held records in the order of their ids."""
     behind = _parsed(after)[0] if after is not None else None

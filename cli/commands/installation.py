@@ -26,7 +26,10 @@ Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="The identity and the ids of this database.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Repair the identity and the ids of a copied or restored database.",
+        no_args_is_help=True,
+    )
     app.command("renew")(renew)
     app.command("rebase")(rebase)
     app.command("orphans")(orphans)
@@ -72,8 +75,12 @@ def rebase(context: typer.Context, *, reason: Reason) -> None:
 def orphans(
     context: typer.Context,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Number of rows.")] = 1000,
-    after: Annotated[str | None, typer.Option(help="Continue after this message id.")] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, max=100_000, help="Number of rows.")
+    ] = 1000,
+    after: Annotated[
+        str | None, typer.Option(metavar="MESSAGE_ID", help="Continue after this message.")
+    ] = None,
 ) -> None:
     """List messages that Kafka has and this database has not: lost by it, or retired since."""
     from outbox.postgres.operators.installation_admin import read_orphans

@@ -23,7 +23,7 @@ NO_KEYS = "no keys yet: `outbox key create --help` shows how to create one"
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="API keys.", no_args_is_help=True)
+    app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
     app.command("create")(create)
     app.command("list")(list_keys)
     app.command("revoke")(revoke)
@@ -35,14 +35,22 @@ def create(
     *,
     name: Annotated[str, typer.Option(help="Purpose of the key.")],
     scope: Annotated[
-        list[str], typer.Option(help=f"Repeat for several. One of {', '.join(Scope)} (all).")
+        list[str],
+        typer.Option(metavar="SCOPE", help=f"Repeat for several. One of {', '.join(Scope)} (all)."),
     ],
     group: Annotated[
         list[str],
-        typer.Option("--group", "--producer-group", help="Repeat for several; `*` is all."),
+        typer.Option(
+            "--group", "--producer-group", metavar="NAME", help="Repeat for several; `*` is all."
+        ),
     ],
     expires_in: Annotated[
-        str | None, typer.Option(help="Lifetime, such as 90d, 12h or 30m.")
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Lifetime, such as 90d, 12h or 30m.",
+            show_default="until it is revoked",
+        ),
     ] = None,
     database: Annotated[
         bool, typer.Option("--database", help="Write to the database directly, for the first key.")
@@ -90,7 +98,10 @@ def list_keys(context: typer.Context) -> None:
     print_rows(context_of(context), body["data"], COLUMNS, body, none=NO_KEYS)
 
 
-def revoke(context: typer.Context, key_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+def revoke(
+    context: typer.Context,
+    key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="As `outbox key list` shows it.")],
+) -> None:
     """Revoke a key; processes that know it accept it for five seconds more."""
     try:
         with api_client(context) as api:

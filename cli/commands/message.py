@@ -36,19 +36,28 @@ EVENT_COLUMNS = (
 NO_MATCH = "no message matches"
 NO_MESSAGES = "no messages yet: register a producer with `outbox group set`; it prepares them"
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...")]
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="MESSAGE_ID", help="The messages to act on.")
+]
+Id = Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="As `outbox message list` shows it.")]
 Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 Operator = Annotated[
     str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
 ]
 Filter = Annotated[
-    list[str] | None, typer.Option("--filter", help="NAME=VALUE; acts on all that match.")
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME=VALUE",
+        help="Act on all that match; repeat to narrow. Names are options of `outbox message list`.",
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only count the messages that would be acted on.")
 ]
 MaxItems = Annotated[
-    int, typer.Option(min=1, max=100_000, help="With --filter: refuse to act on more.")
+    int,
+    typer.Option(metavar="COUNT", min=1, max=100_000, help="With --filter: refuse to act on more."),
 ]
 
 
@@ -69,7 +78,7 @@ class OperatorDecision(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Half messages.", no_args_is_help=True)
+    app = typer.Typer(help="Show, end, recheck and decide half messages.", no_args_is_help=True)
     app.command("list")(list_messages)
     app.command("get")(get)
     app.command("end")(end)
@@ -98,17 +107,22 @@ def list_messages(
         str | None, typer.Option(help="From this time, such as 2026-09-21T14:00:00Z.")
     ] = None,
     prepared_to: Annotated[str | None, typer.Option(help="Before this time.")] = None,
-    min_checks: Annotated[int | None, typer.Option(help="Checked at least so many times.")] = None,
+    min_checks: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="Checked at least this many times.")
+    ] = None,
     last_outcome: Annotated[
         str | None, typer.Option(help="Outcome of its last check, such as timeout; none: no check.")
     ] = None,
     last_http_status: Annotated[
-        int | None, typer.Option(help="HTTP status of its last check, such as 500.")
+        int | None,
+        typer.Option(metavar="STATUS", help="HTTP status of its last check, such as 500."),
     ] = None,
     trace_id: Annotated[
         str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=500, help="Messages on a page.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Messages on a page.")
+    ] = None,
     cursor: Annotated[str | None, typer.Option(help="Continue where the last page ended.")] = None,
 ) -> None:
     """List messages, newest first."""
@@ -141,7 +155,7 @@ def list_messages(
 
 def get(
     context: typer.Context,
-    message_id: Annotated[str, typer.Argument(metavar="ID")],
+    message_id: Id,
     *,
     history: Annotated[bool, typer.Option("--history", help="Show its events instead.")] = False,
     payload: Annotated[
@@ -161,15 +175,16 @@ def get(
 
 def end(
     context: typer.Context,
-    message_id: Annotated[str, typer.Argument(metavar="ID")],
+    message_id: Id,
     *,
     decision: Annotated[EndDecision, typer.Option(help="Outcome of the local transaction.")],
     reason: Annotated[str | None, typer.Option(help="Reason, kept with the decision.")] = None,
     wait: Annotated[
-        int | None, typer.Option(min=0, max=30, help="Seconds to wait for the publication.")
+        int | None,
+        typer.Option(metavar="SECONDS", min=0, max=30, help="Wait this long for the publication."),
     ] = None,
 ) -> None:
-    """End a message as its producer would."""
+    """End a message as its producer would: report the outcome of its local transaction."""
     body = {"decision": decision.value} | ({"reason": reason} if reason else {})
     headers = None if wait is None else {"prefer": f"wait={wait}"}
     with api_client(context, extra_seconds=float(wait or 0)) as api:
@@ -204,7 +219,7 @@ def force_end(
     dry_run: DryRun = False,
     max_items: MaxItems = 1000,
 ) -> None:
-    """Decide messages manually, without a check of their producer."""
+    """Decide messages as an operator, without a check of their producer. This is final."""
     invocation = context_of(context)
     body = {
         "decision": decision.value,
@@ -275,10 +290,16 @@ def _raise_refused(refused: list[tuple[str, ApiProblem]], asked: int) -> None:
 
 
 def _filter(texts: list[str]) -> dict[str, str]:
-    pairs = dict(text.split("=", 1) for text in texts if "=" in text)
+    """Return the filters by the API's names; the names of the options are known too."""
+    parts = [text.partition("=") for text in texts]
+    pairs = {_field(name): value for name, sign, value in parts if sign}
     if len(pairs) != len(texts):
         raise CommandFailed("--filter needs NAME=VALUE, each name once", ExitCode.USAGE)
     return pairs
+
+
+def _field(option: str) -> str:
+    return "producer_group" if option == "group" else option.replace("-", "_")
 
 
 def _path(message_id: str) -> str:

@@ -11,7 +11,10 @@ from outbox.settings.catalogue import Settings
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Database schema and Kafka topic.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Migrate the database schema and create the topic outbox.progress.",
+        no_args_is_help=True,
+    )
     app.command("up")(up)
     app.command("status")(status)
     return app

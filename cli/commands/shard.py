@@ -15,12 +15,14 @@ from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.halt_resolution import ADVICE, HaltResolution
 from outbox.relay.protocol.state import HaltReason
 
-Shard = Annotated[int, typer.Argument(metavar="SHARD", min=0, max=15)]
+Shard = Annotated[
+    int, typer.Argument(metavar="SHARD", min=0, max=15, help="Its number in `outbox shard list`.")
+]
 
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="The relay's shards.", no_args_is_help=True)
+    app = typer.Typer(help="Show the relay's shards and resume halted ones.", no_args_is_help=True)
     app.command("list")(list_shards)
     app.command("show")(show)
     app.command("resolve")(resolve)

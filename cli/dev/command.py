@@ -5,7 +5,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,26 +24,32 @@ class Auth(StrEnum):
     KEYS = "keys"
 
 
-Port = Annotated[
-    int, typer.Option(min=0, max=65535, show_default="a free one", help="Port on loopback.")
-]
+def _port(server: str) -> Any:
+    """Return the option of a port on 127.0.0.1."""
+    text = f"Port of {server} on 127.0.0.1."
+    return typer.Option(metavar="PORT", min=0, max=65535, show_default="a free one", help=text)
 
 
 def dev(
     context: typer.Context,
     *,
-    demo: Annotated[bool, typer.Option("--demo", help="Run the main cases, then stop.")] = False,
-    data_dir: Annotated[Path, typer.Option(help="Folder for all data.")] = DEFAULT_DATA_DIR,
+    demo: Annotated[bool, typer.Option("--demo", help="Play the main cases, then stop.")] = False,
+    data_dir: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for all data.")
+    ] = DEFAULT_DATA_DIR,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the data first.")] = False,
     postgres_bin: Annotated[
-        Path | None, typer.Option(help="Use this folder's PostgreSQL (initdb, postgres).")
+        Path | None,
+        typer.Option(metavar="DIR", help="Use this folder's PostgreSQL (initdb, postgres)."),
     ] = None,
-    api_port: Port = 0,
-    postgres_port: Port = 0,
-    kafka_port: Port = 0,
-    auth: Annotated[Auth, typer.Option(help="Who may call the API.")] = Auth.DEV_INSECURE,
+    api_port: Annotated[int, _port("the API")] = 0,
+    postgres_port: Annotated[int, _port("PostgreSQL")] = 0,
+    kafka_port: Annotated[int, _port("Kafka")] = 0,
+    auth: Annotated[
+        Auth, typer.Option(help="keys: each call needs an API key; dev.json holds one.")
+    ] = Auth.DEV_INSECURE,
     fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch the artifacts in pom.xml, then exit.")
+        bool, typer.Option("--fetch", help="Fetch what pom.xml names, then exit.")
     ] = False,
     fetch_kafka: Annotated[
         str | None,

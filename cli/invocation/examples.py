@@ -28,7 +28,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "message end": "outbox message end MESSAGE_ID --decision COMMIT",
     "message recheck": 'outbox message recheck MESSAGE_ID --reason "endpoint is back"',
     "message force-end": (
-        "outbox message force-end --filter producer_group=orders --decision ROLLBACK"
+        "outbox message force-end --filter group=orders --decision ROLLBACK"
         ' --reason "never happened" --dry-run'
     ),
     "group set": "outbox group set orders --check-url http://127.0.0.1:8090/check --check-max 20",
@@ -44,9 +44,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     ),
     "key list": "outbox key list",
     "key revoke": "outbox key revoke KEY_ID",
-    "check simulate": (
-        "outbox check simulate --url http://127.0.0.1:8090/check --producer-group orders"
-    ),
+    "check simulate": "outbox check simulate --url http://127.0.0.1:8090/check --group orders",
     "shard list": "outbox shard list",
     "shard show": "outbox shard show 3",
     "shard resolve": 'outbox shard resolve 3 --scan --reason "rows of outbox.progress are gone"',
@@ -73,4 +71,5 @@ def add_examples(app: typer.Typer, words: tuple[str, ...] = ()) -> None:
         command.short_help = " ".join(summary.split())
     for group in app.registered_groups:
         if group.typer_instance is not None:
+            group.short_help = group.typer_instance.info.help
             add_examples(group.typer_instance, (*words, str(group.name)))

@@ -33,18 +33,32 @@ def script(name: str) -> str:
 
 
 def api(
-    bind: Annotated[str | None, typer.Option(help="HOST:PORT to listen on.")] = None,
+    bind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Address to listen on.", show_default="OUTBOX_HTTP_BIND"
+        ),
+    ] = None,
 ) -> None:
-    """Serve the HTTP API."""
+    """Serve the HTTP API and the console."""
     _become("outbox-api", [f"--bind={bind}"] if bind else [])
 
 
 def checker(
     only: Annotated[
-        str | None, typer.Option(help="Some of relay,check,sweep,retire; default: all.")
+        str | None,
+        typer.Option(
+            metavar="TASKS",
+            help="Some of relay,check,sweep,retire.",
+            show_default="OUTBOX_CHECKER_ONLY, else all",
+        ),
     ] = None,
 ) -> None:
-    """Run the checker: check, publish, sweep and retire."""
+    """Run the checker: it asks producers about undecided messages, and publishes committed ones.
+
+    Its tasks: relay publishes what is committed, check asks producers, sweep queues what is due
+    for a check, retire drops expired data.
+    """
     _become("outbox-checker", [f"--only={only}"] if only else [])
 
 

@@ -153,5 +153,5 @@ def _name(visit: Visit) -> str:
 
 def _simulation(group: dict[str, Any]) -> str:
     """Return the command that tries good, stale, forged and repeated checks at the endpoint."""
-    words = ["--url", group["check_url"], "--producer-group", group["producer_group"]]
+    words = ["--url", group["check_url"], "--group", group["producer_group"]]
     return f"OUTBOX_CHECK_SECRET=whsec_... outbox check simulate {shlex.join(words)}"

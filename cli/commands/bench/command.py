@@ -21,21 +21,30 @@ def bench(
     group: Annotated[
         str, typer.Option("--group", "--producer-group", help="A registered producer group.")
     ],
-    topic: Annotated[str, typer.Option(help="A topic for the records; cycle and relay fill it.")],
+    topic: Annotated[
+        str, typer.Option(help="Topic for the records; only prepare leaves it empty.")
+    ],
     mode: Annotated[
         Mode,
         typer.Option(
-            help="Measure prepares, prepare with COMMIT, the way to Kafka, or decisions by checks."
+            help="prepare alone, cycle: with its COMMIT, relay: until Kafka has the record,"
+            " check: until a check has decided."
         ),
     ] = Mode.CYCLE,
-    messages: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of messages.")] = 1000,
-    size: Annotated[int, typer.Option(min=0, max=1_000_000, help="Bytes of each value.")] = 200,
-    batch: Annotated[int, typer.Option(min=1, max=1000, help="Messages in each request.")] = 1,
+    messages: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, max=1_000_000, help="Number of messages.")
+    ] = 1000,
+    size: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, max=1_000_000, help="Size of each value.")
+    ] = 200,
+    batch: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, max=1000, help="Messages in each request.")
+    ] = 1,
     concurrency: Annotated[
-        int, typer.Option(min=1, max=64, help="Requests at the same time.")
+        int, typer.Option(metavar="COUNT", min=1, max=64, help="Requests at the same time.")
     ] = 16,
 ) -> None:
-    """Put a small load on the service; print rate and latency of its operations."""
+    """Put a small load on the service, and print its rate and latencies in milliseconds."""
     invocation = context_of(context)
     load = Load(
         mode=mode,

@@ -54,7 +54,7 @@ class Expected(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Check endpoints.", no_args_is_help=True)
+    app = typer.Typer(help="Test a check endpoint.", no_args_is_help=True)
     app.callback()(lambda: None)
     app.command("simulate")(simulate_checks)
     return app
@@ -77,7 +77,7 @@ def simulate_checks(
         Expected, typer.Option(help="The decision it must return for that transaction.")
     ] = Expected.COMMIT,
     within: Annotated[
-        int, typer.Option(min=1, max=60, help="Time limit of one check in seconds.")
+        int, typer.Option(metavar="SECONDS", min=1, max=60, help="Time limit of one check.")
     ] = DEFAULT_SECONDS,
 ) -> None:
     """Send valid, stale, forged, repeated and batch checks to the endpoint that `--url` names.

@@ -18,7 +18,7 @@ CHANGES = ("new", "resolved", "fixed", "unverifiable")
 NO_RUNS = "no finished runs yet: make one with `outbox reconcile run`"
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
-Limit = Annotated[int | None, typer.Option(min=1, max=500, help="Number of rows.")]
+Limit = Annotated[int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Number of rows.")]
 Cursor = Annotated[str | None, typer.Option(help="Continue where the last page ended.")]
 
 
@@ -37,7 +37,10 @@ class Kind(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Compare PostgreSQL with Kafka in Spark.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Compare PostgreSQL with Kafka, show the findings and repair losses.",
+        no_args_is_help=True,
+    )
     app.command("run")(run)
     app.command("rerun")(rerun)
     app.command("list")(list_runs)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.reconcile.findings_export import accept, export, write
+from cli.commands.reconcile.program_run import RunId
 from cli.commands.reconcile.repair_plan import (
     REPUBLISH,
     Rerun,
@@ -42,11 +43,14 @@ class LostClass(StrEnum):
 
 
 Classes = Annotated[
-    list[LostClass] | None, typer.Option("--class", help="LOST or SKIPPED; default: both.")
+    list[LostClass] | None,
+    typer.Option("--class", metavar="CLASS", help="LOST or SKIPPED.", show_default="both"),
 ]
 Names = Annotated[
     list[str] | None,
-    typer.Option("--finding", help="Only these findings; a mismatch must be named here."),
+    typer.Option(
+        "--finding", metavar="FINDING_ID", help="Only this one; a mismatch must be named here."
+    ),
 ]
 Row = dict[str, Any]
 
@@ -63,15 +67,17 @@ class Wanted:
 
 def fix(
     context: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
+    run_id: RunId,
     *,
     classes: Classes = None,
     names: Names = None,
     rerun: Annotated[bool, typer.Option(help="Check both stores again first.")] = True,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Apply the plan; default: only plan.")
+        bool, typer.Option("--apply", help="Carry the plan out, not only show it.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Reason, kept in the audit log.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="With --apply and --accept; kept in the audit log.")
+    ] = None,
     operator: Annotated[
         str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
     ] = None,
@@ -80,23 +86,40 @@ def fix(
         typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
     ] = False,
     max_items: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Refuse to plan more messages.")
+        int,
+        typer.Option(metavar="COUNT", min=1, max=10_000, help="Refuse to plan more messages."),
     ] = 1000,
     rate: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Messages per second; default: no limit.")
+        int | None,
+        typer.Option(
+            metavar="COUNT",
+            min=1,
+            max=10_000,
+            help="Messages per second.",
+            show_default="no limit",
+        ),
     ] = None,
     accepted: Annotated[
         list[str] | None,
-        typer.Option("--accept", help="Accept these findings: they no longer count."),
+        typer.Option(
+            "--accept", metavar="FINDING_ID", help="Accept this finding: it no longer counts."
+        ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="End of the acceptance, such as 30d or 2026-12-31.")
+        str | None,
+        typer.Option(metavar="TIME", help="End of an acceptance, such as 30d or 2026-12-31 (UTC)."),
     ] = None,
     exporting: Annotated[
-        bool, typer.Option("--export", help="Export the unexpected records.")
+        bool,
+        typer.Option("--export", help="Write the unexpected records to a file, and plan nothing."),
     ] = False,
     plan_file: Annotated[
-        Path | None, typer.Option(help="File for the plan.", show_default="fix-RUN_ID.json")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File for the plan or the export.",
+            show_default="fix-RUN_ID.json or export-RUN_ID.json",
+        ),
     ] = None,
 ) -> None:
     """Plan the republication of the run's lost messages; with --apply carry it out.

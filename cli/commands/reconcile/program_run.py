@@ -9,16 +9,23 @@ import typer
 
 from cli.service.programs import become_reconcile
 
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID")]
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN_ID", help="As `outbox reconcile list` shows it.")
+]
 ReportDir = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder for reports and Spark's log.")
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder for reports and Spark's log.",
+        show_default="OUTBOX_RECONCILE_REPORT_DIR",
+    ),
 ]
 Most = Annotated[
     str | None,
     typer.Option(
         "--max",
         metavar="NAME=COUNT,…",
-        help="Exit 0 with at most this number of findings per kind or class.",
+        help="Exit 0 with at most so many findings per kind or class, such as missing=0,LOST=2.",
     ),
 ]
 
@@ -54,39 +61,53 @@ def run(
     since: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="Judge what was published since; for a first run."
+            "--from",
+            metavar="TIME",
+            help="In a first run: judge what was published since then; `earliest`: everything.",
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--to", metavar="TIME", help="Up to a time, such as 2026-12-31T12:00:00Z."),
+        typer.Option(
+            "--to",
+            metavar="TIME",
+            help="Judge what was published up to then, such as 2026-12-31T12:00:00Z.",
+        ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="Show findings of this topic; reads all.")
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Show only its findings; all topics are read."),
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Repeat every 15m (or s, h, d) in one warm session."),
+        typer.Option(
+            metavar="DURATION", help="Repeat every 15m (or s, h, d) in one Spark session."
+        ),
     ] = None,
     accept_topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="From now on judge a topic that was created again."),
+        typer.Option(
+            metavar="TOPIC", help="Judge this topic again; it was deleted and created anew."
+        ),
     ] = None,
     digest: Annotated[
         Comparison | None,
         typer.Option(help="Compare a sample by SHA-256 too.", show_default="xxh64"),
     ] = None,
     show_keys: Annotated[
-        bool, typer.Option("--show-keys", help="Show keys, not their hashes.")
+        bool, typer.Option("--show-keys", help="Show keys in reports, not their hashes.")
     ] = False,
     textfile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Metrics for a node exporter.")
+        Path | None, typer.Option(metavar="FILE", help="File of metrics for a node exporter.")
     ] = None,
     report: ReportDir = None,
     fail_on: FailsFrom = None,
     most: Most = None,
 ) -> None:
-    """Audit both stores up to one consistent cut; the exit code follows the verdict."""
+    """Audit both stores up to one consistent cut; the exit code follows the verdict.
+
+    Exit codes: 0 clean or tolerated, 7 findings, 8 inconclusive: not everything could be read.
+    """
     become_reconcile(context, "run", *passed_on(context.params))
 
 
@@ -98,9 +119,9 @@ def rerun(
     fail_on: FailsFrom = None,
     most: Most = None,
 ) -> None:
-    """Check one run's open findings again; reads what the next run would, and takes as long.
+    """Check the open findings of a run again; this takes as long as the next run.
 
-    Stores their status, but no new run.
+    It stores their new status, but no new run. Exit codes: as those of `outbox reconcile run`.
     """
     become_reconcile(context, "rerun", run_id, *passed_on(context.params))
 

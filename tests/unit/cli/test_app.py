@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
@@ -18,13 +20,13 @@ Described = tuple[str, str, str]
 
 
 def options(command: object, words: tuple[str, ...] = ()) -> Iterator[Described]:
-    """Yield every option that a user sees."""
+    """Yield every option and argument that a user sees."""
     for name, inner in getattr(command, "commands", {}).items():
         yield from options(inner, (*words, name))
     if hasattr(command, "commands"):
         return
     for each in getattr(command, "params", ()):
-        if each.param_type_name == "option" and not each.hidden:
+        if not each.hidden:
             yield " ".join(words), each.opts[0], each.help or ""
 
 
@@ -52,10 +54,34 @@ def test_every_help_fits_80_columns_and_cuts_no_sentence_off() -> None:
         assert [line for line in lines if len(line) > 80 or line.endswith("...")] == [], words
 
 
-def test_every_option_has_a_help() -> None:
+def test_every_option_and_argument_has_a_help() -> None:
     described = list(options(typer.main.get_command(make_app())))
     assert len(described) > 100
     assert [(command, option) for command, option, text in described if not text] == []
+
+
+def test_no_help_shows_a_type_of_python_instead_of_what_to_write() -> None:
+    app = make_app()
+    for words in command_names(typer.main.get_command(app)):
+        shown = CliRunner().invoke(app, [*words, "--help"]).output
+        values = re.findall(r"^ +-.*?<([a-z \[]+)", shown, re.MULTILINE)
+        assert not {"list[", "int", "int range", "float range", "path"} & {*values}, words
+
+
+def test_every_command_has_an_example() -> None:
+    command = typer.main.get_command(make_app())
+    for words in command_names(command):
+        inner: Any = command
+        for word in words:
+            inner = inner.commands[word]
+        if not words or not hasattr(inner, "commands"):
+            assert (inner.epilog or "").startswith("Example: outbox"), words
+
+
+def test_the_help_of_the_command_explains_every_exit_code() -> None:
+    shown = CliRunner().invoke(make_app(), ["--help"]).output
+    listed = re.findall(r"\d+", " ".join(shown.split()).partition("Exit codes: ")[2])
+    assert [int(each) for each in listed] == list(ExitCode)
 
 
 @pytest.mark.parametrize("word", ["half_id", "xid", "asyncio"])

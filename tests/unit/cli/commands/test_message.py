@@ -79,6 +79,32 @@ def test_what_was_done_is_shown_when_others_are_refused(
     assert "second: Already decided" in shown.err
 
 
+@pytest.mark.parametrize(
+    ("option", "member"),
+    [
+        ("group", "producer_group"),
+        ("producer-group", "producer_group"),
+        ("producer_group", "producer_group"),
+        ("transaction-id", "transaction_id"),
+        ("state", "state"),
+    ],
+)
+def test_a_filter_is_named_as_the_option_of_the_list_or_as_in_the_api(
+    option: str, member: str
+) -> None:
+    asked: list[Any] = []
+
+    class Handler(QuietHandler):
+        def serve(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.answer_json({"matched": 0, "more": False, "sample": []}, 200)
+
+    with http_server(Handler) as url:
+        words = ["--url", url, "message", "recheck", "--filter", f"{option}=x", "--reason", "r"]
+        assert run([*words, "--dry-run"]) == ExitCode.OK
+    assert [each["filter"] for each in asked] == [{member: "x"}]
+
+
 @pytest.mark.parametrize("action", [("recheck",), ("force-end", "--decision", "COMMIT")])
 def test_a_dry_run_of_named_messages_does_nothing_to_them(
     action: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -38,7 +38,7 @@ from cli.invocation.exit_codes import ExitCode
             "invalid value for '--decision': 'FOO' is not one of 'COMMIT', 'ROLLBACK', 'UNKNOWN'"
             " (see `outbox message end --help`)",
         ),
-        ("message get", "missing argument 'ID' (see `outbox message get --help`)"),
+        ("message get", "missing argument 'MESSAGE_ID' (see `outbox message get --help`)"),
         (
             "message get a b",
             "got unexpected extra argument(s) (b) (see `outbox message get --help`)",
