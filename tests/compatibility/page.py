@@ -14,6 +14,11 @@ PAGE = PROJECT / "docs" / "compatibility.md"
 RESULTS = PROJECT / "docs" / "evidence" / "compatibility.json"
 BEGIN, END = "<!-- written by python -m tests.compatibility -->", "<!-- end -->"
 HEAD = ("| product | release | result | tests |", "|---|---|---|---|")
+MIXED = (
+    "**Not all rows are of one version of the code.** `code` is a checksum of the sources that a row"
+    " ran on. Changes\nafter it were not run on that release. Before a release of the outbox, all rows"
+    " run on one version."
+)
 
 
 class Outcome(StrEnum):
@@ -57,15 +62,22 @@ def write(cells: Iterable[Cell], results: Mapping[str, Result]) -> None:
 
 
 def table(cells: Iterable[Cell], results: Mapping[str, Result]) -> str:
-    """Return the table of these cells."""
-    return "\n".join([*HEAD, *(_line(cell, results.get(cell.name)) for cell in cells)])
+    """Return the table of these cells, with a note if not all ran on one version of the code."""
+    shown = list(cells)
+    ran = [found for cell in shown if (found := results.get(cell.name)) and _has_run(found)]
+    notes = ["", MIXED] if len({each.code for each in ran}) > 1 else []
+    return "\n".join([*HEAD, *(_line(cell, results.get(cell.name)) for cell in shown), *notes])
+
+
+def _has_run(result: Result) -> bool:
+    return result.outcome is not Outcome.NOT_RUN
 
 
 def _line(cell: Cell, result: Result | None) -> str:
     start = f"| {cell.product} | {cell.release} |"
     if cell.usual:
         return f"{start} what the project runs on | {ALL_TESTS} |"
-    if result is None or result.outcome is Outcome.NOT_RUN:
+    if result is None or not _has_run(result):
         return f"{start} **not run**{f': {result.summary}' if result else ''} | – |"
     suites = ", ".join(f"`{each}`" for each in SUITES[cell.product])
     shown = result.summary if result.outcome is Outcome.PASSED else f"**{result.summary}**"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.compatibility.__main__ import summary
-from tests.compatibility.page import BEGIN, END, PAGE, stored, table
+from tests.compatibility.page import BEGIN, END, MIXED, PAGE, Outcome, Result, stored, table
 from tests.compatibility.releases import cells
 
 TEXT = PAGE.read_text("utf-8")
@@ -14,6 +16,20 @@ TEXT = PAGE.read_text("utf-8")
 def test_the_table_is_what_the_runs_have_stored() -> None:
     shown = TEXT.partition(BEGIN)[2].partition(END)[0].strip()
     assert shown == table(cells(), stored())
+
+
+def test_rows_of_different_versions_of_the_code_are_called_so() -> None:
+    rows = list(cells())
+    mixed = {cell.name: result_of(cell.name, str(place)) for place, cell in enumerate(rows)}
+    assert MIXED in table(rows, mixed)
+    assert MIXED not in table(rows, {name: result_of(name, "one") for name in mixed})
+    one_ran = {name: replace(each, outcome=Outcome.NOT_RUN) for name, each in mixed.items()}
+    first = next(cell.name for cell in rows if not cell.usual)
+    assert MIXED not in table(rows, one_ran | {first: mixed[first]})
+
+
+def result_of(cell: str, code: str) -> Result:
+    return Result(cell=cell, summary="9 passed", outcome=Outcome.PASSED, day="", code=code)
 
 
 def test_every_result_is_of_a_release_of_the_table() -> None:
