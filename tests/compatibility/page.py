@@ -15,9 +15,9 @@ RESULTS = PROJECT / "docs" / "evidence" / "compatibility.json"
 BEGIN, END = "<!-- written by python -m tests.compatibility -->", "<!-- end -->"
 HEAD = ("| product | release | result | tests |", "|---|---|---|---|")
 MIXED = (
-    "**Not all rows are of one version of the code.** `code` is a checksum of the sources that a row"
-    " ran on. Changes\nafter it were not run on that release. Before a release of the outbox, all rows"
-    " run on one version."
+    "**Not all rows are of one version of the code.** `code` is a checksum of the sources that a"
+    " row ran on. Changes\nafter it were not run on that release. Before a release of the outbox,"
+    " all rows run on one version."
 )
 
 
