@@ -52,7 +52,10 @@ KINDS: Final[dict[str, ProblemKind]] = {
         400, "The cursor is not valid", "Start again without `cursor`; never build one."
     ),
     "unauthenticated": ProblemKind(
-        401, "No valid API key", "Send `Authorization: Bearer <key>` with a key not yet expired."
+        401,
+        "No valid API key",
+        "Send the header `Authorization` (scheme Bearer) with a key that is neither expired nor"
+        " revoked.",
     ),
     "scope-missing": ProblemKind(
         403, "The key lacks a scope", "Use a key with the scope in `detail`."

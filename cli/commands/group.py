@@ -113,6 +113,12 @@ def set_group(
         )
     with api_client(context) as api:
         stored = _stored(api, name)
+        if stored is None and file is None and check_url is None:
+            line = (
+                f"{name!r} is not registered, or of another group than the key's: see `outbox group"
+                " list`; --check-url registers it"
+            )
+            raise CommandFailed(line, ExitCode.NOT_FOUND)
         body = _read(file) if file is not None else {**_put_fields(stored), **flags}
         headers = {"if-match": stored.etag} if stored and stored.etag else None
         answer = api.call("PUT", _path(name), body=body, headers=headers)

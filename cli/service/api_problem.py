@@ -23,7 +23,14 @@ STANDARD = ("type", "title", "status", "detail", "instance", "code", "retryable"
 """Members that are in every problem; the others are facts of this one."""
 
 IN_COMMANDS = {
-    "unknown-group": "Register it: outbox group set NAME --check-url URL",
+    "unauthenticated": (
+        "Set OUTBOX_API_KEY, or OUTBOX_API_KEY_FILE, to a key that has not expired and was not"
+        " revoked; `outbox key create` makes one."
+    ),
+    "unknown-group": (
+        "Not registered, or of another group than the key's: see `outbox group list`."
+        " To register it: outbox group set NAME --check-url URL"
+    ),
     "message-not-found": "Never prepared, retired, or of another group: see `outbox message list`.",
     "run-not-found": "See `outbox reconcile list`.",
     "precondition-failed": "Somebody has changed it meanwhile: run the command again.",
@@ -52,12 +59,15 @@ class ApiProblem(Exception):
         """Return the document as one line."""
         return json.dumps(self.problem, ensure_ascii=False)
 
+    def in_one_line(self) -> str:
+        """Return the title and what to do next."""
+        return ": ".join(filter(None, (str(self), self._detail())))
+
     def as_text(self) -> str:
         """Return title, detail, the invalid fields and the facts, each said once."""
-        title, code = self.problem.get("title", "refused"), self.problem.get("code", self.status)
-        detail = IN_COMMANDS.get(str(code), self.problem.get("detail"))
+        title, detail = self.problem.get("title", "refused"), self._detail()
         errors = [(each.get("pointer"), each.get("message")) for each in self._errors()]
-        lines = [f"{title} ({code})"]
+        lines = [f"{title} ({self._code})"]
         said = {title, *(message for _, message in errors)}
         lines += [f"  {detail}"] if detail and detail not in said else []
         lines += [f"  {f'{pointer}: ' if pointer else ''}{message}" for pointer, message in errors]
@@ -66,6 +76,13 @@ class ApiProblem(Exception):
         meaning = MEANING.get(str(facts.get("rule")))
         lines += [f"  {meaning}"] if meaning else []
         return "\n".join(lines)
+
+    @property
+    def _code(self) -> str:
+        return str(self.problem.get("code", self.status))
+
+    def _detail(self) -> str | None:
+        return IN_COMMANDS.get(self._code, self.problem.get("detail"))
 
     def _errors(self) -> list[dict[str, Any]]:
         """Return the invalid fields; none from a proxy that answers with something else."""

@@ -27,7 +27,9 @@ def endpoint_checks(context: typer.Context) -> Iterator[HealthCheck]:
             for group in groups:
                 name, check_url = str(group["producer_group"]), str(group["check_url"])
                 yield endpoint_health(api.post, name, check_url)
-    except (ApiProblem, CommandFailed) as error:
+    except ApiProblem as problem:
+        yield health_check("api", False, problem.in_one_line(), HealthStatus.WARNING)
+    except CommandFailed as error:
         yield health_check("api", False, str(error), HealthStatus.WARNING)
 
 
@@ -35,7 +37,9 @@ def endpoint_health(post: Callable[[str], Any], group: str, check_url: str) -> H
     """Let the API ask one endpoint; what is wrong comes with its address and the next command."""
     try:
         verdict = post(f"/v1/producer-groups/{group}/test")
-    except (ApiProblem, CommandFailed) as error:
+    except ApiProblem as problem:
+        return health_check(f"endpoint of {group}", False, problem.in_one_line())
+    except CommandFailed as error:
         return health_check(f"endpoint of {group}", False, str(error))
     faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
     detail = str(verdict["outcome"])

@@ -15,7 +15,9 @@ ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
 FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
-NO_RUNS = "no finished runs yet: make one with `outbox reconcile run`"
+NO_RUNS = (
+    "no finished runs: make one with `outbox reconcile run`; only a key of all groups sees them"
+)
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
 
 Limit = Annotated[int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Number of rows.")]
