@@ -1,4 +1,4 @@
-"""``outbox-api``: serves the REST API until SIGTERM (exit 0) or Ctrl-C (130)."""
+"""Serves the HTTP API and the console until SIGTERM (exit 0) or Ctrl-C (130)."""
 
 from __future__ import annotations
 
@@ -124,8 +124,12 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="outbox-api", description=__doc__)
-    parser.add_argument("--bind", metavar="HOST:PORT", help="instead of OUTBOX_HTTP_BIND")
+    parser = argparse.ArgumentParser(
+        prog="outbox-api", description=__doc__, epilog="Example: outbox-api --bind 127.0.0.1:8080"
+    )
+    parser.add_argument(
+        "--bind", metavar="HOST:PORT", help="address to listen on, instead of OUTBOX_HTTP_BIND"
+    )
     return parser
 
 

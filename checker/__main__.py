@@ -57,7 +57,11 @@ async def _run(settings: Settings) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="outbox-checker", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="outbox-checker",
+        description=__doc__,
+        epilog="Example: outbox-checker --only check,sweep",
+    )
     parser.add_argument(
         "--only",
         metavar="TASKS",

@@ -16,7 +16,11 @@ HEAD: Final = """# Settings
 Each is an environment variable `OUTBOX_` + name, or the same name without the prefix in the TOML
 file that `OUTBOX_CONFIG_FILE` names. A flag wins over the environment, the environment over the
 file. A secret, marked (s), may come from a file instead: `OUTBOX_<NAME>_FILE`. An unknown
-`OUTBOX_` key stops the start with exit code 2.
+`OUTBOX_` key stops the start with exit code 2. `outbox config show` prints each value and where it
+comes from.
+
+Required are `DATABASE_URL` and `KAFKA_BOOTSTRAP_SERVERS` for every program, `AUTH_PEPPER` for the
+API, and `ENCRYPTION_KEYS` for the API and the checker.
 
 | name (`OUTBOX_` +) | default | range | meaning |
 |---|---|---|---|
