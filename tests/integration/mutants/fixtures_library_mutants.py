@@ -324,4 +324,11 @@ LIBRARY_MUTANTS: Final = (
         broken='return "check_max", "3"',
         killer="tests/unit/outbox/test_settings.py::test_a_wrong_setting_is_one_line_that_names_it",
     ),
+    ProductMutant(
+        promise="A wrong value of a flag is refused in the name of the flag",
+        file="outbox/settings/environment.py",
+        rule="    for setting, flag in flags.items():",
+        broken="    for setting, flag in ():",
+        killer="tests/unit/api/test_bind.py::test_an_invalid_setting_is_one_line_and_exit_2",
+    ),
 )
