@@ -46,11 +46,17 @@ def shared_listener(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="account_service")
-    parser.add_argument("--port", type=int, required=True)
+    parser = argparse.ArgumentParser(prog="account_service", description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="port to listen on")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--outbox-url", required=True)
-    parser.add_argument("--producer-group", required=True)
+    parser.add_argument("--outbox-url", required=True, metavar="URL", help="the outbox's API")
+    parser.add_argument(
+        *("--group", "--producer-group"),
+        dest="producer_group",
+        metavar="NAME",
+        required=True,
+        help="its producer group",
+    )
     parser.add_argument(
         "--demo-switches", action="store_true", help="accept the header X-Demo-Fail"
     )

@@ -121,8 +121,10 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description="The main use case on real servers.")
-    parser.add_argument("--purchases", type=int, default=1000, metavar="N", help="at least 100")
-    parser.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR")
+    parser.add_argument("--purchases", type=int, default=1000, metavar="COUNT", help="at least 100")
+    parser.add_argument(
+        "--report", type=Path, default=Path("reports"), metavar="DIR", help="folder of reports"
+    )
     parser.add_argument("--keep", action="store_true", help="keep data and logs")
     arguments = parser.parse_args()
     if arguments.purchases < 100:

@@ -37,7 +37,7 @@ class AccountService:
         """Return the command that starts process ``number``."""
         arguments = [sys.executable, "-m", "examples.account_service", "--demo-switches"]
         arguments += ["--port", str(self.port), "--outbox-url", self.outbox_url]
-        arguments += ["--producer-group", self.producer_group]
+        arguments += ["--group", self.producer_group]
         secrets = {
             "ACCOUNT_DATABASE_URL": self.database_url,
             "ACCOUNT_CHECK_SECRET": self.check_secret,

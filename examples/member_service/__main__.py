@@ -72,9 +72,11 @@ def _is_record(message: Message) -> bool:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="member_service")
-    parser.add_argument("--bootstrap-servers", required=True)
-    parser.add_argument("--topic", required=True)
+    parser = argparse.ArgumentParser(prog="member_service", description=__doc__)
+    parser.add_argument(
+        "--bootstrap-servers", required=True, metavar="HOST:PORT,…", help="addresses of Kafka"
+    )
+    parser.add_argument("--topic", required=True, help="topic of the points")
     return parser.parse_args()
 
 
