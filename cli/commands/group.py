@@ -11,6 +11,7 @@ import typer
 from cli.commands.doctor.endpoint_checks import FAULTS
 from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import Answer, ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
@@ -21,7 +22,6 @@ NO_GROUPS = "no producer groups yet: register one with `outbox group set NAME --
 NO_FIELDS = ("context", "name", "file")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the producer group.")]
-Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 
 class OnCheckMax(StrEnum):
@@ -158,17 +158,22 @@ def _asked(verdict: dict[str, Any]) -> dict[str, Any]:
     return {name: verdict[name] for name in ("reachable", "outcome") if name in verdict}
 
 
-def pause(context: typer.Context, name: Name, *, reason: Reason) -> None:
+def pause(context: typer.Context, name: Name, *, reason: Reason, operator: Operator = None) -> None:
     """Stop the checks of a group; prepare, end and publishing continue."""
-    with api_client(context) as api:
-        answer = api.post(f"{_path(name)}/pause", {"reason": reason})
-    print_object(context_of(context), answer)
+    _set_paused(context, f"{_path(name)}/pause", reason, operator)
 
 
-def resume(context: typer.Context, name: Name, *, reason: Reason) -> None:
+def resume(
+    context: typer.Context, name: Name, *, reason: Reason, operator: Operator = None
+) -> None:
     """Resume the checks of a group."""
+    _set_paused(context, f"{_path(name)}/resume", reason, operator)
+
+
+def _set_paused(context: typer.Context, path: str, reason: str, operator: str | None) -> None:
+    body = {"reason": reason, "operator": operator or operator_name()}
     with api_client(context) as api:
-        answer = api.post(f"{_path(name)}/resume", {"reason": reason})
+        answer = api.post(path, body)
     print_object(context_of(context), answer)
 
 

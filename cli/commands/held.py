@@ -11,7 +11,7 @@ import typer
 
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import operator_name
+from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url
 from outbox.errors import InvalidMessageId, MessageNotFound, NotHeld
@@ -22,10 +22,6 @@ from outbox.operators.message_view import OperatorAction
 COLUMNS = ("message_id", "topic", "publish_error", "attempts", "next_attempt_at", "waiting_behind")
 
 Id = Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="As `outbox held list` shows it.")]
-Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
-Operator = Annotated[
-    str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
-]
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ import typer
 
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import operator_name
+from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url
 from outbox.errors import InvalidMessageId, SessionsOpen, ShardsHeld
@@ -20,8 +20,6 @@ RENEW_QUESTION = "Is this database a copy that becomes an installation of its ow
 REBASE_QUESTION = "Was this database restored, and is every API and checker of it stopped?"
 ORPHAN_COLUMNS = ("message_id", "producer_group", "transaction_id", "found_at")
 START = (HalfId(0), Nonce(0))
-
-Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
 
 
 def make_app() -> typer.Typer:
@@ -36,11 +34,11 @@ def make_app() -> typer.Typer:
     return app
 
 
-def renew(context: typer.Context, *, reason: Reason) -> None:
+def renew(context: typer.Context, *, reason: Reason, operator: Operator = None) -> None:
     """Give a copied database a new installation id; every shard is halted afterwards."""
     from outbox.postgres.operators.installation_admin import renew_installation
 
-    invocation, action = context_of(context), _action(reason)
+    invocation, action = context_of(context), _action(reason, operator)
     invocation.confirm(RENEW_QUESTION)
     try:
         renewed = renew_installation(database_url(), action)
@@ -52,11 +50,11 @@ def renew(context: typer.Context, *, reason: Reason) -> None:
     )
 
 
-def rebase(context: typer.Context, *, reason: Reason) -> None:
+def rebase(context: typer.Context, *, reason: Reason, operator: Operator = None) -> None:
     """After a restore into another cluster: raise new ids above every stored one."""
     from outbox.postgres.operators.installation_admin import rebase_installation
 
-    invocation, action = context_of(context), _action(reason)
+    invocation, action = context_of(context), _action(reason, operator)
     invocation.confirm(REBASE_QUESTION)
     try:
         done = rebase_installation(database_url(), action)
@@ -104,7 +102,7 @@ def _orphan(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _action(reason: str) -> OperatorAction:
+def _action(reason: str, operator: str | None) -> OperatorAction:
     if not reason.strip():
         raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
-    return OperatorAction(operator=operator_name(), reason=reason, key_id=None)
+    return OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)

@@ -10,6 +10,7 @@ from cli.commands.group import ROOT as GROUPS
 from cli.invocation.context import Context, context_of
 from cli.invocation.durations import duration
 from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.operator import Operator, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
@@ -101,11 +102,14 @@ def list_keys(context: typer.Context) -> None:
 def revoke(
     context: typer.Context,
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="As `outbox key list` shows it.")],
+    *,
+    operator: Operator = None,
 ) -> None:
     """Revoke a key; processes that know it accept it for five seconds more."""
     try:
         with api_client(context) as api:
-            api.call("DELETE", path_of(ROOT, key_id))
+            who = {"operator": operator or operator_name()}
+            api.call("DELETE", path_of(ROOT, key_id), query=who)
     except ApiProblem as problem:
         if problem.exit_code is not ExitCode.NOT_FOUND:
             raise

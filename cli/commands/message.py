@@ -7,7 +7,7 @@ import typer
 
 from cli.invocation.context import Context, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import operator_name
+from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
@@ -40,10 +40,6 @@ Ids = Annotated[
     list[str] | None, typer.Argument(metavar="MESSAGE_ID", help="The messages to act on.")
 ]
 Id = Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="As `outbox message list` shows it.")]
-Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
-Operator = Annotated[
-    str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
-]
 Filter = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,7 +7,7 @@ import typer
 from cli.commands.status import SHARD_COLUMNS, shard_row
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import operator_name
+from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url, settings_or_dev
 from outbox.operators.message_view import OperatorAction
@@ -53,7 +53,8 @@ def resolve(
         bool,
         typer.Option("--accept-duplicates", help="Continue; some messages may be published twice."),
     ] = False,
-    reason: Annotated[str, typer.Option(help="Reason, kept in the audit log.")],
+    reason: Reason,
+    operator: Operator = None,
 ) -> None:
     """Resume a halted shard in one of the ways that its halt reason allows."""
     from cli.stores.shard_resolution import ShardResolution
@@ -69,7 +70,7 @@ def resolve(
         raise CommandFailed(f"give exactly one of {wanted}", ExitCode.USAGE)
     if not reason.strip():
         raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
-    action = OperatorAction(operator=operator_name(), reason=reason, key_id=None)
+    action = OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)
     done = ShardResolution(settings_or_dev(), shard).resolve(ways[0], action)
     print_object(context_of(context), done)
 

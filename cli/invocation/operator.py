@@ -1,6 +1,15 @@
-"""The name of the operator, for audited actions."""
+"""Who acts, and why: the options of audited actions, and the name of the operator."""
 
 import getpass
+from typing import Annotated
+
+import typer
+
+Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
+Operator = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who acts, for the audit log.", show_default="the OS user"),
+]
 
 
 def operator_name() -> str:

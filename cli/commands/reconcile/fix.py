@@ -24,7 +24,7 @@ from cli.commands.reconcile.repair_plan import (
 from cli.invocation.context import context_of
 from cli.invocation.durations import moment
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import operator_name
+from cli.invocation.operator import Operator, operator_name
 from cli.invocation.output import print_rows
 from cli.service.api_client import api_client
 from cli.service.bulk_progress import BULK, wait_finished
@@ -78,9 +78,7 @@ def fix(
     reason: Annotated[
         str | None, typer.Option(help="With --apply and --accept; kept in the audit log.")
     ] = None,
-    operator: Annotated[
-        str | None, typer.Option(help="Name of the operator.", show_default="the OS user")
-    ] = None,
+    operator: Operator = None,
     accept_order: Annotated[
         bool,
         typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
