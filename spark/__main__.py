@@ -187,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TOPIC",
-        help="show only its findings; all topics are read",
+        help="show only findings of this topic; all are read",
     )
     run.add_argument(
         "--every",

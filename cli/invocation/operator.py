@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-Reason = Annotated[str, typer.Option(help="Reason, kept in the audit log.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the audit log.")]
 Operator = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Who acts, for the audit log.", show_default="the OS user"),

@@ -49,7 +49,9 @@ Classes = Annotated[
 Names = Annotated[
     list[str] | None,
     typer.Option(
-        "--finding", metavar="FINDING_ID", help="Only this one; a mismatch must be named here."
+        "--finding",
+        metavar="FINDING_ID",
+        help="Plan only this finding; a mismatch must be named here.",
     ),
 ]
 Row = dict[str, Any]
@@ -76,7 +78,8 @@ def fix(
         bool, typer.Option("--apply", help="Carry the plan out, not only show it.")
     ] = False,
     reason: Annotated[
-        str | None, typer.Option(help="With --apply and --accept; kept in the audit log.")
+        str | None,
+        typer.Option(metavar="TEXT", help="With --apply and --accept; kept in the audit log."),
     ] = None,
     operator: Operator = None,
     accept_order: Annotated[

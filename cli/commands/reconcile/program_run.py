@@ -76,7 +76,7 @@ def run(
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="Show only its findings; all topics are read."),
+        typer.Option(metavar="TOPIC", help="Show only findings of this topic; all are read."),
     ] = None,
     every: Annotated[
         str | None,
