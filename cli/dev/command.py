@@ -12,7 +12,7 @@ import typer
 from cli.dev.run import run_dev
 from cli.dev.stack import DevOptions
 from cli.invocation.context import Context, Output, context_of
-from cli.invocation.dev_state import DEFAULT_DATA_DIR, DevState
+from cli.invocation.dev_state import DEFAULT_DATA_DIR, NAME, DevState
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.settings.environment import load_settings, process_environment
 
@@ -80,7 +80,7 @@ def dev(
         fresh=fresh,
         demo=demo,
         say=invocation.say,
-        announce=lambda state: _announce(invocation, state),
+        announce=lambda state: _announce(invocation, state, data_dir),
     )
     if code is not ExitCode.OK:
         raise typer.Exit(code)
@@ -98,19 +98,26 @@ def _refuse_incomplete(postgres_bin: Path) -> None:
         raise CommandFailed(line, ExitCode.USAGE)
 
 
-def _announce(invocation: Context, state: DevState) -> None:
+def _announce(invocation: Context, state: DevState, data_dir: Path) -> None:
     """Print the addresses; password and key stay in `dev.json`."""
     if invocation.output is not Output.TABLE:
         hidden = {"database_url", "api_key"}
         shown = {name: value for name, value in asdict(state).items() if name not in hidden}
         print(json.dumps(shown), flush=True)
         return
-    lines = {
+    for name, value in addresses(state, data_dir).items():
+        print(f"  {name:<14}{value}", flush=True)
+    invocation.say("Ctrl-C stops everything")
+
+
+def addresses(state: DevState, data_dir: Path) -> dict[str, str]:
+    """Return the addresses for a person, and where the key is, if one is needed."""
+    found = {
         "API": state.api_url,
         "documentation": f"{state.api_url}/docs",
         "Kafka": state.kafka_bootstrap_servers,
         "PostgreSQL": state.database_url.partition("@")[2],
     }
-    for name, value in lines.items():
-        print(f"  {name:<14}{value}", flush=True)
-    invocation.say("Ctrl-C stops everything")
+    if state.api_key is not None:
+        found["API key"] = f"api_key in {data_dir / NAME}"
+    return found
