@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from checker.relay.observer import RelayObserver
 from checker.relay.settlement import BatchSettlement
+from checker.relay.unlogged_batches import UnloggedBatches
 from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
 from outbox.errors import CommittedMessageDamaged
@@ -67,10 +68,7 @@ class RelayExecutor:
         self._delivery: DeliveryReport | None = None
         self._began = 0.0
         """The monotonic time at which the open batch began."""
-        self._doubtful: PublishedBatch | None = None
-        """The batch whose transaction may or may not be committed."""
-        self._published: list[PublishedBatch] = []
-        """Batches that Kafka has and ``publication_log`` has not: at most one second of them."""
+        self._unlogged = UnloggedBatches()
         self._ends: dict[Partition, int] = {}
         """The offset after the open batch's last record in each partition."""
         self._manifest_end = 0
@@ -98,8 +96,7 @@ class RelayExecutor:
     def _close_session(self, state: Relay, _: actions.CloseSession) -> None:
         self._commit_log.close()
         self._visibility.released(state.shard)
-        self._doubtful = None
-        self._published.clear()
+        self._unlogged.lost()
 
     def _identify_stores(self, _: Relay, __: actions.IdentifyStores) -> answers.Answer:
         installation, pg_system_id = self._commit_log.installation()
@@ -144,27 +141,17 @@ class RelayExecutor:
         self._commit_log.halt(asked.reason)
 
     def _save_progress(self, _: Relay, asked: actions.SaveProgress) -> None:
-        self._settle_doubtful(asked.cursor.batch_no, asked.cursor.crc)
-        published = tuple(self._published)
+        published = self._unlogged.until(asked.cursor)
         self._commit_log.save(asked.cursor, asked.identity, published, begins=asked.begins)
-        self._published.clear()
+        self._unlogged.logged()
 
     def _mark_released(self, _: Relay, asked: actions.MarkReleased) -> answers.Answer:
         cursor, manifest = asked.cursor, asked.manifest
-        self._settle_doubtful(cursor.batch_no, cursor.crc)
-        published = tuple(self._published)
+        published = self._unlogged.until(cursor)
         places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
         self._commit_log.mark_released(manifest, places, cursor, asked.identity, published)
-        self._published.clear()
+        self._unlogged.logged()
         return answers.Marked()
-
-    def _settle_doubtful(self, batch_no: int, crc: int) -> None:
-        """Count the doubtful batch as published if the chain continues after it."""
-        doubtful = self._doubtful
-        if doubtful is not None and doubtful.batch_no <= batch_no:
-            if (doubtful.batch_no, doubtful.crc) == (batch_no, crc):
-                self._published.append(doubtful)
-            self._doubtful = None
 
     # -- Settling what the last owner published --------------------------------------------------
 
@@ -247,7 +234,7 @@ class RelayExecutor:
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
         batch, manifest = asked.batch, encode(asked.batch)
-        self._settle_doubtful(batch.batch_no - 1, batch.prev_crc)
+        self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch, listed=state.at.is_listed)
         delivery = self._publisher.publish(records, manifest, self._stamp(), apart=asked.apart)
         self._delivery = delivery
@@ -259,9 +246,10 @@ class RelayExecutor:
         crc = crc_of(manifest)
         if batch.entries and delivery.good == len(records):
             half_ids = [message.half_id for message in self._sent]
-            self._doubtful = PublishedBatch(
+            published = PublishedBatch(
                 batch.batch_no, crc, batch.after, batch.to, half_ids, delivery.places
             )
+            self._unlogged.doubt(published)
         return answers.Delivered(
             delivery.good, None, runs=runs, offset=delivery.manifest_offset, crc=crc
         )

@@ -216,13 +216,13 @@ CHECKER_MUTANTS: Final = (
     ProductMutant(
         promise="Each batch between two saves is logged as published",
         file="checker/relay/executor.py",
-        rule="        self._settle_doubtful(batch.batch_no - 1, batch.prev_crc)\n",
+        rule="        self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)\n",
         broken="",
         killer=f"{EXECUTOR}::test_each_batch_between_two_saves_is_logged_as_published",
     ),
     ProductMutant(
         promise="An aborted batch is never logged as published",
-        file="checker/relay/executor.py",
+        file="checker/relay/unlogged_batches.py",
         rule="if (doubtful.batch_no, doubtful.crc) == (batch_no, crc):",
         broken="if True:",
         killer=(
@@ -231,7 +231,7 @@ CHECKER_MUTANTS: Final = (
     ),
     ProductMutant(
         promise="A batch of which nothing is known yet is not logged as published",
-        file="checker/relay/executor.py",
+        file="checker/relay/unlogged_batches.py",
         rule="if doubtful is not None and doubtful.batch_no <= batch_no:",
         broken="if doubtful is not None:",
         killer=(
