@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from outbox.messages.message import HalfMessage
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.maintenance.fixtures_old_leaves import URL
 
 MANY = 1_200
 """More than may move under the lock of a default leaf."""
@@ -52,8 +54,12 @@ UNION ALL SELECT tgname::text FROM pg_trigger WHERE tgname = 'mirror'
 UNION ALL SELECT parent FROM outbox.leaf_move
 """
 T = TypeVar("T")
-URL = "http://127.0.0.1:9/"
 LIVENESS_SECONDS = 30
+SESSIONS_THAT_WAIT = """
+SELECT count(DISTINCT pid)::int FROM pg_locks
+WHERE NOT granted AND relation IS NOT NULL
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 TABLES = ("half_message", "op_message", "commit_log", "publication_log", "check_attempt")
 TOUCHED = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)
@@ -87,7 +93,7 @@ class Filled(NamedTuple):
 
 async def fill(world: World, rows: int = MANY) -> Filled:
     """Store so many committed halves that have no leaf."""
-    group = await world.group("http://127.0.0.1:9/", "fills")
+    group = await world.group(URL, "fills")
     await world.execute(WITHOUT_LEAF)
     ((first,),) = await world.rows("SELECT outbox.watermark() << 15")
     await world.execute(FILL, first=first, rows=rows, group=group.id)
@@ -165,6 +171,14 @@ async def at_once(world: World, name: str) -> list[HalfMessage]:
     halves = await soon(world.prepare(group, 2))
     await soon(world.end(halves[0], "COMMIT"))
     return halves
+
+
+async def sessions_wait(world: World, count: int) -> None:
+    """Wait until so many sessions wait for tables."""
+    deadline = time.monotonic() + LIVENESS_SECONDS
+    while (found := await world.rows(SESSIONS_THAT_WAIT)) != [(count,)]:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)
 
 
 async def soon(work: Coroutine[Any, Any, T]) -> T:

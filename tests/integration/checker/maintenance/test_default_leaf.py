@@ -20,7 +20,6 @@ from tests.integration.checker.maintenance.fixtures_many_rows import (
     LIVENESS_SECONDS,
     MANY,
     TABLES,
-    URL,
     at_once,
     do,
     fill,
@@ -32,7 +31,7 @@ from tests.integration.checker.maintenance.fixtures_many_rows import (
     steps_until,
     touched,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import retirement_of
+from tests.integration.checker.maintenance.fixtures_old_leaves import URL, retirement_of
 
 pytestmark = pytest.mark.postgres
 

@@ -18,6 +18,7 @@ from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
+from tests.integration.checker.maintenance.fixtures_many_rows import WITHOUT_LEAF, sessions_wait
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     ended,
     first_leaf_is_gone,
@@ -32,7 +33,6 @@ NEW_ROLE = f"CREATE ROLE {ROLE} LOGIN PASSWORD 'shop'"
 ALLOW = "SELECT outbox.allow_publish(%(role)s, 'account', ARRAY['points-earned'])"
 NO_ROLE = f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}"
 PUBLISH = "SELECT outbox.publish('account', 'points-earned', 'late', key => 'member-1')"
-WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
 PUBLISHED = "SELECT half_id FROM outbox.plain_message"
 WAITING = """
 SELECT count(*) FROM pg_stat_activity
@@ -98,8 +98,8 @@ async def test_a_message_that_is_admitted_while_its_leaf_is_made_is_published(
     await world.execute(WITHOUT_LEAF)
     with psycopg.connect(database_url) as maker:
         maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
-        ending = asyncio.create_task(PostgresSqlOutbox(world.checker).admit())
-        await asyncio.to_thread(wait_for, lambda: waits_for_a_lock(database_url))
+        admission = asyncio.create_task(PostgresSqlOutbox(world.checker).admit())
+        await sessions_wait(world, 1)
         maker.commit()
-    assert await ending == 1
+    assert await admission == 1
     assert relayed(database_url, half_id) == b"late"

@@ -12,7 +12,6 @@ from aiohttp import web
 from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
     RETRY_SECONDS,
-    PartitionMaintenance,
 )
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
@@ -21,13 +20,16 @@ from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.reconciliation.source import PostgresSource
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Check, Producer, says
+from tests.integration.checker.maintenance.fixtures_many_rows import (
+    WITHOUT_LEAF,
+    maintenance,
+    sessions_wait,
+)
+from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL
 
 pytestmark = pytest.mark.postgres
 
-URL = "http://127.0.0.1:9/"
 LIVENESS_SECONDS = 10
-WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
-NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
 READS_ALL = "SELECT count(*) FROM outbox.half_message"
 LEAVES = """
 SELECT count(*)::int FROM pg_inherits WHERE inhparent = 'outbox.half_message'::regclass
@@ -37,16 +39,7 @@ SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= 
     (SELECT count(*) FROM outbox.op_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.commit_log_default WHERE xid >> 20 >= %(leaf)s)::int
 """
-WAITING = """
-SELECT count(DISTINCT pid)::int FROM pg_locks
-WHERE NOT granted AND relation IS NOT NULL
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
-
-
-def maintenance(world: World) -> PartitionMaintenance:
-    return PartitionMaintenance(PostgresPartitions(world.checker), world.metrics)
 
 
 def alarm(world: World, table: str = "half_message") -> float:
@@ -183,14 +176,6 @@ async def test_a_half_is_asked_about_though_its_leaf_is_made_while_it_is_looked_
             maker.commit()
         assert (await checking).decided == 1
     assert await known(world, [half]) == [State.COMMITTED]
-
-
-async def sessions_wait(world: World, count: int) -> None:
-    """Wait until so many sessions wait for tables."""
-    deadline = time.monotonic() + LIVENESS_SECONDS
-    while (found := await world.rows(WAITING)) != [(count,)]:
-        assert time.monotonic() < deadline, found
-        await asyncio.sleep(0.02)
 
 
 async def test_rows_of_a_leaf_that_is_past_are_moved_too(world: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -15,20 +14,19 @@ from outbox.operators.message_view import MessageFilter
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import make_pool
 from tests.integration.checker.fixtures_checks import World
-from tests.integration.checker.maintenance.fixtures_many_rows import do, fill, steps_until
+from tests.integration.checker.maintenance.fixtures_many_rows import (
+    WITHOUT_LEAF,
+    do,
+    fill,
+    sessions_wait,
+    steps_until,
+)
 from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL, grow_old
 
 pytestmark = pytest.mark.postgres
 
-LIVENESS_SECONDS = 10
-WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
 CREATE_LEAF = "SELECT outbox.create_leaf(%(leaf)s)"
 RETIRE_LEAF = "SELECT outbox.lock_leaves(), outbox.detach_leaf(%(leaf)s, %(kept)s::int8[])"
-WAITING = """
-SELECT count(DISTINCT pid)::int FROM pg_locks
-WHERE NOT granted AND relation IS NOT NULL
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
 
 
 @pytest.fixture
@@ -47,10 +45,7 @@ async def reads_while(
     reads = asyncio.gather(
         browser.get(half.half_id), browser.history(half.half_id), browser.page(wanted)
     )
-    deadline = time.monotonic() + LIVENESS_SECONDS
-    while (found := await world.rows(WAITING)) != [(3,)]:
-        assert time.monotonic() < deadline, found
-        await asyncio.sleep(0.02)
+    await sessions_wait(world, 3)
     moving.commit()
     view, history, page = await reads
     return (

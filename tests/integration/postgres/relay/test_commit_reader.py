@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -17,30 +16,14 @@ from outbox.postgres.sessions.verified_sessions import connect_verified
 from outbox.relay.protocol.state import Cursor, Identity
 from tests.fixtures_replacing import replace
 from tests.fixtures_waiting import wait_for
+from tests.integration.checker.maintenance.fixtures_many_rows import (
+    SESSIONS_THAT_WAIT,
+    WITHOUT_LEAF,
+)
+from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF
+from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres
-
-SHARD = 3
-WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
-NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
-WAITING = """
-SELECT count(DISTINCT pid)::int FROM pg_locks
-WHERE NOT granted AND relation IS NOT NULL
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""
-
-
-@pytest.fixture
-def session(database_url: str) -> Iterator[Connection]:
-    with connect(database_url, "test") as opened:
-        yield opened
-
-
-@pytest.fixture
-def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
-    log = PostgresCommitLog(database_url, SHARD, batch_max=100, owner="test")
-    yield log
-    log.close()
 
 
 @pytest.fixture
@@ -103,7 +86,7 @@ def test_a_read_that_waits_while_a_leaf_is_made_passes_none_of_its_commits_over(
         assert log.try_lock()
         maker.execute("SELECT outbox.create_leaf(%s)", [first[0] >> 35])
         reading = relay.submit(read_ids, log, start)
-        wait_for(lambda: session.execute(WAITING).fetchone() == (1,))
+        wait_for(lambda: session.execute(SESSIONS_THAT_WAIT).fetchone() == (1,))
         maker.commit()
         assert reading.result() == [*first, *second]
 

@@ -23,13 +23,6 @@ def watch(database_url: str) -> Iterator[PostgresCommitWatch]:
         yield opened
 
 
-@pytest.fixture
-def session(database_url: str) -> Iterator[Connection]:
-    """Yield a session that commits messages."""
-    with connect(database_url, "test") as opened:
-        yield opened
-
-
 def test_a_commit_is_reported_once_and_only_for_its_shard(
     watch: PostgresCommitWatch, session: Connection
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,13 +13,13 @@ from outbox.messages.message import MessageStatus, Publication, State
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.postgres.sessions.connections import Connection, connect, make_pool
+from outbox.postgres.sessions.connections import Connection, make_pool
 from outbox.relay.ports import Places, PublishedBatch
 from outbox.relay.protocol.state import Cursor, Identity, Visible
+from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres
 
-SHARD = 3
 IDENTITY = Identity("cluster", "topic", "system")
 PAST = 1_000
 """Batches and generations that the shard may have had before: more than any installation here."""
@@ -30,19 +30,6 @@ SELECT half_id, nonce, %s, topic_id, half_id >> 15, 2, 'MSG_SIZE_TOO_LARGE',
     clock_timestamp(), %s, 0, 7
 FROM outbox.half_message WHERE half_id = %s
 """
-
-
-@pytest.fixture
-def session(database_url: str) -> Iterator[Connection]:
-    with connect(database_url, "test") as opened:
-        yield opened
-
-
-@pytest.fixture
-def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
-    log = PostgresCommitLog(database_url, SHARD, batch_max=100, owner="test")
-    yield log
-    log.close()
 
 
 def batch_of(ids: Sequence[HalfId], after_n: int, number: int) -> PublishedBatch:
