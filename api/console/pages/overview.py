@@ -51,6 +51,7 @@ async def show(visit: Visit) -> Response:
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
         run=run,
+        not_run=visit.why_not(Scope.REPORTS_READ),
         charts=rate_charts(rates) if rates else [],
         chart_parts=part_times(rates) if rates else [],
         not_rates=None if rates else RATES_NEED,

@@ -91,6 +91,7 @@ async def test_a_calm_overview_says_so_and_a_key_without_scopes_reads_which_it_l
         async with browsing(service) as other:
             await other.log_in(key_text(await token(pool, Scope.MESSAGES_WRITE)))
             page = (await other.get("/ui/overview")).text
-        for scope in (Scope.MESSAGES_READ, Scope.GROUPS_READ):
+        assert "Last reconciliation No run yet: outbox reconcile run ." in calm
+        for scope in (Scope.MESSAGES_READ, Scope.GROUPS_READ, Scope.REPORTS_READ):
             assert f"Your key needs the scope {scope}." in page
         assert page.count(f"the scope {Scope.REPORTS_READ} sees the last hour") == 2
