@@ -65,21 +65,24 @@ ORDER BY findings DESC, kind, topic, hour DESC
 LIMIT %(limit)s
 
 -- name: last
--- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred.
+-- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred. Reads the plan of
+-- the newest one only: a plan has a row for each partition, outside of its table.
 WITH newest AS MATERIALIZED (
-    SELECT run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, counts, totals,
-        timings, plan ->> 'coverage' AS coverage, coalesce(plan -> 'latency', '{}') AS latency,
-        plan ->> 'dirty_ratio' AS dirty_ratio, coalesce(plan -> 'ever', '{}') AS ever,
-        row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
-    FROM (SELECT * FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100) r
+    SELECT run_id, verdict, row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
+    FROM (
+        SELECT run_id, verdict, finished_at FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100
+    ) r
 )
-SELECT run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, counts, totals, timings,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = newest.run_id ORDER BY p.format) AS reports,
-    extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age, coverage::float8 AS coverage, latency,
-    dirty_ratio::float8 AS dirty_ratio, ever,
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete, r.counts,
+    r.totals, r.timings,
+    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports,
+    extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age, (r.plan ->> 'coverage')::float8 AS coverage,
+    coalesce(r.plan -> 'latency', '{}') AS latency, (r.plan ->> 'dirty_ratio')::float8 AS dirty_ratio,
+    coalesce(r.plan -> 'ever', '{}') AS ever,
     coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
-FROM newest WHERE place = 1
+FROM newest JOIN outbox.reconciliation_run r USING (run_id)
+WHERE newest.place = 1
 
 -- name: open_findings
 -- Counts the open findings by the index on them.
