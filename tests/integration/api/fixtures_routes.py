@@ -9,12 +9,16 @@ from typing import Any, Final
 import httpx2
 
 from api.admin.router import ROUTERS
+from api.http.page_token import encode_page_token
 from api.openapi import openapi_document
 from outbox.access import Scope
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from tests.integration.api.fixtures_service import CHECK_URL, Service, prepare_body
+from tests.integration.api.fixtures_service import CHECK_URL, TOPIC, Service, prepare_body
 
 WHO: Final = {"operator": "o", "reason": "r"}
+TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
+KEYED: Final[dict[str, Any]] = {"key": "key-of-theirs", "tags": ["tag-of-theirs"]}
+"""By what else the message can be found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,8 @@ class RouteObjects:
     """Topic, partition and offset of a record of the message."""
     transaction: str
     key: str
+    owner: str
+    """The key that has ordered the action."""
     action: str
     run: str
 
@@ -51,6 +57,7 @@ NOTHING: Final = RouteObjects(
     record=("nothing", 0, 0),
     transaction="nothing",
     key="0" * 16,
+    owner="0" * 16,
     action="00000000-0000-4000-8000-000000000000",
     run="nothing",
 )
@@ -165,6 +172,60 @@ PLACES: Final = {
     for method, operation in operations.items()
 }
 """Method and path of every operation of the contract."""
+QUERIES: Final = {
+    operation["operationId"]: sorted(names)
+    for operations in DOCUMENT["paths"].values()
+    for method, operation in operations.items()
+    if (
+        names := {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
+    )
+    and method == "get"
+}
+"""The query parameters of every operation that reads."""
+BEGIN: Final = "2020-01-01T00:00:00Z"
+FIRST, LAST = encode_page_token("0"), encode_page_token(str(2**62))
+QUERY_VALUES: Final[Mapping[str, Callable[[RouteObjects], str]]] = {
+    "producer_group": lambda its: its.group,
+    "message_id": lambda its: its.message,
+    "transaction_id": lambda its: its.transaction,
+    "trace_id": lambda _: TRACE,
+    "key": lambda _: KEYED["key"],
+    "tag": lambda _: KEYED["tags"][0],
+    "topic": lambda _: TOPIC,
+    "state": lambda _: "PREPARED",
+    "decided_by": lambda _: "producer",
+    "min_checks": lambda _: "1",
+    "last_outcome": lambda _: "unknown",
+    "last_http_status": lambda _: "200",
+    "include": lambda _: "payload",
+    "refused": lambda _: "true",
+    "dropped": lambda _: "false",
+    "breaker": lambda _: "not-closed",
+    "action": lambda _: "message.recheck",
+    "operator": lambda _: WHO["operator"],
+    "key_id": lambda its: its.owner,
+    "kind": lambda _: "missing",
+    "class": lambda _: "LOST",
+    "status": lambda _: "open",
+    "hour": lambda _: BEGIN,
+    "limit": lambda _: "100",
+    **dict.fromkeys(("prepared_from", "at_from"), lambda _: BEGIN),
+    **dict.fromkeys(("prepared_to", "at_to"), lambda _: "2100-01-01T00:00:00Z"),
+}
+"""For each query parameter, what finds the objects; the cursors are below."""
+CURSORS: Final = {
+    "listHalfMessages": LAST,
+    "listAuditLog": LAST,
+    "listReconciliations": encode_page_token("2100-01-01T00:00:00+00:00 z"),
+}
+"""Before all objects, where that is not the number 0 or the smallest text."""
+FINDS_NOTHING: Final = {"listProducerGroups": {"breaker"}, "listApiKeys": {"refused"}}
+"""Whose owner has no such object."""
+BULK_FILTERS: Final = sorted(
+    DOCUMENT["components"]["schemas"]["BulkConditions"]["properties"].keys()
+    - {"message_ids", "finding_ids"}
+)
+"""The filters of a bulk action; those of names only have tests of their own."""
 OF_HELD: Final = frozenset({"releaseHeldRecord", "dropHeldRecord"})
 """The operations on a record that Kafka refuses."""
 PUBLIC: Final = frozenset(
@@ -176,7 +237,11 @@ PUBLIC: Final = frozenset(
 
 
 async def call(
-    service: Service, operation: str, objects: RouteObjects, key: Mapping[str, str]
+    service: Service,
+    operation: str,
+    objects: RouteObjects,
+    key: Mapping[str, str],
+    query: Mapping[str, str] | None = None,
 ) -> httpx2.Response:
     """Send an operation's request about these objects; every answer has one request id."""
     method, template = PLACES[operation]
@@ -197,4 +262,4 @@ async def call(
     if operation == "putProducerGroup":
         headers["If-Match"] = "*"
     body = None if route.body is None else route.body(objects)
-    return await service.client.request(method, path, headers=headers, json=body)
+    return await service.client.request(method, path, headers=headers, json=body, params=query)

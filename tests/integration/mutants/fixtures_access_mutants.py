@@ -209,6 +209,20 @@ ACCESS_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="No filter finds messages of another group",
+        file="outbox/postgres/operators/candidates.py",
+        rule="if wanted.groups is not None:",
+        broken="if wanted.groups is not None and wanted.transaction_id is None:",
+        killer=f"{MATRIX}::test_no_query_shows_the_objects_of_another_group[listHalfMessages]",
+    ),
+    ProductMutant(
+        promise="No cursor continues a list of another group",
+        file="outbox/postgres/operators/candidates.py",
+        rule="if wanted.groups is not None:",
+        broken="if wanted.groups is not None and wanted.before is None:",
+        killer=f"{MATRIX}::test_no_query_shows_the_objects_of_another_group[listHalfMessages]",
+    ),
+    ProductMutant(
         promise="The next migrate up takes back what everybody may read",
         file="migrations/grants.sql",
         rule="REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC;",

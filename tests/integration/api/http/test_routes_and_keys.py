@@ -19,16 +19,24 @@ from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_routes import (
+    BULK_FILTERS,
+    CURSORS,
+    FINDS_NOTHING,
+    FIRST,
+    KEYED,
     NOTHING,
     PLACES,
     PUBLIC,
+    QUERIES,
+    QUERY_VALUES,
     ROUTES,
+    TRACE,
     WHO,
     RouteObjects,
     call,
 )
-from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import Service
+from tests.integration.api.fixtures_rows import CHECKED, select
+from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -69,13 +77,15 @@ async def theirs(
     client, run = keyed.client, "run-of-all"
     for group in ("mine", "theirs", "theirs-idle"):
         await keyed.put_group(group)
-    message = await keyed.prepared_id(producer_group="theirs", transaction_id="t-theirs")
+    traced = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    prepared = prepare_body(producer_group="theirs", transaction_id="t-theirs", **KEYED)
+    message = (await client.post(HALVES, json=prepared, headers=traced)).json()["message_id"]
     body = {"name": "n", "producer_groups": ["theirs"], "scopes": ["messages:read"]}
     key = (await client.post("/v1/api-keys", json=body)).json()["key_id"]
     own = {**body, "scopes": ["admin"]}
-    owner = (await client.post("/v1/api-keys", json=own)).json()["api_key"]
+    owner = (await client.post("/v1/api-keys", json=own)).json()
     ordered = {**WHO, "action": "recheck", "filter": {"transaction_id": "t-theirs"}}
-    headers = {"Authorization": f"Bearer {owner}"}
+    headers = {"Authorization": f"Bearer {owner['api_key']}"}
     action = (await client.post("/v1/bulk-actions", json=ordered, headers=headers)).json()["id"]
     PostgresRunStore(database_url).save(make_run(run))
     await until_done(keyed, action)
@@ -90,6 +100,7 @@ async def theirs(
         record=kafka_log.write(message),
         transaction="t-theirs",
         key=key,
+        owner=owner["key_id"],
         action=action,
         run=run,
     )
@@ -162,3 +173,42 @@ async def test_the_objects_of_another_group_look_like_missing_ones(
         assert {item["status"] for item in shown.json()["items"]} <= {200, 201}
     elif route.shows is None:
         assert hidden.status_code in (403, 404)
+
+
+@pytest.mark.parametrize("operation", QUERIES)
+async def test_no_query_shows_the_objects_of_another_group(
+    keyed: Service, theirs: RouteObjects, pool: Pool, operation: str
+) -> None:
+    """Every filter and every cursor of the contract, with a value that finds them."""
+    await select(pool, CHECKED, 7, 1, "unknown")
+    foreign = await token(pool, *Scope, groups=("mine",))
+    owner = await token(pool, *Scope, groups=("theirs",))
+    values = {name: value(theirs) for name, value in QUERY_VALUES.items()}
+    values["cursor"] = CURSORS.get(operation, FIRST)
+    names = QUERIES[operation]
+    for name in names:
+        hidden = await call(keyed, operation, theirs, foreign, {name: values[name]})
+        assert theirs.named_in(hidden.text) == [], name
+    if not ROUTES[operation].of_all_groups:
+        for name in set(names) - FINDS_NOTHING.get(operation, set()):
+            shown = await call(keyed, operation, theirs, owner, {name: values[name]})
+            assert theirs.named_in(shown.text) != [], (name, shown.text)
+
+
+@pytest.mark.parametrize(("action", "state"), [("recheck", "PREPARED"), ("drop_held", "COMMITTED")])
+async def test_no_filter_of_a_bulk_action_matches_a_message_of_another_group(
+    keyed: Service, theirs: RouteObjects, pool: Pool, action: str, state: str
+) -> None:
+    await select(pool, CHECKED, 7, 1, "unknown")
+    foreign = await token(pool, *Scope, groups=("mine",))
+    owner = await token(pool, *Scope, groups=("theirs",))
+    found: dict[str, list[str]] = {"foreign": [], "owner": []}
+    for name in BULK_FILTERS:
+        value = state if name == "state" else QUERY_VALUES[name](theirs)
+        order = {**WHO, "action": action, "filter": {name: value}, "dry_run": True}
+        for whose, key in (("foreign", foreign), ("owner", owner)):
+            answer = await keyed.client.post("/v1/bulk-actions", json=order, headers=key)
+            assert answer.status_code == 200, answer.text
+            found[whose] += [name] * answer.json()["matched"]
+    assert found["foreign"] == []
+    assert {"state", "producer_group", "topic", "prepared_from"} <= set(found["owner"])
