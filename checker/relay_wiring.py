@@ -17,6 +17,7 @@ from checker.relay.threads import RelayThreads
 from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.kafka.client_config import (
+    admin_client,
     consumer_config,
     idempotent_producer_config,
     producer_config,
@@ -24,7 +25,7 @@ from outbox.kafka.client_config import (
     transactional_id,
 )
 from outbox.kafka.log_reader import KafkaLogReader
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
 from outbox.kafka.publisher import AtLeastOncePublisher, KafkaPublisher
 from outbox.kafka.unseen_records import KafkaUnseenRecords

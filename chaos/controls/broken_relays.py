@@ -16,8 +16,13 @@ from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
 from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
-from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.client_config import (
+    admin_client,
+    consumer_config,
+    producer_config,
+    transactional_id,
+)
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog

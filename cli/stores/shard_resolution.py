@@ -13,9 +13,14 @@ from uuid import UUID
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.errors import IdsBehind
 from outbox.kafka.batch_scan import Seen, scan
-from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
+from outbox.kafka.client_config import (
+    admin_client,
+    consumer_config,
+    producer_config,
+    transactional_id,
+)
 from outbox.kafka.log_reader import KafkaLogReader
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import START

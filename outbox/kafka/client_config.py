@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from outbox.errors import ConfigurationError
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
@@ -65,8 +67,25 @@ def check_kafka_config(kafka_config: Mapping[str, Any]) -> None:
 
 def refuse_unusable(config: Mapping[str, Any]) -> None:
     """Raise ConfigurationError if no producer can have these properties; asks no broker."""
-    try:
+    with _usable():
         Producer(dict(config))
+
+
+def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
+    """Return an admin client, which threads can share; it reconnects after an outage.
+
+    Raises ConfigurationError if no client can have these properties.
+    """
+    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    with _usable():
+        return AdminClient({"log_level": 0, **kafka_config, **addressed})
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Raise ConfigurationError for properties that the library refuses."""
+    try:
+        yield
     except KafkaException as error:
         raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {error.args[0].str()}") from error
 

@@ -22,11 +22,11 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclOperation
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client
 from outbox.kafka.permission import missing_rights, next_event
 from outbox.kafka.topic_description import describe
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
@@ -61,7 +61,7 @@ class KafkaLogReader:
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
         self._config = {**(config or {}), "bootstrap.servers": bootstrap_servers}
-        self._admin = AdminClient({**self._config, "log_level": 0})
+        self._admin = admin_client(bootstrap_servers, config or {})
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """Return every partition of the topics that exist."""

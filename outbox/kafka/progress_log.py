@@ -37,12 +37,6 @@ MANIFESTS_AT_ONCE: Final = 256
 POLL_SECONDS: Final = 0.25
 
 
-def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
-    """Return an admin client that all shards of a process can share."""
-    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
-    return AdminClient({"log_level": 0, **kafka_config, **addressed})
-
-
 class KafkaProgressLog:
     """The ProgressLog of one shard; all shards can share the admin client."""
 

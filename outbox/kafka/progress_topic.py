@@ -17,6 +17,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import admin_client
 from outbox.kafka.permission import THE_CLUSTER, permitted, the_topic
 from outbox.relay.server_requirements import (
     MAX_TIMEOUT,
@@ -71,7 +72,7 @@ def ensure_progress_topic(
     `replication` None takes three replicas, or as many as the cluster has brokers. Raises
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
-    admin = _admin(bootstrap_servers, kafka_config)
+    admin = admin_client(bootstrap_servers, kafka_config or {})
     with _translated():
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
@@ -89,7 +90,7 @@ def progress_topic_facts(
 
     Raises KafkaUnavailable.
     """
-    admin = _admin(bootstrap_servers, kafka_config)
+    admin = admin_client(bootstrap_servers, kafka_config or {})
     with _translated():
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
@@ -137,11 +138,6 @@ def _translated() -> Iterator[None]:
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
     except TimeoutError as error:
         raise KafkaUnavailable("Kafka did not answer in time") from error
-
-
-def _admin(bootstrap_servers: str, kafka_config: Mapping[str, Any] | None) -> AdminClient:
-    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
-    return AdminClient({**(kafka_config or {}), **addressed})
 
 
 def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:

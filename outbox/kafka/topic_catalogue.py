@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import admin_client
 from outbox.kafka.permission import FORBIDDEN, needed, the_topic
 from outbox.telemetry.events import Event, get_logger
 
@@ -36,14 +36,7 @@ class KafkaTopicCatalogue:
     """The TopicCatalogue on an admin client, which reconnects by itself after an outage."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
-        self._admin = AdminClient(
-            {
-                **kafka_config,
-                "bootstrap.servers": bootstrap_servers,
-                "client.id": "outbox-api",
-                "log_level": 0,
-            }
-        )
+        self._admin = admin_client(bootstrap_servers, {**kafka_config, "client.id": "outbox-api"})
         self._refusals: set[str] = set()
         """The names of the errors with which a broker has refused a topic; each is logged once."""
 

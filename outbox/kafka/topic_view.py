@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS
+from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS, admin_client
 from outbox.kafka.permission import TO_RELAY, missing_rights
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
@@ -30,9 +29,7 @@ class KafkaTopicView:
     """The TopicView on an admin client with the relay's properties."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
-        self._admin = AdminClient(
-            {"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers}
-        )
+        self._admin = admin_client(bootstrap_servers, kafka_config)
         self._own_limit = int(kafka_config.get(_MAX_MESSAGE, PRODUCER_DEFAULTS[_MAX_MESSAGE]))
         self._compresses = any(kafka_config.get(name, "none") != "none" for name in _COMPRESSION)
 

@@ -24,7 +24,7 @@ from chaos.controls.broken_relays import (
 )
 from chaos.proxies.rules import Action, Rule
 from checker.relay.shard_relay import ShardRelay
-from outbox.kafka.progress_log import admin_client
+from outbox.kafka.client_config import admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

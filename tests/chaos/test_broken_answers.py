@@ -6,8 +6,8 @@ import pytest
 
 from chaos.proxies.rules import Action, Rule
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import consumer_config
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.client_config import admin_client, consumer_config
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import progress_topic_facts
 from tests.chaos.conftest import ProxiedBroker
 from tests.fixtures_kafka import make_topic

@@ -13,8 +13,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable, PublisherFenced
-from outbox.kafka.client_config import consumer_config, producer_config, transactional_id
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.client_config import (
+    admin_client,
+    consumer_config,
+    producer_config,
+    transactional_id,
+)
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
 
+from outbox.kafka.client_config import admin_client
 from outbox.kafka.permission import (
     THE_CLUSTER,
     TO_READ,
@@ -26,7 +26,7 @@ def missing_rights_to_judge(
     bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
 ) -> Sequence[str]:
     """Return in words what is missing to judge the topics and groups. Raises KafkaUnavailable."""
-    admin = AdminClient({"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers})
+    admin = admin_client(bootstrap_servers, kafka_config)
     required = {**dict.fromkeys(topics, TO_READ), TRANSACTIONS: TO_JUDGE}
     found = missing_rights(admin, required)
     words = [found[name] for name in sorted(found)]

@@ -12,7 +12,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client
 from outbox.kafka.permission import sees_cluster
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 
@@ -27,7 +27,7 @@ def dirty_share_groups(
 
     Raises KafkaUnavailable.
     """
-    admin = AdminClient({"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers})
+    admin = admin_client(bootstrap_servers, kafka_config)
     if not sees_cluster(admin, PROGRESS_TOPIC):
         return None
     groups = _share_groups(admin)

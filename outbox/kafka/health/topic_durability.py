@@ -12,7 +12,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client
 
 SAFE_REPLICAS: Final = 3
 SAFE_IN_SYNC: Final = 2
@@ -41,7 +41,7 @@ def topic_durability(
     bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
 ) -> Sequence[TopicDurability]:
     """Return the durability of the topics that exist, by name. Raises KafkaUnavailable."""
-    admin = AdminClient({"log_level": 0, **kafka_config, "bootstrap.servers": bootstrap_servers})
+    admin = admin_client(bootstrap_servers, kafka_config)
     try:
         known = admin.list_topics(timeout=REQUEST_SECONDS).topics
     except KafkaException as error:

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import consumer_config, producer_config
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.client_config import admin_client, consumer_config, producer_config
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
 from tests.fixtures_kafka import first_offset, make_topic
 from tests.fixtures_separate_broker import separate_broker

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from checker.relay.settlement import BatchSettlement
-from outbox.kafka.client_config import consumer_config
-from outbox.kafka.progress_log import KafkaProgressLog, admin_client
+from outbox.kafka.client_config import admin_client, consumer_config
+from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.relay.doubt import Doubt, SettledRecords
