@@ -17,6 +17,26 @@ DEFAULT_LEAF_READS: Final = "tests/integration/checker/maintenance/test_default_
 
 CHECKER_MUTANTS: Final = (
     ProductMutant(
+        promise="Every connection to the address for metrics ends",
+        file="outbox/telemetry/page_listener.py",
+        rule="asyncio.timeout(CONNECTION_SECONDS)",
+        broken="asyncio.timeout(None)",
+        killer=(
+            "tests/integration/checker/maintenance/test_metrics_server.py"
+            "::test_every_connection_ends[nothing]"
+        ),
+    ),
+    ProductMutant(
+        promise="Connections to the address for metrics are few",
+        file="outbox/telemetry/page_listener.py",
+        rule="if len(self._open) > CONNECTIONS_MAX:",
+        broken="if False:",
+        killer=(
+            "tests/integration/checker/maintenance/test_metrics_server.py"
+            "::test_the_oldest_of_too_many_connections_ends_and_newcomers_are_answered[nothing]"
+        ),
+    ),
+    ProductMutant(
         promise="An absurd Retry-After is one question, not one for each half of the batch",
         file="outbox/http_checks/classification.py",
         rule="int(text[:10])",
