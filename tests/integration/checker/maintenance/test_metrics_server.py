@@ -44,9 +44,11 @@ async def strangers(
     for _ in range(number):
         opened.append(await asyncio.open_connection(*address.split(":")))
         opened[-1][1].write(data)
-    yield [reader for reader, _ in opened]
-    for _, writer in opened:
-        writer.transport.abort()
+    try:
+        yield [reader for reader, _ in opened]
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
 
 
 async def ended(readers: list[asyncio.StreamReader], wanted: int) -> int:
