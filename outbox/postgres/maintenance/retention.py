@@ -32,6 +32,8 @@ EVACUATED_BYTES: Final = 32 << 20
 """So does one whose unfinished messages are larger."""
 LOOKED_AT: Final = 1000
 """How many evacuated messages are looked at each minute."""
+BEFORE_ALL: Final = -(1 << 63)
+"""Below the id of every half."""
 TOO_LONG_SECONDS: Final = 3600.0
 """So does one, for this time, whose removal took longer than LOCK_WAIT allows."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
@@ -77,7 +79,7 @@ class PostgresRetirement:
         self._clock = clock or SystemClock()
         self._too_long: dict[int, float] = {}
         """Until when each leaf waits whose removal took too long."""
-        self._looked_at = 0
+        self._looked_at = BEFORE_ALL
         """The last evacuated half that was looked at."""
 
     async def leaves(self) -> list[int]:
@@ -127,7 +129,8 @@ class PostgresRetirement:
         async with available(), self._pool.connection() as connection:
             few = {"after": self._looked_at, "most": LOOKED_AT}
             cursor = await connection.execute(SQL["forget_finished"], few | self._times)
-            self._looked_at = next(iter(await cursor.fetchone() or ())) or 0
+            last, _ = await cursor.fetchone() or (None, None)
+            self._looked_at = BEFORE_ALL if last is None else last
             await connection.execute(SQL["forget_places"], self._times)
 
     async def _detach(self, leaf: int) -> bool:

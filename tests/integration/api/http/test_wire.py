@@ -104,5 +104,5 @@ async def test_an_address_in_use_is_one_line_and_exit_2(database_url: str) -> No
         )
         _, error = await process.communicate()
     assert process.returncode == 2
-    assert b"OUTBOX_HTTP_BIND" in error
+    assert b"--bind" in error
     assert error.count(b"\n") == 1
