@@ -36,6 +36,7 @@ LAYOUT := tests/unit/layout
 PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --ignore=$(LAYOUT)
 # Its cache is its own: what failed there is repeated there (.ci/run).
 AGED := $(PYTEST) --installation aged -o cache_dir=.pytest_cache/aged
+LIVED_OUTPUT := .pytest_cache/aged/output.txt
 # Exists if a message has become too dear (.ci/run measures again then).
 DEARER := .pytest_cache/dearer
 DIST ?= dist
@@ -44,7 +45,7 @@ PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-deep test-aged test-compose evidence pictures lint check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-young test-lived test-deep test-aged test-compose evidence pictures lint check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -64,12 +65,20 @@ client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
 
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
-	@failed=0; $(PYTEST) -n 5 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES) || failed=1; \
-	  $(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) || failed=1; exit $$failed
+	@failed=0; $(MAKE) --no-print-directory --keep-going -j 2 test-young test-lived || failed=1; \
+	  cat $(LIVED_OUTPUT); exit $$failed
+
+# At the same time, as each waits for its servers now and then; the output of the shorter one comes last.
+test-young:
+	@$(PYTEST) -n 4 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES)
+
+test-lived:
+	@mkdir -p $(dir $(LIVED_OUTPUT))
+	@$(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
-	@failed=0; $(PYTEST) -n 5 --durations=15 -m deep $(SUITES) || failed=1; \
-	  $(AGED) -n 4 --durations=15 -m "not deep" $(AGED_DEEP) || failed=1; \
+	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
+	  $(AGED) -n 4 --durations=15 -m "not deep" $(AGED_DEEP) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
 	  rm -f $(DEARER); $(BIN)/python -m benchmarks.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived

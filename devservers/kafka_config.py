@@ -16,6 +16,8 @@ HEAP = "-Xmx512m"
 HEAP_OF_SEVERAL = "-Xmx400m"
 SESSION_MS = 1000
 SESSION_OF_SEVERAL_MS = 3000
+_ALONE = {"metadata.max.idle.interval.ms": "0"}
+"""No empty record twice a second: they show other nodes that one is late (0.030 to 0.022 cores)."""
 
 
 def server_properties(
@@ -39,6 +41,7 @@ def server_properties(
         "num.partitions": "4",
         "broker.session.timeout.ms": str(SESSION_MS if alone else SESSION_OF_SEVERAL_MS),
         "broker.heartbeat.interval.ms": "250",
+        **(_ALONE if alone else {}),
         "group.initial.rebalance.delay.ms": "0",
         **_internal_topics(cluster),
         **_threads(),

@@ -194,6 +194,7 @@ async def test_answers_that_nobody_reads_take_no_room(database_url: str, pool: P
             assert await prepared_in_a_row(listener, quiet, 50) == 50
 
 
+@pytest.mark.deep
 async def test_unread_answers_hold_a_bounded_amount_of_memory_of_who_leaves_most(
     database_url: str, pool: Pool
 ) -> None:
