@@ -31,6 +31,8 @@ TOGETHER = (
 """Folders whose tests share what is dear to start: a JVM, a whole service, a search."""
 APART_IF_DEEP = ("tests/spark/audit/",)
 """Folders whose deep tests take so long that the other workers would wait for them."""
+LONG_FILES = "tests/integration/mutants/"
+"""Its files take so long that the other workers would wait for them, were they not the first."""
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
@@ -56,8 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what can run only on a young installation."""
+    """Leave out what can run only on a young installation; begin with the longest files."""
     skip_young_only(items)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG_FILES))
 
 
 @pytest.hookimpl(optionalhook=True)
