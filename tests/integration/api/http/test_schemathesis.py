@@ -28,7 +28,7 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 PEPPER = base64.b64encode(b"pepper of the tests").decode()
 RING = base64.b64encode(bytes(32)).decode()
 CASES = int(process_environment().get("OUTBOX_FUZZ_CASES", "5"))
-SECONDS = 60.0 + 12.0 * CASES
+SECONDS = 240.0 + 12.0 * CASES
 SEED = process_environment().get("OUTBOX_FUZZ_SEED", "20261121")
 
 
@@ -62,5 +62,10 @@ async def fuzzed(service: Process, key: str, folder: Path) -> tuple[int | None, 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.communicate()
+        raise
     return process.returncode, output.decode()
