@@ -68,13 +68,14 @@ test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark:
 	@failed=0; $(MAKE) --no-print-directory --keep-going -j 2 test-young test-lived || failed=1; \
 	  cat $(LIVED_OUTPUT); exit $$failed
 
-# At the same time, as each waits for its servers now and then; the output of the shorter one comes last.
+# At the same time, as each waits for its servers now and then; the output of the shorter one comes last. Tests that call
+# make get none of the flags of this one.
 test-young:
-	@$(PYTEST) -n 4 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES)
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES)
 
 test-lived:
 	@mkdir -p $(dir $(LIVED_OUTPUT))
-	@$(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
+	@env -u MAKEFLAGS -u MFLAGS $(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
