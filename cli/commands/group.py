@@ -22,6 +22,30 @@ NO_GROUPS = "no producer groups yet: register one with `outbox group set NAME --
 NO_FIELDS = ("context", "name", "file")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the producer group.")]
+CheckInterval = Annotated[
+    int | None,
+    typer.Option(metavar="SECONDS", help="Time from one check of a message to the next."),
+]
+CheckTimeout = Annotated[
+    int | None, typer.Option(metavar="SECONDS", help="Time limit of one call of the endpoint.")
+]
+TransactionTimeout = Annotated[
+    int | None, typer.Option(metavar="SECONDS", help="Age of a message before its first check.")
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic", metavar="TOPIC", help="A topic it may use, or PREFIX*; repeat for several."
+    ),
+]
+MaxAge = Annotated[
+    int | None,
+    typer.Option(metavar="SECONDS", help="Age at which an undecided message is parked."),
+]
+WholeGroup = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The whole group as JSON, instead of the options above."),
+]
 
 
 class OnCheckMax(StrEnum):
@@ -58,19 +82,12 @@ def set_group(
     check_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Address of the check endpoint.")
     ] = None,
-    check_interval_seconds: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="Time from one check of a message to the next."),
-    ] = None,
+    check_interval_seconds: CheckInterval = None,
     check_max: Annotated[
         int | None, typer.Option(metavar="COUNT", help="Checks before --on-check-max applies.")
     ] = None,
-    check_timeout_seconds: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Time limit of one call of the endpoint.")
-    ] = None,
-    transaction_timeout_seconds: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Age of a message before its first check.")
-    ] = None,
+    check_timeout_seconds: CheckTimeout = None,
+    transaction_timeout_seconds: TransactionTimeout = None,
     on_check_max: Annotated[
         OnCheckMax | None, typer.Option(help="What happens after the last allowed check.")
     ] = None,
@@ -86,20 +103,9 @@ def set_group(
     check_payload: Annotated[
         bool | None, typer.Option(help="Send the value with each check.")
     ] = None,
-    topics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic", metavar="TOPIC", help="A topic it may use, or PREFIX*; repeat for several."
-        ),
-    ] = None,
-    max_age_seconds: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="Age at which an undecided message is parked."),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The whole group as JSON, instead of the options above."),
-    ] = None,
+    topics: Topics = None,
+    max_age_seconds: MaxAge = None,
+    file: WholeGroup = None,
 ) -> None:
     """Create a group or change the given fields; a new group's secret is shown once.
 

@@ -55,6 +55,13 @@ MaxItems = Annotated[
     int,
     typer.Option(metavar="COUNT", min=1, max=100_000, help="With --filter: refuse to act on more."),
 ]
+LastOutcome = Annotated[
+    str | None, typer.Option(help="Outcome of its last check, such as timeout; none: no check.")
+]
+LastHttpStatus = Annotated[
+    int | None,
+    typer.Option(metavar="STATUS", help="HTTP status of its last check, such as 500."),
+]
 
 
 class EndDecision(StrEnum):
@@ -106,13 +113,8 @@ def list_messages(
     min_checks: Annotated[
         int | None, typer.Option(metavar="COUNT", help="Checked at least this many times.")
     ] = None,
-    last_outcome: Annotated[
-        str | None, typer.Option(help="Outcome of its last check, such as timeout; none: no check.")
-    ] = None,
-    last_http_status: Annotated[
-        int | None,
-        typer.Option(metavar="STATUS", help="HTTP status of its last check, such as 500."),
-    ] = None,
+    last_outcome: LastOutcome = None,
+    last_http_status: LastHttpStatus = None,
     trace_id: Annotated[
         str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
     ] = None,

@@ -54,6 +54,50 @@ Names = Annotated[
         help="Plan only this finding; a mismatch must be named here.",
     ),
 ]
+Reason = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="With --apply and --accept; kept in the audit log."),
+]
+AcceptOrder = Annotated[
+    bool,
+    typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
+]
+MaxItems = Annotated[
+    int,
+    typer.Option(metavar="COUNT", min=1, max=10_000, help="Refuse to plan more messages."),
+]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        max=10_000,
+        help="Messages per second.",
+        show_default="no limit",
+    ),
+]
+Accepted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept", metavar="FINDING_ID", help="Accept this finding: it no longer counts."
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="End of an acceptance, such as 30d or 2026-12-31 (UTC)."),
+]
+Exporting = Annotated[
+    bool,
+    typer.Option("--export", help="Write the unexpected records to a file, and plan nothing."),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File for the plan or the export.",
+        show_default="fix-RUN_ID.json or export-RUN_ID.json",
+    ),
+]
 Row = dict[str, Any]
 
 
@@ -77,51 +121,15 @@ def fix(
     apply: Annotated[
         bool, typer.Option("--apply", help="Carry the plan out, not only show it.")
     ] = False,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="With --apply and --accept; kept in the audit log."),
-    ] = None,
+    reason: Reason = None,
     operator: Operator = None,
-    accept_order: Annotated[
-        bool,
-        typer.Option("--accept-order", help="Also publish after newer messages of the same key."),
-    ] = False,
-    max_items: Annotated[
-        int,
-        typer.Option(metavar="COUNT", min=1, max=10_000, help="Refuse to plan more messages."),
-    ] = 1000,
-    rate: Annotated[
-        int | None,
-        typer.Option(
-            metavar="COUNT",
-            min=1,
-            max=10_000,
-            help="Messages per second.",
-            show_default="no limit",
-        ),
-    ] = None,
-    accepted: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accept", metavar="FINDING_ID", help="Accept this finding: it no longer counts."
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="End of an acceptance, such as 30d or 2026-12-31 (UTC)."),
-    ] = None,
-    exporting: Annotated[
-        bool,
-        typer.Option("--export", help="Write the unexpected records to a file, and plan nothing."),
-    ] = False,
-    plan_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File for the plan or the export.",
-            show_default="fix-RUN_ID.json or export-RUN_ID.json",
-        ),
-    ] = None,
+    accept_order: AcceptOrder = False,
+    max_items: MaxItems = 1000,
+    rate: Rate = None,
+    accepted: Accepted = None,
+    until: Until = None,
+    exporting: Exporting = False,
+    plan_file: PlanFile = None,
 ) -> None:
     """Plan the republication of the run's lost messages; with --apply carry it out.
 
