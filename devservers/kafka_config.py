@@ -17,7 +17,10 @@ HEAP_OF_SEVERAL = "-Xmx400m"
 SESSION_MS = 1000
 SESSION_OF_SEVERAL_MS = 3000
 _ALONE = {"metadata.max.idle.interval.ms": "0"}
-"""No empty record twice a second: they show other nodes that one is late (0.030 to 0.022 cores)."""
+"""No empty record twice a second, by which other nodes see that they are late.
+
+Without it an idle broker takes 0.022 cores instead of 0.030.
+"""
 
 
 def server_properties(
