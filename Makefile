@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
+COMPILED := $(VENV)/.tests_compiled
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Runs a quiet command, and shows that it runs.
 STEP := $(PYTHON) -m cli.dev.setup_step
@@ -45,7 +46,7 @@ PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-young test-lived test-deep test-aged test-compose evidence pictures lint check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-young test-lived test-deep test-aged test-compose evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -70,7 +71,7 @@ test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark:
 
 # At the same time, as each waits for its servers now and then; the output of the shorter one comes last. Tests that call
 # make get none of the flags of this one.
-test-young:
+test-young: $(COMPILED)
 	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES)
 
 test-lived:
@@ -113,9 +114,14 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done
 
 lint: setup ## Check format, lint, types, import contracts, migrations and the rules of the source tree
+	@$(MAKE) --no-print-directory -j 2 lint-types lint-rules $(COMPILED)
+
+lint-types:
+	@$(BIN)/mypy
+
+lint-rules:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/squawk migrations/versions/*.sql
 	@$(BIN)/python -m pytest -q $(LAYOUT)
@@ -155,3 +161,8 @@ $(RUNTIME): pom.xml | $(INSTALLED)
 	@deploy/needs.sh $(PYTHON)
 	@$(BIN)/outbox dev --fetch
 	@touch $@
+
+# Else each worker compiles every test, all at the same time. What cannot be imported is shown by the tests.
+$(COMPILED): $(INSTALLED)
+	@$(STEP) "compiling the tests" env -u MAKEFLAGS -u MFLAGS $(PYTEST) --quiet --collect-only $(SUITES) > $@.txt || true
+	@mv $@.txt $@

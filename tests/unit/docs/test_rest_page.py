@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from api.openapi import openapi_document
 from tests.fixtures_paths import PROJECT
 
 PAGE = (PROJECT / "docs" / "rest.md").read_text("utf-8")
-DOCUMENT = openapi_document(ROUTERS, "0")
 
 
 def section(heading: str) -> str:
@@ -35,9 +35,10 @@ def named(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def schema(name: str) -> dict[str, Any]:
-    """Return a schema of the OpenAPI document."""
-    found: dict[str, Any] = DOCUMENT["components"]["schemas"][name]
+@cache
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas of the OpenAPI document, by name."""
+    found: dict[str, dict[str, Any]] = openapi_document(ROUTERS, "0")["components"]["schemas"]
     return found
 
 
@@ -51,18 +52,18 @@ def schema(name: str) -> dict[str, Any]:
 )
 def test_a_table_has_every_field_of_its_request(heading: str, name: str) -> None:
     shown = [field for cells in rows(heading) for field in named(cells[0])]
-    assert sorted(shown) == sorted(schema(name)["properties"])
+    assert sorted(shown) == sorted(schemas()[name]["properties"])
 
 
 def test_what_is_called_required_is_required() -> None:
     required = {
         field for cells in rows("Prepare") if "required" in cells[2] for field in named(cells[0])
     }
-    assert required == set(schema("PrepareRequest")["required"])
+    assert required == set(schemas()["PrepareRequest"]["required"])
     (url, *_) = [
         cells[0] for cells in rows("Register the producer group") if cells[1] == "required"
     ]
-    assert named(url) == schema("GroupRequest")["required"]
+    assert named(url) == schemas()["GroupRequest"]["required"]
 
 
 def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:
@@ -79,7 +80,7 @@ def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:
 
 def test_limits_are_those_of_the_contract() -> None:
     limits = {named(cells[0])[0]: cells[2] for cells in rows("Prepare")}
-    properties = schema("PrepareRequest")["properties"]
+    properties = schemas()["PrepareRequest"]["properties"]
     texts = {name: str(properties[name]) for name in properties}
     for field in ("content_type", "transaction_id", "check_immunity_seconds", "tags"):
         for number in re.findall(r"\d+", limits[field]):

@@ -30,25 +30,27 @@ def filled(unit: bytes, size: int = EIGHT_MIB) -> bytes:
     return b"[" + b",".join([unit] * ((size - 2) // (len(unit) + 1))) + b"]"
 
 
-HOSTILE = {
-    "objects": (b'{"items":' + filled(b"{}") + b"}", 413),
-    "texts": (b'{"items":' + filled(b'""') + b"}", 413),
-    "one item of objects": (batch(filled(b"{}")), 413),
-    "one item of texts": (batch(filled(b'""')), 413),
-    "a thousand items of objects": (batch(*[filled(b"{}", 8000)] * 1000), 413),
-    "a thousand repeated names": (batch(*[GOOD[:-1] + b',"topic":"a"}'] * 1000), 207),
-    "escapes": (batch(b'"' + b"\\\\" * (EIGHT_MIB // 2) + b'"'), 207),
-    "nested": (batch(*[b"[" * 400 + b"]" * 400] * 1000), 413),
-    "blanks": (b'{"items":[' + b" " * EIGHT_MIB + b"]}", 207),
-    "no list": (b'"' + b"x" * EIGHT_MIB + b'"', 422),
-}
+def hostile_batches() -> dict[str, tuple[bytes, int]]:
+    """Return batches that cost much to judge, and the status each deserves."""
+    return {
+        "objects": (b'{"items":' + filled(b"{}") + b"}", 413),
+        "texts": (b'{"items":' + filled(b'""') + b"}", 413),
+        "one item of objects": (batch(filled(b"{}")), 413),
+        "one item of texts": (batch(filled(b'""')), 413),
+        "a thousand items of objects": (batch(*[filled(b"{}", 8000)] * 1000), 413),
+        "a thousand repeated names": (batch(*[GOOD[:-1] + b',"topic":"a"}'] * 1000), 207),
+        "escapes": (batch(b'"' + b"\\\\" * (EIGHT_MIB // 2) + b'"'), 207),
+        "nested": (batch(*[b"[" * 400 + b"]" * 400] * 1000), 413),
+        "blanks": (b'{"items":[' + b" " * EIGHT_MIB + b"]}", 207),
+        "no list": (b'"' + b"x" * EIGHT_MIB + b'"', 422),
+    }
 
 
 async def test_eight_mebibytes_of_anything_are_refused_with_little_work(
     service: Service, pool: Pool, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.http.rate_limits.FREE_SECONDS", float("inf"))  # no answer waits
-    for name, (body, status) in HOSTILE.items():
+    for name, (body, status) in hostile_batches().items():
         for path in ("batch", "end-batch"):
             with subtests.test(name, path=path):
                 before = time.thread_time()
@@ -98,7 +100,7 @@ async def test_the_rate_is_spent_before_an_item_is_judged(database_url: str) -> 
 
 
 async def test_ends_of_others_go_on_beside_hostile_batches(service: Service) -> None:
-    body, answered, ended = HOSTILE["objects"][0], 0, 0
+    body, answered, ended = hostile_batches()["objects"][0], 0, 0
 
     async def send() -> None:
         nonlocal answered
@@ -131,7 +133,7 @@ async def test_refused_batches_leave_most_of_the_time_to_others(
 
     pause_of = RefusalPause.pause
     monkeypatch.setattr(RefusalPause, "pause", wait)
-    body = HOSTILE["a thousand repeated names"][0]
+    body = hostile_batches()["a thousand repeated names"][0]
     began = time.monotonic()
     answer = await service.client.post(f"{HALVES}/{path}", content=body, headers=JSON)
     assert answer.status_code == 207
