@@ -62,7 +62,7 @@ class Rival(NamedTuple):
 
     signs: SignsOfLife
     waiting: bool
-    """Commits wait after the stored position, and the shard is not halted."""
+    """Commits after the stored position or due held records wait, and no operator has to act."""
 
 
 class Comparison(NamedTuple):

@@ -81,8 +81,10 @@ class PostgresCommitLog:
                 SQL["rival"], {"shard": self._shard, "name": self._name}
             ).fetchone()
             assert row is not None
-            position, position_n, *signs, waiting = row
-            return Rival(SignsOfLife(Position(position, position_n), *signs), waiting)
+            xid, n, *signs, works, commits, held = row
+            position = Position(xid, n)
+            due = held and held_records.is_due(session, self._shard, position)
+            return Rival(SignsOfLife(position, *signs), works and (commits or due))
 
     def beat(self) -> None:
         """Renew the time in the stored row; see CommitLog."""

@@ -1,15 +1,20 @@
 -- name: rival
--- Reads the progress of the shard's owner, its signs of life, and whether final commits wait after it.
+-- Reads the progress of the shard's owner, its signs of life, whether the shard works (a halt by another program's
+-- transaction ends by itself), whether final commits wait after it, and whether any record of it is held.
 SELECT coalesce(p.position, 0), coalesce(p.position_n, 0), coalesce(p.manifest_offset, 0), coalesce(p.gen, 0),
-    coalesce(extract(epoch FROM p.updated_at), 0)::float8, p.halt_reason IS NULL AND EXISTS (
-    SELECT FROM outbox.commit_log
-    WHERE shard = %(shard)s AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()
-        AND (xid, cardinality(half_ids)) > (coalesce(p.position, 0), coalesce(p.position_n, 0)))
+    coalesce(extract(epoch FROM p.updated_at), 0)::float8, coalesce(p.halt_reason, 'replay_stuck') = 'replay_stuck',
+    EXISTS (
+        SELECT FROM outbox.commit_log
+        WHERE shard = %(shard)s AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()
+            AND (xid, cardinality(half_ids)) > (coalesce(p.position, 0), coalesce(p.position_n, 0))),
+    EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
 FROM (SELECT) AS one LEFT JOIN outbox.progress p ON p.name = %(name)s
 
 -- name: beat
--- Writes the time into the shard's row, by key, and nothing else. A halted shard keeps the time of its halt.
-UPDATE outbox.progress SET updated_at = clock_timestamp() WHERE name = %(name)s AND halt_reason IS NULL
+-- Writes the time into the shard's row, by key, and nothing else. A shard that waits for an operator keeps the time of
+-- its halt.
+UPDATE outbox.progress SET updated_at = clock_timestamp()
+WHERE name = %(name)s AND coalesce(halt_reason, 'replay_stuck') = 'replay_stuck'
 
 -- name: installation
 -- Reads the ids of this installation and of this PostgreSQL cluster.

@@ -68,7 +68,7 @@ def read_holds(
     ever, any_open = any_held
     if not ever and not damaged:
         return NO_HOLDS
-    due = any_open and _due_head(session, shard, position) is not None
+    due = any_open and is_due(session, shard, position)
     if not batch:
         return NO_HOLDS._replace(due=due)
     keyed = {(topic, key) for _, topic, key in batch if key is not None} if any_open else set()
@@ -112,6 +112,11 @@ def _held(
         for place, (half_id, topic, key) in enumerate(batch)
         if half_id in own or topic in topics or place >= begins.get((topic, key), len(batch))
     )
+
+
+def is_due(session: Connection, shard: int, position: Position) -> bool:
+    """Return whether a scope of held records at or below a position is due."""
+    return _due_head(session, shard, position) is not None
 
 
 def _due_head(session: Connection, shard: int, position: Position) -> int | None:

@@ -174,12 +174,21 @@ SELECT half_id, nonce, topic_id, key, payload, repair,
 FROM chosen WHERE place = 1 OR bytes_before < %(bytes)s ORDER BY place
 
 -- name: postpone
--- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit.
-UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s,
-    topic_wide = %(topic_wide)s,
-    next_attempt_at = clock_timestamp()
-        + make_interval(secs => least(%(last)s, %(first)s * 2.0 ^ least(attempts, 16)))
-WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL
+-- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit. If it is refused for
+-- itself, its topic is not held as a whole any more: it is the first of the topic, and what was refused with all of the
+-- topic would wait behind it for ever.
+WITH refused AS (
+    UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s,
+        topic_wide = %(topic_wide)s,
+        next_attempt_at = clock_timestamp()
+            + make_interval(secs => least(%(last)s, %(first)s * 2.0 ^ least(attempts, 16)))
+    WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL
+    RETURNING half_id, shard, coalesce(repair, '') AS lane, topic_id
+)
+UPDATE outbox.held_record w SET topic_wide = false
+FROM refused r
+WHERE NOT %(topic_wide)s AND w.shard = r.shard AND coalesce(w.repair, '') = r.lane AND w.topic_id = r.topic_id
+    AND w.topic_wide AND w.half_id <> r.half_id AND w.released_at IS NULL AND w.dropped_at IS NULL
 
 -- name: mark_released
 -- Marks rows whose records Kafka has, in a manifest of the shard; a row that is already marked is unchanged.

@@ -44,7 +44,7 @@ class LockBusy:
     at: float
     signs: SignsOfLife
     waiting: bool
-    """Commits wait after the stored position, and the shard is not halted."""
+    """Commits after the stored position or due held records wait, and no operator has to act."""
 
 
 @dataclass(frozen=True, slots=True)

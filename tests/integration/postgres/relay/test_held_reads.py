@@ -8,8 +8,11 @@ import pytest
 
 from benchmarks.load.committed import commit_directly, register
 from outbox.messages.manifest import Position
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
+from outbox.relay.ports import Refusal
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
 from tests.fixtures_replacing import replace
 
 pytestmark = pytest.mark.postgres
@@ -166,6 +169,41 @@ def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard
     held = shard.log.read_held(shard.after)
     assert held is not None
     assert [message.half_id for message in held.messages] == [6]
+
+
+def test_a_held_record_that_is_due_waits_for_the_owner_and_for_who_would_replace_it(
+    shard: Shard,
+) -> None:
+    shard.log.save(Cursor(shard.after, 0, 1, 0, 9), Identity("cluster", "topic", "system"), ())
+    shard.hold("slow", count=2)
+    assert not shard.log.rival().waiting
+    shard.session.execute("UPDATE outbox.held_record SET next_attempt_at = now()")
+    assert shard.log.rival().waiting
+    shard.log.halt(HaltReason.REPLAY_STUCK)
+    assert shard.log.rival().waiting, "it ends by itself, so somebody must look"
+    shard.log.halt(HaltReason.CHAIN_BROKEN)
+    assert not shard.log.rival().waiting
+
+
+def test_a_topic_is_not_held_as_a_whole_for_a_first_record_that_is_refused_for_itself(
+    shard: Shard,
+) -> None:
+    """What was refused with the whole topic, for lack of a right, is tried again once it may be."""
+    shard.hold("gone", count=1, first=1, wait=-1.0)
+    shard.hold("gone", count=1, first=2, wait=-1.0, wide=True, key=b"other")
+    (first,) = held_ids(shard)
+    refusal = Refusal(0, "MSG_SIZE_TOO_LARGE", Refused.RECORD, named=True)
+    shard.log.postpone(message_id_bytes(HalfId(first), Nonce(first)), refusal)
+    assert held_ids(shard) == [2]
+    commit(shard.session, "gone", b"third", b"k0")
+    commits = shard.log.read(shard.after)
+    assert [each in commits.held for each in commits.message_ids] == [False, True]
+
+
+def held_ids(shard: Shard) -> list[int]:
+    """Return the half ids of the held records that a release would begin with."""
+    held = shard.log.read_held(shard.after)
+    return [message.half_id for message in held.messages] if held else []
 
 
 @pytest.mark.parametrize(("known", "ordered"), [(7, 0), (8, 1)])

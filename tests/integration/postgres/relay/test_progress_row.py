@@ -71,3 +71,16 @@ def test_a_row_that_another_owner_has_just_created_is_not_missing(
     commit_log.save(CURSOR, IDENTITY, ())
     commit_log.halt(HaltReason.CURSOR_MISSING)
     assert commit_log.progress() == (CURSOR, IDENTITY, None)
+
+
+@pytest.mark.parametrize("reason", HaltReason)
+def test_an_owner_that_waits_for_another_programs_transaction_gives_signs_of_life(
+    commit_log: PostgresCommitLog, reason: HaltReason
+) -> None:
+    """A shard that waits for an operator keeps the time of its halt."""
+    commit_log.save(CURSOR, IDENTITY, ())
+    commit_log.halt(reason)
+    before = commit_log.rival().signs
+    commit_log.beat()
+    waits = reason in (HaltReason.REPLAY_STUCK, HaltReason.CURSOR_MISSING)
+    assert (commit_log.rival().signs != before) == waits
