@@ -2,7 +2,8 @@
 
 When that connection breaks, PostgreSQL frees every lock at once. Two holders do no harm: each
 effect is guarded by a compare-and-set. Every role of the database may take any advisory lock, so
-one that strangers alone have had for ten seconds counts as free.
+one that strangers alone have had for ten seconds counts as free. A process that is stopped, or
+whose host is gone, keeps its session: who waits for its lock ends that session.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 
 from outbox.clock import Clock, SystemClock
 from outbox.postgres.sessions.availability import available
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 STRANGER_SECONDS: Final = 10.0
 """How long a lock is refused before we ask whose it is; our own rounds are shorter."""
+FROZEN_SECONDS: Final = 60.0
+"""A holder that asks PostgreSQL nothing for this time counts as frozen: longer than a check."""
+
+
+class _Seen(NamedTuple):
+    """What the session of a holder had last done, and since when that has been so."""
+
+    signs: tuple[Any, ...] | None
+    since: float
 
 
 class PostgresAdvisoryLocks:
@@ -37,6 +48,8 @@ class PostgresAdvisoryLocks:
         self._clock = clock or SystemClock()
         self._refused: dict[tuple[str, int], float] = {}
         """Since when each lock has been refused without a break."""
+        self._seen: dict[tuple[str, int], _Seen] = {}
+        """The last signs of life of another holder of each lock."""
 
     @asynccontextmanager
     async def try_lock(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
@@ -47,7 +60,7 @@ class PostgresAdvisoryLocks:
             held = await _run(connection, "lock", key)
             if held:
                 self._refused.pop((kind, number), None)
-            free = held or await self._is_strangers(connection, kind, number)
+            free = held or await self._is_nobodys(connection, kind, number)
         try:
             yield free
         finally:
@@ -60,8 +73,11 @@ class PostgresAdvisoryLocks:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _is_strangers(self, connection: AsyncConnection, kind: str, number: int) -> bool:
-        """Return whether a lock that is refused, for some time now, is held by strangers alone."""
+    async def _is_nobodys(self, connection: AsyncConnection, kind: str, number: int) -> bool:
+        """Return whether a lock that is refused, for some time now, is held by strangers alone.
+
+        Ends the session of a holder that is frozen; the lock is free a moment later.
+        """
         now = self._clock.monotonic()
         if now - self._refused.setdefault((kind, number), now) < STRANGER_SECONDS:
             return False
@@ -69,7 +85,20 @@ class PostgresAdvisoryLocks:
         if await _run(connection, "only_strangers", key):
             return True
         self._refused[kind, number] = now
+        await self._end_if_frozen(connection, kind, number)
         return False
+
+    async def _end_if_frozen(self, connection: AsyncConnection, kind: str, number: int) -> None:
+        """End the holder's session if it has shown no sign of life between two looks."""
+        key = {"kind": f"outbox.{kind}", "number": number}
+        now, signs = self._clock.monotonic(), await _row(connection, "signs_of_life", key)
+        seen = self._seen.get((kind, number))
+        if signs is None or seen is None or seen.signs != signs:
+            self._seen[kind, number] = _Seen(signs, now)
+        elif now - seen.since >= FROZEN_SECONDS:
+            del self._seen[kind, number]
+            with suppress(InsufficientPrivilege):
+                await _run(connection, "end_session", {"pid": signs[0], "began": signs[1]})
 
     async def _open(self) -> AsyncConnection:
         async with self._opening:
@@ -81,7 +110,13 @@ class PostgresAdvisoryLocks:
 
 
 async def _run(connection: AsyncConnection, statement: str, key: Mapping[str, object]) -> bool:
+    row = await _row(connection, statement, key)
+    return row is not None and bool(row[0])
+
+
+async def _row(
+    connection: AsyncConnection, statement: str, key: Mapping[str, object]
+) -> tuple[Any, ...] | None:
     async with connection.cursor() as cursor:
         await cursor.execute(SQL[statement], key)
-        row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+        return await cursor.fetchone()
