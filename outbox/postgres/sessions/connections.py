@@ -3,10 +3,11 @@
 ``synchronous_commit=on`` makes an acknowledged commit durable (G1); UTC keeps times comparable. The
 sessions of the API and of relays plan a statement once: partitions are pruned when it runs, and a
 plan per call costs more than the call, the more so with many leaves. Reads of a slice of a backlog
-plan for each call, and so do all other sessions. There is one asyncio pool per process, and a
-connection for each of the relay's threads. Only the pool listens for standby waits that were given
-up. The relay acknowledges nothing, and what it loses by a failover is restored from the manifests
-in Kafka.
+plan for each call, and so do all other sessions. Client and server give up a host that is gone: a
+session that stays would keep its locks, and its transaction all relays from reading on. There is
+one asyncio pool per process, and a connection for each of the relay's threads. Only the pool
+listens for standby waits that were given up. The relay acknowledges nothing, and what it loses by a
+failover is restored from the manifests in Kafka.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
 from outbox.postgres.sessions.sync_replication import SyncReplication
 
+GONE_MS: Final = 19_000
+"""As long as the keepalives take, but for a host that vanishes while something is sent to it:
+without this, Linux would send it again for a quarter of an hour."""
 SESSION_OPTIONS: Final = (
-    "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off -c plan_cache_mode="
+    "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off"
+    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
+    f" -c tcp_user_timeout={GONE_MS} -c plan_cache_mode="
 )
 PLAN_ONCE: Final = "force_generic_plan"
 PLAN_EACH_CALL: Final = "force_custom_plan"
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
-GONE_MS: Final = 19_000
-"""As long as the keepalives take, but for a server that vanishes while something is sent to it:
-without this, Linux would send it again for a quarter of an hour."""
 IDLE_SECONDS: Final = 0.5
 """A connection unused for this long is checked before it is used again."""
 

@@ -19,6 +19,10 @@ pytestmark = pytest.mark.postgres
 
 SHOWN = "SELECT current_setting('synchronous_commit')"
 OTHER_SETTINGS = "SELECT current_setting('work_mem'), current_setting('application_name')"
+GIVES_UP = (
+    "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),"
+    " current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')"
+)
 WEAKER = ["off", "local", "remote_write"]
 
 
@@ -47,6 +51,17 @@ async def test_a_server_that_vanishes_is_given_up_before_linux_does(database_url
         assert 0 < give_up_ms(session.fileno()) <= 20_000
     async with make_pool(database_url, "test", pool_max=1) as pool, pool.connection() as connection:
         assert 0 < give_up_ms(connection.fileno()) <= 20_000
+
+
+async def test_the_server_ends_a_session_soon_after_its_programs_host_is_gone(
+    database_url: str,
+) -> None:
+    """Its locks would stay for hours by default; so would a COPY, and no relay reads past one."""
+    times = await pool_shows(database_url, GIVES_UP)
+    assert times == thread_shows(database_url, GIVES_UP)
+    idle, interval, count, unacknowledged_ms = map(int, times)
+    assert 0 < idle + interval * count <= 20
+    assert 0 < unacknowledged_ms <= 20_000
 
 
 def give_up_ms(fileno: int) -> int:
