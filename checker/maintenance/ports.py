@@ -15,7 +15,8 @@ class Partitions(Protocol):
     async def create_ahead(self, count: int) -> int:
         """Create the leaves up to the newest xid, ``count`` more, and those of rows without one.
 
-        Waits for nobody; returns how many are still missing: try again soon.
+        Waits for nobody, and ends frozen sessions of ours first. Returns how many are still
+        missing: try again soon.
         """
 
     async def default_rows(self) -> Mapping[str, bool]:

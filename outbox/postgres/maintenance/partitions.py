@@ -1,4 +1,8 @@
-"""Creates partitions ahead of need, and gives rows that are in default partitions one."""
+"""Creates partitions ahead of need, and gives rows that are in default partitions one.
+
+A frozen session of ours would keep a leaf from being made, and all relays from reading on: it is
+ended first.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 ROUNDS: Final = 10
 """How often one call looks what is missing, so that the task can say meanwhile that it is alive."""
+FROZEN_SECONDS: Final = 60.0
+"""As long as PostgreSQL lets a session of ours be idle in a transaction."""
 
 
 class PostgresPartitions:
@@ -36,6 +42,7 @@ class PostgresPartitions:
     async def create_ahead(self, count: int) -> int:
         """Create what is missing, one leaf a transaction, oldest first; see Partitions."""
         async with available(), self._pool.connection() as connection:
+            await connection.execute(SQL["end_frozen_sessions"], {"seconds": FROZEN_SECONDS})
             for _ in range(ROUNDS):
                 missing = await _missing(connection, count)
                 try:

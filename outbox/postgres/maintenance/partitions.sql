@@ -3,6 +3,10 @@
 SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base, extract(epoch FROM clock_timestamp())::float8
 FROM outbox.installation
 
+-- name: end_frozen_sessions
+-- Ends sessions of our programs that keep PostgreSQL waiting in the middle of a statement (migration 0033).
+SELECT outbox.end_frozen_sessions(%(seconds)s)
+
 -- name: missing
 -- Reads, lowest first, the leaves that are missing: from the watermark's to the given number behind that of the newest
 -- xid, and the first one of each table that has rows without a leaf. While default leaves are copied, all these: the

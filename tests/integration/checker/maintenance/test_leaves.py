@@ -14,10 +14,14 @@ from checker.maintenance.partition_maintenance import (
     RETRY_SECONDS,
 )
 from outbox.messages.message import Ended, HalfMessage, State
+from outbox.postgres.maintenance import partitions
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.postgres.sessions.connections import conninfo
+from outbox.postgres.sessions.copy_exchange import begin_copy
+from tests.fixtures_databases import as_role
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Check, Producer, says
 from tests.integration.checker.maintenance.fixtures_many_rows import (
@@ -38,6 +42,9 @@ ALONE = """
 SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.op_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.commit_log_default WHERE xid >> 20 >= %(leaf)s)::int
+"""
+FROZEN_FLUSH = b"""
+BEGIN; SELECT outbox.current_xid(); COPY outbox.half_message FROM STDIN (FORMAT BINARY); COMMIT
 """
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
 
@@ -91,6 +98,27 @@ async def test_a_leaf_that_falls_due_under_a_long_reader_stops_no_watermark(
     assert await world.rows(LEAVES) == [(before,)]
     assert await maintenance(world).step() == EVERY_SECONDS
     assert (await world.rows(LEAVES))[0][0] > before
+
+
+async def test_a_prepare_whose_process_is_frozen_stops_the_watermark_for_a_minute_only(
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL waits for the rows of a COPY for ever, and no limit for idle sessions ends it."""
+    group = await world.group(URL)
+    url = conninfo(as_role(database_url, "outbox_api"), "api")
+    frozen = await psycopg.AsyncConnection.connect(url, autocommit=True)
+    await begin_copy(frozen, FROZEN_FLUSH)
+    (half,) = await world.prepare(group)
+    await maintenance(world).step()
+    assert await world.rows(STILL_BELOW, xid=half.half_id >> 15) == [(True,)]
+    monkeypatch.setattr(partitions, "FROZEN_SECONDS", 0.0)
+    with psycopg.connect(database_url) as restore, restore.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE restored (id int8)")
+        with cursor.copy("COPY restored FROM STDIN") as copy:
+            await maintenance(world).step()
+            copy.write_row([1])
+    assert await watermark_passes(world, half)
+    await frozen.close()
 
 
 async def test_rows_without_a_leaf_are_moved_to_one_and_nothing_of_them_changes(
