@@ -103,6 +103,29 @@ def test_the_last_batches_are_read_while_publishing_goes_on_once_a_log_is_gone()
     assert (state.at.visible, state.unproven) == (Visible(3, 5), False)
 
 
+def test_no_fence_comes_of_the_relays_own_accord_while_a_batch_is_unconfirmed() -> None:
+    """A fence may take a batch away that hangs; the next commit on its partition shows it."""
+    state = running()
+    visible = state.at.visible
+    planned: list[actions.Action] = []
+    for seconds in range(0, 3 * 86_400, 600):
+        at = 100.0 + seconds
+        answer = commits(*IDS, at=at) if seconds % 7_200 == 0 else commits(at=at)
+        state, plan = after(state, replace(answer, visible=visible, awaited=True))
+        planned += plan
+        if isinstance(plan[-1], actions.Publish):
+            good, place = len(plan[-1].batch.published), state.at.manifest_offset
+            delivered = answers.Delivered(good, None, runs=(), offset=place, crc=seconds)
+            state, plan = after(state, delivered, answers.CommitEnded(at, 0.01))
+            planned += plan
+        state, plan = after(state, answers.Rested())
+        planned += plan
+    fenced = (actions.Fence, actions.Heal, actions.DropHandle, actions.CloseSession)
+    assert not [each for each in planned if isinstance(each, fenced)]
+    assert (state.phase, state.at.visible) == (Phase.RUN, visible)
+    assert state.at.batch_no > AT.batch_no + 30
+
+
 def test_a_second_reading_keeps_the_repairs_first() -> None:
     state, _ = after(settling(), ABSENT)
     state, _ = after(replace(state, unproven=True), commits(at=50.0), PROVEN)
