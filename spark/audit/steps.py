@@ -289,6 +289,7 @@ def _judgement(read: Read) -> Judgement:
         kept_below=read.snapshot.kept_below(retired_below),
         starts=plan.log.starts,
         ends={each.partition: each.end for each in plan.log.records},
+        batches={each.shard: each.batch_no for each in plan.shards},
         earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, plan.log.accepted),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,

@@ -72,7 +72,7 @@ class Facts:
     content: Content = Content.SAME
     held: Held = Held.NEVER
     release_read: bool = False
-    """The run has read the place that the relay recorded for its release."""
+    """The run has read the batch, or without manifests the place, that is stored as its release."""
     forgotten: bool = False
     """PostgreSQL had lost it, and the relay's recovery found it in Kafka."""
     retired: bool = False
@@ -126,7 +126,8 @@ def _unexpected(facts: Facts) -> tuple[FindingClass, ...]:
 def _missing(facts: Facts) -> tuple[FindingClass, ...]:
     if facts.listed in (Listed.PUBLISHED, Listed.PUBLISHED_BEFORE):
         return (FindingClass.LOST,)
-    if facts.unlisted and facts.held is Held.RELEASED and facts.release_read:
+    was_held = facts.unlisted or facts.listed is Listed.HELD
+    if was_held and facts.held is Held.RELEASED and facts.release_read:
         return (FindingClass.LOST,)
     if facts.listed is Listed.HELD:
         return _HELD[facts.held]

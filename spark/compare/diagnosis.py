@@ -53,6 +53,8 @@ class Judgement:
     """Where each partition's log begins: a record with a place below it has expired."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
     """Where the run stops reading: each committed record with a place below it is visible."""
+    batches: Mapping[int, int] = field(default_factory=dict)
+    """By shard the last batch at the cut: the manifests up to it list all that was published."""
     earlier: EarlierRuns = field(default_factory=EarlierRuns)
     unread_topics: frozenset[str] = frozenset()
     expired_topics: frozenset[str] = frozenset()
@@ -196,7 +198,14 @@ def _held(suspect: Suspect) -> Held:
 
 
 def _is_release_read(suspect: Suspect, judgement: Judgement) -> bool:
-    hold = suspect.hold
+    """Whether the run has read what is stored as the release: its batch, or without one its place.
+
+    The relay stores a release after Kafka has its manifest, which then lists the message.
+    """
+    hold, shard = suspect.hold, shard_in(suspect.half_id)
+    if hold is not None and shard not in judgement.unlisted_shards:
+        batch_no = hold.release_batch_no
+        return batch_no is not None and batch_no <= judgement.batches.get(shard, 0)
     if hold is None or hold.released_partition is None or hold.released_offset is None:
         return False
     topic = suspect.known.half.message.content.topic if suspect.known else ""

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
 )
 
-from outbox.messages.message import Resolution
+from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.murmur2 import partition_of
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
@@ -49,6 +49,32 @@ def test_a_held_message_of_a_compacted_topic_is_held_and_not_compacted(
     report = run(parts, options)
     assert (classes(report), report.verdict) == ({"HELD": 2}, Verdict.FINDINGS)
     assert report.counts.unverifiable == 0
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_held_message_is_lost_if_the_batch_that_is_stored_as_its_release_does_not_list_it(
+    writer: OutboxWriter, parts: RunContext, options: Options, full: bool
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    held, later, _ = commit(writer, topic, 3)
+    writer.publish(held=[held.half_id, later.half_id])
+    hold(writer, [held, later])
+    assert classes(run(parts, options)) == {"HELD": 2}
+
+    mark_released(writer, held, writer.shards[held.shard].batch_no)
+    mark_released(writer, later, writer.shards[later.shard].batch_no + 1)
+    forgotten = run(parts, replace(options, full=full))
+    assert [(f.finding_class.value, f.message_id) for f in forgotten.findings] == [
+        ("LOST", str(held.message_id))
+    ]
+    assert forgotten.verdict is Verdict.FINDINGS
+
+    writer.release(later)
+    assert classes(run(parts, options)) == {"LOST": 1}
+    writer.release(held)
+    found = run(parts, options)
+    assert (classes(found), found.changes.resolved) == ({}, 1)
 
 
 @pytest.mark.parametrize("incremental", [False, True])
@@ -128,6 +154,15 @@ def test_a_finding_of_an_excluded_topic_stays_open_until_the_topic_is_read_again
     writer.produce(writer.record(late))
     read = run(parts, options)
     assert (classes(read)["LOST"], read.changes.resolved) == (1, 1)
+
+
+def mark_released(writer: OutboxWriter, half: HalfMessage, batch_no: int) -> None:
+    """Store that a batch has published a held message."""
+    writer.execute(
+        "UPDATE outbox.held_record SET released_at = clock_timestamp(), release_batch_no = %s"
+        " WHERE half_id = %s",
+        *(batch_no, half.half_id),
+    )
 
 
 def compact(writer: OutboxWriter, topic: str) -> None:

@@ -105,6 +105,18 @@ def test_without_manifests_a_release_is_lost_if_its_place_was_read(
     assert classes(suspect, missed_before) == expected
 
 
+@pytest.mark.parametrize(
+    ("batch_no", "expected"),
+    [(7, [FindingClass.LOST]), (8, []), (None, [])],
+)
+def test_a_release_is_lost_if_its_batch_was_read_and_does_not_list_it(
+    batch_no: int | None, expected: list[FindingClass]
+) -> None:
+    hold = make_hold(released=True, release_batch_no=batch_no)
+    suspect = make_suspect(hold=hold, listed=({"status": "K"},))
+    assert classes(suspect, replace(HERE, batches={3: 7})) == expected
+
+
 def test_a_message_that_was_held_and_then_published_counts_as_published() -> None:
     assert classes(make_suspect(listed=({"status": "K"}, *P_LISTED))) == [FindingClass.LOST]
 
