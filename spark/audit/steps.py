@@ -296,6 +296,7 @@ def _judgement(read: Read) -> Judgement:
         compacted_topics=plan.log.compacted_topics,
         baselines=log_history.baselines(plan.log, plan.shards),
         unlisted_shards=plan.unlisted_shards,
+        listed_from={each.shard: each.listed_from for each in plan.shards},
         continued=read.planned.previous is not None,
     )
 

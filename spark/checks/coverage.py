@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pyspark.sql import functions as F
 
+from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.log import WHOLE_TOPIC
 from outbox.reconciliation.ports import SourceSnapshot
@@ -60,7 +61,10 @@ def retirement_findings(
     kept_from, before = snapshot.retired_below() >> LOW_BITS, plan.log.before or LogState()
     if not (kept_from and before.positions):
         return ()
-    return retired_findings(before, retired_ends(frames.manifests, kept_from), kept_from)
+    retired = retired_ends(frames.manifests, kept_from)
+    unlisted = {s.shard: min(s.listed_from, Position(kept_from, 0)) for s in plan.shards}
+    ends = {s: max(end, retired.get(s, START)) for s, end in unlisted.items()}
+    return retired_findings(before, ends, kept_from)
 
 
 def gap_finding(gap: Gap) -> Finding:

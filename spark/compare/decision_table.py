@@ -61,7 +61,8 @@ class Facts:
     matched_before: bool = False
     """An earlier run found its one record: each record seen now is an additional one."""
     unlisted: bool = False
-    """Its shard publishes at least once, or did so earlier: it need not be in a manifest."""
+    """It need not be in a manifest: its shard publishes at least once, or did so earlier, or the
+    manifests of that time have expired."""
     repeated: bool = False
     """A record of it was published at least once, so a duplicate is expected."""
     copies: int = 0

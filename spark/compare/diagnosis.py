@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from outbox.messages.manifest import START
 from outbox.messages.message import Resolution
 from outbox.messages.message_id import HalfId, leaf_in, shard_in
 from outbox.reconciliation.log import Partition
@@ -64,6 +65,8 @@ class Judgement:
     """By accepted recreated topic, then by shard: what was published by then is not missing."""
     unlisted_shards: frozenset[int] = frozenset()
     """Shards that publish at least once, or did so earlier."""
+    listed_from: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By shard where the kept manifests begin: none shows what was published of older messages."""
     continued: bool = False
     """The run continues another one: a commit that it has not read was matched before."""
 
@@ -110,15 +113,15 @@ def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce a suspect to the facts that decide."""
-    unlisted = shard_in(suspect.half_id) in judgement.unlisted_shards
+    at_least_once = shard_in(suspect.half_id) in judgement.unlisted_shards
     matched_before = _matched_before(suspect, judgement)
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
         matched_before=matched_before,
         listed=_listed(suspect.listed),
-        unlisted=unlisted,
-        repeated=unlisted and any(copy.batch_no is None for copy in suspect.own),
+        unlisted=_is_unlisted(suspect, judgement),
+        repeated=at_least_once and any(copy.batch_no is None for copy in suspect.own),
         copies=suspect.copies - sum(not c.ahead for c in suspect.strangers),
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),
@@ -219,8 +222,7 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
     topic = suspect.known.half.message.content.topic if suspect.known else None
     if topic in judgement.unread_topics:
         return Unverifiable.UNREAD
-    shard = shard_in(suspect.half_id)
-    unlisted = shard in judgement.unlisted_shards
+    shard, unlisted = shard_in(suspect.half_id), _is_unlisted(suspect, judgement)
     published = is_published(suspect, unlisted=unlisted)
     forgotten = suspect.known is None and suspect.hold is None and _is_retired(suspect, judgement)
     if forgotten and (published or suspect.half_id in judgement.earlier.missing):
@@ -232,6 +234,13 @@ def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | 
         return Unverifiable.COMPACTED
     expired = may_have_expired(suspect, judgement.starts, judgement.earlier, unlisted=unlisted)
     return Unverifiable.EXPIRED if expired else None
+
+
+def _is_unlisted(suspect: Suspect, judgement: Judgement) -> bool:
+    """Whether a message need not be in a manifest that Kafka still keeps."""
+    shard, position = shard_in(suspect.half_id), suspect.position
+    older = position is not None and position <= judgement.listed_from.get(shard, START)
+    return older or shard in judgement.unlisted_shards
 
 
 def _is_retired(suspect: Suspect, judgement: Judgement) -> bool:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from outbox.errors import ConfigurationError
-from outbox.messages.manifest import Position
+from outbox.messages.manifest import START, Position
 from outbox.reconciliation.checkpoint import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import SnapshotIdentity
@@ -245,6 +245,7 @@ def _continued_cut(new: ShardCut | None, known: ShardCut | None) -> ShardCut:
         batch_no=batch_no,
         position=position,
         baseline=known.baseline,
+        listed_from=known.listed_from,
         unlisted=new.unlisted or known.unlisted,
     )
 
@@ -259,6 +260,7 @@ def _shard_json(cut: ShardCut) -> dict[str, Any]:
         "batch_no": cut.batch_no,
         "position": list(cut.position),
         "baseline": list(cut.baseline),
+        "listed_from": list(cut.listed_from),
         "unlisted": cut.unlisted,
     }
 
@@ -269,6 +271,7 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
         batch_no=stored["batch_no"],
         position=Position(*stored["position"]),
         baseline=Position(*stored["baseline"]),
+        listed_from=Position(*stored.get("listed_from", START)),
         unlisted=stored["unlisted"],
     )
 

@@ -107,14 +107,17 @@ class LogCut:
 class ShardCut:
     """The position up to which a shard is judged: its last manifest below the cut.
 
-    ``baseline`` is where the manifests that Kafka still keeps begin. What is at or before it is not
-    judged as missing.
+    What is at or before ``baseline`` is not judged as missing: it is older than the manifests that
+    Kafka still keeps, and no run since has left it to this one.
     """
 
     shard: int
     batch_no: int
     position: Position
     baseline: Position = START
+    listed_from: Position = START
+    """Where the manifests begin that Kafka still keeps; below it only the relay's position shows
+    what was published."""
     manifests: int = 0
     unlisted: bool = False
     """Some of its batches are in no manifest: it publishes at least once, or did so earlier."""
@@ -273,6 +276,23 @@ def with_expired(cuts: Iterable[ShardCut], expired: Iterable[RelayCut]) -> tuple
         for at in [Position(row.xid, row.n)]
     }
     return tuple((by_row | by_manifests).values())
+
+
+def judged_from_last_run(
+    cuts: Iterable[ShardCut], judged: Mapping[int, Position]
+) -> tuple[ShardCut, ...]:
+    """Return the cuts with baselines where the last run ended, if manifests expired since unread.
+
+    ``judged`` is by shard the position up to which the last run has judged.
+    """
+    return tuple(
+        replace(
+            each,
+            listed_from=each.baseline,
+            baseline=min(each.baseline, judged.get(each.shard, each.baseline)),
+        )
+        for each in cuts
+    )
 
 
 def with_baselines(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:

@@ -191,6 +191,8 @@ def plan_full_read(
     """Freeze a plan that reads everything, for this reason."""
     listed, rows = _manifests(reader, log.manifests, {})
     shards = cut_plan.with_expired(cut_plan.shard_cuts(rows, unlisted), log.expired_shards)
+    judged = log.before.positions if log.before else {}
+    shards = cut_plan.judged_from_last_run(shards, judged)
     if log.first_manifests is not None:
         before = manifests.ends_before(listed, log.first_manifests).collect()
         ends = {row["shard"]: Position(row["to_xid"], row["to_n"]) for row in before}

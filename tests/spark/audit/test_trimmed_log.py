@@ -20,7 +20,7 @@ from spark.report.report import Report
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import commit, record_place, run
+from tests.spark.fixtures_stored_audit import commit, hold, record_place, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -143,6 +143,34 @@ def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_pu
     writer.order_repair(lost)
     repaired = run(parts, options)
     assert (repaired.changes.fixed, repaired.verdict) == (1, Verdict.CLEAN)
+
+
+def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_expired_unread(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """The relay is past it and its topic is whole, so it is there or something is wrong."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic, new=True)
+    halves = writer.prepare(topic, 8, key=b"member-1")
+
+    def publish(some: Sequence[HalfMessage], *, lost: Sequence[HalfMessage] = ()) -> None:
+        writer.end(some, Resolution.COMMIT)
+        writer.publish(without(*lost), held=[halves[3].half_id])
+
+    publish(halves[:1])
+    assert run(parts, options).verdict is Verdict.CLEAN
+    publish(halves[1:5], lost=halves[2:3])
+    hold(writer, halves[3:4])
+    publish(halves[5:])
+    writer.expire_manifests(halves[0].shard, batches=2)
+
+    faults = {("LOST", str(halves[2].message_id)), ("HELD", str(halves[3].message_id))}
+    found = run(parts, options)
+    assert (named(found), found.verdict) == (faults, Verdict.FINDINGS)
+    assert (found.plan.origin.mode, found.counts.baseline, found.counts.judged) == ("full", 1, 7)
+    for full in (False, True):
+        again = run(parts, replace(options, full=full))
+        assert (named(again), again.changes.resolved) == (faults, 0)
 
 
 def test_a_full_run_waits_for_nothing_of_shards_whose_manifests_have_all_expired(
