@@ -52,6 +52,7 @@ def capture_log_cut(
         manifests=cut_plan.ranges(manifest_starts, manifest_ends),
         records=cut_plan.ranges(starts, ends),
         gaps=(
+            *cut_plan.gone_manifests(progress_topic, before, progress),
             *cut_plan.gaps(progress, (manifest_starts, manifest_ends), _only(progress, stalled)),
             *cut_plan.gaps(data, (_answers_for(data, highs), starts, ends), _only(data, stalled)),
         ),

@@ -20,6 +20,7 @@ from typing import Any, Final
 from xxhash import xxh64_hexdigest
 
 from outbox.messages.manifest import START, Position
+from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import Offsets, Partition, TopicFacts
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
 from spark.cut.log_state import LogState
@@ -240,6 +241,16 @@ def gaps(
         for p in sorted(set(stalled) - set(silent))
     ]
     return (*unread, *blocked)
+
+
+def gone_manifests(topic: str, before: LogState, present: Collection[Partition]) -> tuple[Gap, ...]:
+    """Return the partitions of the progress topic that are gone; before its first batch, none."""
+    wanted = [Partition(topic, shard) for shard in range(SHARDS)] if before.positions else []
+    return tuple(
+        Gap(finding_class="NOT_READ", partition=each, reason="the partition is gone")
+        for each in wanted
+        if each not in present
+    )
 
 
 def shard_cuts(

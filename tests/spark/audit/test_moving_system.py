@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import Resolution
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, SourceSnapshot
@@ -21,9 +23,11 @@ from spark.cut.reader import SnapshotMismatch
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
+from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
+from tests.spark.fixtures_stored_audit import commit, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -168,6 +172,24 @@ def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_n
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]
     assert report.partitions_read == (1, 2)
+
+
+def test_a_run_without_the_topic_of_the_manifests_is_inconclusive(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 3)
+    writer.publish()
+    assert run(parts, options).verdict is Verdict.CLEAN
+    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
+    admin.delete_topics([writer.progress_topic])[writer.progress_topic].result(30)
+    wait_for(
+        lambda: not KafkaLogReader(writer.bootstrap_servers).partitions([writer.progress_topic])
+    )
+    for full in (False, True, False):
+        report = run(parts, replace(options, full=full))
+        assert (report.verdict, report.shards_read) == (Verdict.INCONCLUSIVE, (0, 16))
 
 
 def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
