@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,9 +12,12 @@ from confluent_kafka.admin import AdminClient
 
 from outbox.errors import ConfigurationError
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
+from outbox.telemetry.redaction import HIDDEN
 
 REQUEST_SECONDS: Final = 10.0
 """The time limit of a request for metadata."""
+WHOLE_MAX: Final = 64
+"""Characters of a value that the library surely quotes as a whole."""
 
 PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "enable.idempotence": True,
@@ -67,7 +71,7 @@ def check_kafka_config(kafka_config: Mapping[str, Any]) -> None:
 
 def refuse_unusable(config: Mapping[str, Any]) -> None:
     """Raise ConfigurationError if no producer can have these properties; asks no broker."""
-    with _usable():
+    with _usable(config):
         Producer(dict(config))
 
 
@@ -77,17 +81,31 @@ def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> Adm
     Raises ConfigurationError if no client can have these properties.
     """
     addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
-    with _usable():
+    with _usable(kafka_config):
         return AdminClient({"log_level": 0, **kafka_config, **addressed})
 
 
 @contextmanager
-def _usable() -> Iterator[None]:
-    """Raise ConfigurationError for properties that the library refuses."""
+def _usable(config: Mapping[str, Any]) -> Iterator[None]:
+    """Raise ConfigurationError for properties that the library refuses, without their values."""
     try:
         yield
     except KafkaException as error:
-        raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {error.args[0].str()}") from error
+        reason = _without_values(error.args[0].str(), config)
+        raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {reason}") from None
+
+
+def _without_values(text: str, config: Mapping[str, Any]) -> str:
+    """Hide values that the library quotes, whole or one of a list: one may be a misplaced secret.
+
+    It cuts a long value, so nothing after the beginning of one is shown.
+    """
+    values = [str(value) for name, value in config.items() if name != "bootstrap.servers"]
+    parts = {part for value in values for part in (value, *value.split(",")) if part.strip()}
+    for part in sorted(parts, key=len, reverse=True):
+        rest = r"[\s\S]*" if len(part) > WHOLE_MAX else r"(?![\w.])"
+        text = re.sub(rf"(?<![\w.]){re.escape(part[:WHOLE_MAX])}{rest}", lambda _: HIDDEN, text)
+    return text
 
 
 def producer_config(

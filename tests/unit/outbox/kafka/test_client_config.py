@@ -10,6 +10,7 @@ from outbox.errors import ConfigurationError
 from outbox.kafka.client_config import (
     CONSUMER_FIXED,
     PRODUCER_FIXED,
+    admin_client,
     consumer_config,
     producer_config,
     refuse_unusable,
@@ -41,6 +42,31 @@ def test_other_properties_go_through_and_replace_defaults() -> None:
     assert (config["security.protocol"], config["linger.ms"]) == ("SSL", 0)
     assert config["transactional.id"] == "id"
     assert PRODUCER_FIXED.items() <= config.items()
+
+
+@pytest.mark.parametrize(
+    "secret", ["canary-v3ry-secret", "canary " * 200, "canary\n" * 3, "msg,canary=="]
+)
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"security.protocol": ...},
+        {"sasl.mechanisms": ..., "security.protocol": "SASL_SSL"},
+        {"compression.type": ...},
+        {"broker.address.family": ...},
+        {"debug": ...},
+    ],
+    ids=lambda config: next(iter(config)),
+)
+def test_a_secret_in_the_place_of_another_value_is_not_quoted(
+    config: dict[str, Any], secret: str
+) -> None:
+    given = {name: secret if value is ... else value for name, value in config.items()}
+    for make in (refuse_unusable, lambda given: admin_client("127.0.0.1:1", given)):
+        with pytest.raises(ConfigurationError, match=r"^OUTBOX_KAFKA_CONFIG: ") as refused:
+            make(given)
+        assert "canary" not in str(refused.value)
+        assert refused.value.__cause__ is None
 
 
 @pytest.mark.parametrize(
