@@ -28,7 +28,7 @@ from api.http.exchange import (
     Send,
 )
 from api.http.framing import WITH_BODY, fields_of, validate_framing
-from api.http.in_flight import InFlight
+from api.http.in_flight import InFlight, UnansweredEnds
 from api.http.problems import Problem, invalid, problem_of
 from api.http.rate_limits import RateLimit
 from api.http.request_limits import (
@@ -65,6 +65,7 @@ class Guard:
         authenticator: Authenticator,
         limits: HttpLimits,
         in_flight: InFlight,
+        ends: UnansweredEnds,
         reads: RateLimit,
         metrics: Metrics,
         clock: Clock,
@@ -82,6 +83,7 @@ class Guard:
         self._metrics = metrics
         self._clock = clock
         self._in_flight = in_flight
+        self._ends = ends
         self._shared = SharedAnswers(cold)
         self._prefix = os.urandom(6).hex()
         self._numbers = count(1)
@@ -149,7 +151,8 @@ class Guard:
                 await self._cold(scope, _replay(body, receive), self._resting(sender.send))
         else:
             request = HttpRequest(scope["path"], headers, body, caller, sender.request_id)
-            with self._in_flight:
+            place = self._ends.place(caller.tenant, len(body)) if route.is_end else nullcontext()
+            with place, self._in_flight:
                 response = await route.serve(request)
             await sender.respond(response)
 

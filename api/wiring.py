@@ -30,7 +30,7 @@ from api.guard import Guard
 from api.http.authentication.authenticator import Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
-from api.http.in_flight import InFlight
+from api.http.in_flight import InFlight, UnansweredEnds
 from api.http.rate_limits import RefusalPause
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.bodies.fair_decoder import FairDecoder
@@ -81,8 +81,9 @@ from outbox.telemetry.version import installed_version
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
-WAITING_ROWS: Final = 20_000
-"""Prepares that may wait for a flush: about one second of them at the measured rates."""
+WAITING_ROWS: Final = 40_000
+"""Prepares that may wait for a flush, one tenant's half of them about one second at the measured
+rates."""
 DRAIN_SECONDS: Final = 10
 
 
@@ -217,6 +218,7 @@ def _guard(
         authenticator=authenticator,
         limits=http_limits(settings),
         in_flight=in_flight,
+        ends=UnansweredEnds(settings.http_max_connections, settings.http_max_batch_bytes),
         reads=limits.reads,
         metrics=services.metrics,
         clock=clock,

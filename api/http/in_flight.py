@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
 from api.http.problems import Problem
@@ -67,6 +67,36 @@ class TenantShares:
         self._held[tenant] -= places
         if not self._held[tenant]:
             del self._held[tenant]
+
+
+class UnansweredEnds:
+    """The memory of ends until they are answered, also of those whose clients have gone.
+
+    Their number is limited for no load that the connections allow: a tenant has room for two ends a
+    connection. More of them wait only while PostgreSQL stands still and clients come and go.
+    """
+
+    def __init__(self, connections: int, largest_body: int) -> None:
+        least = 4 * _end_bytes(largest_body)
+        self._bytes = TenantShares(max(4 * connections * _end_bytes(0), least))
+
+    @contextmanager
+    def place(self, tenant: Hashable, body_bytes: int) -> Iterator[None]:
+        """Hold the place of a request for a block; raises Problem if the tenant has no more."""
+        size = _end_bytes(body_bytes)
+        if not self._bytes.allow(tenant, size):
+            detail = "too many ends wait for PostgreSQL; nothing was stored"
+            raise Problem(slug="database-unavailable", detail=detail, retry_after_seconds=1)
+        self._bytes.take(tenant, size)
+        try:
+            yield
+        finally:
+            self._bytes.give_back(tenant, size)
+
+
+def _end_bytes(body_bytes: int) -> int:
+    """Return about what a waiting request for an end takes in memory (measured)."""
+    return 16_384 + 4 * body_bytes
 
 
 class TenantTurns:

@@ -9,11 +9,13 @@ disconnects does not affect the others.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from api.http.in_flight import TenantShares
 from outbox.errors import Overloaded
 
 ItemT = TypeVar("ItemT")
@@ -26,14 +28,15 @@ RETRY_AFTER_SECONDS: Final = 1
 class FlushLimits:
     """The largest flush, and the most that may wait for one.
 
-    ``waiting_rows`` None means that nothing is refused: ends are never refused for load (P25);
-    their number is bounded by the number of connections.
+    A tenant has at most as much of it as is left free: half, if nobody else waits. ``waiting_rows``
+    None means that nothing is refused here: ends are never refused for load (P25), and the guard
+    bounds their memory.
     """
 
     rows: int = 2048
     payload_bytes: int = 16_777_216
     waiting_rows: int | None = None
-    waiting_bytes: int = 134_217_728
+    waiting_bytes: int = 268_435_456
     inflight: int = 1
 
 
@@ -43,6 +46,7 @@ class _Waiter(Generic[ItemT, OutcomeT]):
 
     items: Sequence[ItemT]
     payload_bytes: int
+    tenant: Hashable
     answered: asyncio.Future[Sequence[OutcomeT]]
 
 
@@ -57,25 +61,34 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         self._flush = flush
         self._limits = limits
         self._queue: deque[_Waiter[ItemT, OutcomeT]] = deque()
-        self._rows = 0
-        self._bytes = 0
+        self._rows = TenantShares(
+            sys.maxsize if limits.waiting_rows is None else limits.waiting_rows
+        )
+        self._bytes = TenantShares(limits.waiting_bytes)
         self._running: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def submit(self, items: Sequence[ItemT], payload_bytes: int = 0) -> Sequence[OutcomeT]:
+    async def submit(
+        self, items: Sequence[ItemT], payload_bytes: int = 0, tenant: Hashable = None
+    ) -> Sequence[OutcomeT]:
         """Return the outcomes of these items, in order, once their flush has committed.
 
-        A submission is never split. Raises Overloaded when the queue is full, and whatever the
-        flush raised.
+        A submission is never split. Raises Overloaded when the tenant's share of the queue is full,
+        and whatever the flush raised.
         """
-        self._refuse_if_full(len(items), payload_bytes)
+        if self._queue and not (
+            self._rows.allow(tenant, len(items)) and self._bytes.allow(tenant, payload_bytes)
+        ):
+            raise Overloaded(RETRY_AFTER_SECONDS)
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
-        waiter: _Waiter[ItemT, OutcomeT] = _Waiter(items, payload_bytes, loop.create_future())
+        waiter: _Waiter[ItemT, OutcomeT] = _Waiter(
+            items, payload_bytes, tenant, loop.create_future()
+        )
         self._queue.append(waiter)
-        self._rows += len(items)
-        self._bytes += payload_bytes
+        self._rows.take(tenant, len(items))
+        self._bytes.take(tenant, payload_bytes)
         self._start(loop)
         return await waiter.answered
 
@@ -83,13 +96,6 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         """Wait until everything that was accepted has been flushed."""
         while self._running:
             await asyncio.wait(self._running)
-
-    def _refuse_if_full(self, rows: int, payload_bytes: int) -> None:
-        max_rows = self._limits.waiting_rows
-        if max_rows is None or not self._queue:
-            return
-        if self._rows + rows > max_rows or self._bytes + payload_bytes > self._limits.waiting_bytes:
-            raise Overloaded(RETRY_AFTER_SECONDS)
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         if len(self._running) < self._limits.inflight:
@@ -120,8 +126,8 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
             if sealed and full:
                 break
             sealed.append(self._queue.popleft())
-            self._rows -= len(head.items)
-            self._bytes -= head.payload_bytes
+            self._rows.give_back(head.tenant, len(head.items))
+            self._bytes.give_back(head.tenant, head.payload_bytes)
         return sealed
 
     async def _answer(self, sealed: Sequence[_Waiter[ItemT, OutcomeT]]) -> None:

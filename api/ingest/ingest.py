@@ -146,7 +146,7 @@ class Ingest:
         messages = [message for message in checked if isinstance(message, Message)]
         if not messages:
             return [item for item in checked if isinstance(item, Problem)]
-        outcomes = await self._prepares.submit(messages, _weight(messages))
+        outcomes = await self._prepares.submit(messages, _weight(messages), caller.tenant)
         self._metrics.prepared(outcomes)
         for message, outcome in zip(messages, outcomes, strict=True):
             if isinstance(outcome, GroupDeleted):
