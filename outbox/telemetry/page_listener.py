@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+import httptools
+
 from outbox.telemetry.events import Event, get_logger
 
 CONNECTIONS_MAX: Final = 64
@@ -91,7 +93,7 @@ class _Listener:
 
     async def _answer(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b" ")
-        path = rest.partition(b" ")[0].partition(b"?")[0].decode("latin-1")
+        path = _path_of(rest.partition(b" ")[0])
         page = self._pages.get(path)
         if page is None:
             return _answer("404 Not Found")
@@ -118,6 +120,14 @@ class _Listener:
         del self._made[path]
         if not made.cancelled():
             made.exception()  # everybody who asked may be gone
+
+
+def _path_of(target: bytes) -> str:
+    """Return the path of a request's target, which may be a whole URL; empty if it has none."""
+    try:
+        return (httptools.parse_url(target).path or b"").decode()
+    except (httptools.HttpParserInvalidURLError, UnicodeDecodeError):
+        return ""
 
 
 def _answer(status: str, *headers: str, length: int = 0) -> bytes:

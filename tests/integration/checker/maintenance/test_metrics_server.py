@@ -79,6 +79,36 @@ async def test_the_pages_are_read_and_every_other_request_has_an_answer() -> Non
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "GET /livez HTTP/1.0",
+        "GET /livez HTTP/1.0\r\nConnection: keep-alive",
+        "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5",
+        "GET /livez?name[]=up&x=%20#part HTTP/1.1\r\nHost: x",
+        "GET http://checker:9464/livez HTTP/1.1\r\nHost: checker:9464",
+        "GET http://checker:9464/livez?x=1 HTTP/1.0",
+        "HEAD http://checker:9464/livez HTTP/1.1\r\nHost: checker:9464",
+        "HEAD /livez HTTP/1.0",
+    ],
+)
+async def test_whatever_a_monitor_sends_the_page_is_the_answer(asked: str) -> None:
+    async with serving() as address, strangers(address, f"{asked}\r\n\r\n".encode(), 1) as [one]:
+        head, _, body = (await one.read()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\ncontent-length: 16\r\nconnection: close" in head
+    assert body == (b"" if asked.startswith("HEAD") else b'{"status": "ok"}')
+
+
+@pytest.mark.parametrize("target", [b"*", b"http://", b"\xff", b"checker:9464", b"?", b""])
+async def test_what_is_no_address_is_not_found(target: bytes) -> None:
+    async with (
+        serving() as address,
+        strangers(address, b"GET %s HTTP/1.1\r\n\r\n" % target, 1) as [one],
+    ):
+        assert (await one.read()).startswith(b"HTTP/1.1 404 Not Found\r\n")
+
+
 @pytest.mark.parametrize("kind", SILENT)
 async def test_the_oldest_of_too_many_connections_ends_and_newcomers_are_answered(
     kind: str, monkeypatch: pytest.MonkeyPatch
