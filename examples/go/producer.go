@@ -37,13 +37,16 @@ type Message struct {
 
 // NewOutbox takes the address of the service, and an API key where keys are needed.
 func NewOutbox(url, key string) *Outbox {
-	return &Outbox{url: url, key: key, http: http.Client{Timeout: 10 * time.Second}}
+	return &Outbox{url: url, key: key, http: http.Client{Timeout: 10 * time.Second, CheckRedirect: noRedirect}}
 }
+
+// noRedirect makes a redirect an error: the client would repeat a POST as a GET, which is answered with 200.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Send prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
 // transaction fails, nothing is ended: the check finds out what became of it.
 func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID string) error) ([]byte, error) {
-	answer, err := o.post(ctx, "/v1/half-messages", message)
+	answer, err := o.post(ctx, "/v1/half-messages", message, http.StatusCreated)
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +64,11 @@ func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID
 
 // End ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it.
 func (o *Outbox) End(ctx context.Context, messageID, decision string) ([]byte, error) {
-	return o.post(ctx, "/v1/half-messages/"+messageID+"/end", map[string]string{"decision": decision})
+	return o.post(ctx, "/v1/half-messages/"+messageID+"/end", map[string]string{"decision": decision}, http.StatusOK)
 }
 
-// post repeats the same request while its result is uncertain; every other refusal is an error.
-func (o *Outbox) post(ctx context.Context, path string, body any) ([]byte, error) {
+// post repeats the same request while its result is uncertain; every other status than done is an error.
+func (o *Outbox) post(ctx context.Context, path string, body any, done int) ([]byte, error) {
 	sent, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func (o *Outbox) post(ctx context.Context, path string, body any) ([]byte, error
 		switch {
 		case err != nil:
 			last = fmt.Errorf("%w: %w", errNoAnswer, err)
-		case status < 300:
+		case status == done:
 			return answer, nil
 		case !isUncertain(status):
 			return nil, fmt.Errorf("%d: %s", status, answer)

@@ -15,21 +15,21 @@ export class Outbox {
    * If the local transaction throws, nothing is ended: the check finds out what became of it.
    */
   async send(message, localTransaction) {
-    const prepared = await this.#post("/v1/half-messages", message);
+    const prepared = await this.#post("/v1/half-messages", message, 201);
     await localTransaction(prepared.message_id);
     return this.end(prepared.message_id, "COMMIT");
   }
 
   /** End a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */
   end(messageId, decision) {
-    return this.#post(`/v1/half-messages/${messageId}/end`, { decision }, { prefer: "wait=5" });
+    return this.#post(`/v1/half-messages/${messageId}/end`, { decision }, 200, { prefer: "wait=5" });
   }
 
-  /** Repeat the same request while its result is uncertain. Throws for every other refusal. */
-  async #post(path, body, headers = {}) {
+  /** Repeat the same request while its result is uncertain. Throws for every other status than `done`. */
+  async #post(path, body, done, headers = {}) {
     for (let attempt = 1; ; attempt++) {
       const response = await this.#once(path, body, headers);
-      if (response?.ok) return response.json();
+      if (response?.status === done) return response.json();
       if (attempt === ATTEMPTS || (response && !AGAIN.has(response.status))) {
         const said = response ? `${response.status}: ${await response.text()}` : "does not answer";
         throw new Error(`the outbox at ${this.url}: ${said}`);
@@ -44,6 +44,7 @@ export class Outbox {
     try {
       return await fetch(this.url + path, {
         method: "POST",
+        redirect: "manual", // a redirected POST would become a GET, which is answered with 200
         headers: { ...this.headers, ...headers },
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(TIMEOUT_MS),

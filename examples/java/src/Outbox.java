@@ -42,25 +42,26 @@ final class Outbox {
    * transaction fails, nothing is ended: the check finds out what became of it.
    */
   JsonNode send(Map<String, String> message, LocalTransaction local) throws Exception {
-    String messageId = post("/v1/half-messages", message).get("message_id").asText();
+    String messageId = post("/v1/half-messages", message, 201).get("message_id").asText();
     local.run(messageId);
     return end(messageId, "COMMIT");
   }
 
   /** Ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */
   JsonNode end(String messageId, String decision) throws IOException, InterruptedException {
-    return post("/v1/half-messages/" + messageId + "/end", Map.of("decision", decision));
+    return post("/v1/half-messages/" + messageId + "/end", Map.of("decision", decision), 200);
   }
 
-  /** Repeats the same request while its result is uncertain; every other refusal is an error. */
-  private JsonNode post(String path, Map<String, String> body) throws IOException, InterruptedException {
+  /** Repeats the same request while its result is uncertain; every other status than done is an error. */
+  private JsonNode post(String path, Map<String, String> body, int done)
+      throws IOException, InterruptedException {
     HttpRequest request = request(path, JSON.writeValueAsBytes(body));
     IOException last = null;
     for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
       long waitMillis = ThreadLocalRandom.current().nextLong(100L << attempt);
       try {
         HttpResponse<byte[]> answer = http.send(request, BodyHandlers.ofByteArray());
-        if (answer.statusCode() < 300) {
+        if (answer.statusCode() == done) {
           return JSON.readTree(answer.body());
         }
         last = new IOException(answer.statusCode() + ": " + new String(answer.body()));

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 
 from outbox.settings.environment import process_environment
+from tests.fixtures_http_server import QuietHandler, http_server
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 
@@ -97,6 +98,17 @@ def serving(
     finally:
         process.kill()
         process.wait()
+
+
+def redirecting(url: str) -> AbstractContextManager[str]:
+    """Redirect every request, as a proxy does that asks for another scheme or name."""
+
+    class Redirect(QuietHandler):
+        def serve(self) -> None:
+            self.body()
+            self.answer(b"", 301, location=f"{url}{self.path}")
+
+    return http_server(Redirect)
 
 
 def _answers(url: str) -> bool:

@@ -19,7 +19,14 @@ import pytest
 
 from devservers.ports import free_ports
 from tests.e2e.fixtures_service import Service
-from tests.e2e.languages.fixtures_languages import LANGUAGES, PLAIN, Language, serving, verifies
+from tests.e2e.languages.fixtures_languages import (
+    LANGUAGES,
+    PLAIN,
+    Language,
+    redirecting,
+    serving,
+    verifies,
+)
 from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
@@ -208,6 +215,16 @@ def test_an_invoice_without_an_end_is_committed_by_a_check(
         "SELECT message_id FROM outbox_barrier ORDER BY created_at DESC LIMIT 1"
     )
     assert service.wait_state(str(message_id), "PUBLISHED")["decided_by"] == "check"
+
+
+def test_a_redirected_prepare_is_no_prepare_and_stores_no_invoice(billing: Billing) -> None:
+    """Clients repeat a redirected POST as a GET: the list of messages is answered with 200."""
+    number = next(_NUMBERS)
+    with redirecting(billing.environment["API"]) as api:
+        done = billing.run("issue", str(number), API=api)
+    assert billing.invoices(number) == 0
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "301" in done.stderr
 
 
 def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(
