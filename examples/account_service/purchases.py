@@ -1,5 +1,8 @@
 """Purchases: one local transaction takes the money and records the message in the barrier.
 
+A buyer may send a purchase twice at once. Both attempts have one message, so they must not decide
+it differently: each locks the account, or the review, before it looks what the other has done.
+
 ``Purchases`` is also the listener: it answers a check of a purchase from the barrier, which fences
 a payment that has not happened yet. A purchase under review is UNKNOWN.
 """
@@ -104,7 +107,9 @@ class Purchases:
         if purchase is None:
             return None
         prepared = producer.prepare(purchase.message())
-        state = self._pay(purchase, prepared) if approved else self._refuse(purchase)
+        state = self._review(purchase, prepared, approved=approved)
+        if state is None:
+            return None
         producer.end(prepared.message_id, state, reason="reviewed")
         return _OUTCOMES[state]
 
@@ -117,21 +122,32 @@ class Purchases:
 
     def _pay(self, purchase: Purchase, prepared: PreparedMessage) -> LocalTransactionState:
         with self._engine.begin() as db:
-            if _is_paid(db, purchase):
-                return COMMIT
-            db.execute(delete(review).where(review.c.purchase_id == purchase.purchase_id))
-            if not _take(db, purchase):
-                return ROLLBACK
-            row = {"purchase_id": purchase.purchase_id, "member": purchase.member}
-            row |= {"message_id": prepared.message_id}
-            db.execute(insert(payment).values(**row, amount=purchase.amount))
-            self._barrier.record(db, prepared)
+            return self._pay_in(db, purchase, prepared)
+
+    def _pay_in(
+        self, db: Connection, purchase: Purchase, prepared: PreparedMessage
+    ) -> LocalTransactionState:
+        balance = _lock_balance(db, purchase.member)
+        if _is_paid(db, purchase):
+            return COMMIT
+        if balance < purchase.amount:
+            return ROLLBACK
+        _take(db, purchase)
+        row = {"purchase_id": purchase.purchase_id, "member": purchase.member}
+        row |= {"message_id": prepared.message_id}
+        db.execute(insert(payment).values(**row, amount=purchase.amount))
+        self._barrier.record(db, prepared)
         return COMMIT
 
-    def _refuse(self, purchase: Purchase) -> LocalTransactionState:
+    def _review(
+        self, purchase: Purchase, prepared: PreparedMessage, *, approved: bool
+    ) -> LocalTransactionState | None:
+        """Pay or refuse; None if another reviewer has decided."""
         with self._engine.begin() as db:
-            db.execute(delete(review).where(review.c.purchase_id == purchase.purchase_id))
-        return ROLLBACK
+            mine = delete(review).where(review.c.purchase_id == purchase.purchase_id)
+            if not db.execute(mine).rowcount:
+                return None
+            return self._pay_in(db, purchase, prepared) if approved else ROLLBACK
 
     def _ask_reviewer(self, purchase: Purchase) -> LocalTransactionState:
         row = {"purchase_id": purchase.purchase_id, "member": purchase.member}
@@ -156,7 +172,12 @@ def _is_paid(db: Connection, purchase: Purchase) -> bool:
     return db.scalar(paid) is not None
 
 
-def _take(db: Connection, purchase: Purchase) -> bool:
-    enough = (account.c.member == purchase.member) & (account.c.balance >= purchase.amount)
+def _lock_balance(db: Connection, member: str) -> int:
+    """Return the balance, which no other purchase changes before this transaction ends."""
+    row = select(account.c.balance).where(account.c.member == member)
+    return db.scalar(row.with_for_update()) or 0
+
+
+def _take(db: Connection, purchase: Purchase) -> None:
     left = account.c.balance - purchase.amount
-    return db.execute(update(account).where(enough).values(balance=left)).rowcount == 1
+    db.execute(update(account).where(account.c.member == purchase.member).values(balance=left))
