@@ -19,13 +19,16 @@ class AsyncTransport:
 
     def __init__(self, url: str, api_key: str | None) -> None:
         self._service = Service(url, api_key)
-        self._pool = httpcore2.AsyncConnectionPool(**pool_options())
+        options = pool_options()
+        self._pool = httpcore2.AsyncConnectionPool(**options)
+        self._pool_of_waits = httpcore2.AsyncConnectionPool(**options)
         self._is_closed = False
 
     async def close(self) -> None:
         """Close every connection."""
         self._is_closed = True
         await self._pool.aclose()
+        await self._pool_of_waits.aclose()
 
     async def exchange(self, request: Request, timeout_seconds: float) -> Answer:
         """Send ``request`` once; raises as ``Transport.exchange``."""
@@ -33,11 +36,12 @@ class AsyncTransport:
             raise ServiceUnreachable("the producer is closed")
         body = AnswerBody(timeout_seconds)
         options = self._service.options(request, timeout_seconds)
+        pool = self._pool_of_waits if request.waits else self._pool
         try:
             with one_kind_of_error():
                 async with (
                     asyncio.timeout(timeout_seconds),
-                    self._pool.stream("POST", **options) as response,
+                    pool.stream("POST", **options) as response,
                 ):
                     async for chunk in response.aiter_stream():
                         body.add(chunk)

@@ -19,6 +19,7 @@ from outbox_client.message import (
 
 BATCH_MAX_ITEMS = 1000
 BATCH_MAX_BYTES = 7 * 1024 * 1024  # the service accepts 8 MiB
+PREFER = "prefer"
 GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 Members = Mapping[str, object]
@@ -34,6 +35,11 @@ class Request:
     path: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the service may wait for Kafka before it answers."""
+        return PREFER in self.headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +259,7 @@ def _time_or_none(members: Members, name: str) -> datetime | None:
 
 
 def _prefer(wait: int) -> dict[str, str]:
-    return {"prefer": f"wait={wait}"} if wait else {}
+    return {PREFER: f"wait={wait}"} if wait else {}
 
 
 def _text_or_base64(name: str, value: bytes | str | None) -> dict[str, object]:

@@ -34,6 +34,9 @@ _VISIBLE = re.compile(r"[!-~]*")
 class Transport:
     """Sends requests to one service; may be shared by any number of threads.
 
+    Requests that wait for Kafka have connections of their own: while it is down they would occupy
+    all of them.
+
     Proxies of the environment are not used: an API key is sent only to the service. Connections,
     encryption and the reading of answers are the HTTP library's; its larger interface, which builds
     and merges a request from many parts, would cost as much again.
@@ -42,15 +45,16 @@ class Transport:
     def __init__(self, url: str, api_key: str | None) -> None:
         self._service = Service(url, api_key)
         self._limit = TimeLimit()
-        self._pool = httpcore2.ConnectionPool(
-            **pool_options(), network_backend=LimitedBackend(self._limit)
-        )
+        options = pool_options() | {"network_backend": LimitedBackend(self._limit)}
+        self._pool = httpcore2.ConnectionPool(**options)
+        self._pool_of_waits = httpcore2.ConnectionPool(**options)
         self._is_closed = False
 
     def close(self) -> None:
         """Close every connection."""
         self._is_closed = True
         self._pool.close()
+        self._pool_of_waits.close()
 
     def exchange(self, request: Request, timeout_seconds: float) -> Answer:
         """Send ``request`` once; raises ``ServiceUnreachable`` without a complete answer in time.
@@ -61,10 +65,11 @@ class Transport:
             raise ServiceUnreachable("the producer is closed")
         body = AnswerBody(timeout_seconds)
         options = self._service.options(request, timeout_seconds)
+        pool = self._pool_of_waits if request.waits else self._pool
         with (
             one_kind_of_error(),
             self._limit.of(timeout_seconds),
-            self._pool.stream("POST", **options) as response,
+            pool.stream("POST", **options) as response,
         ):
             for chunk in response.iter_stream():
                 body.add(chunk)

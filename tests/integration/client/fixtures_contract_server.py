@@ -56,6 +56,9 @@ class ContractService:
         self.item_faults: deque[Fault | None] = deque()
         self.release = Event()
         self.release.set()
+        self.kafka = Event()
+        """An end with ``Prefer: wait`` is answered when it is set."""
+        self.kafka.set()
         self._lock = Lock()
 
     def half_of(self, transaction_id: str) -> Half | None:
@@ -165,6 +168,8 @@ def contract_handler(service: ContractService) -> type[QuietHandler]:
             fault = service.faults.popleft() if service.faults else None
             service.requests.append((self.path, dict(self.headers.items()), body))
             service.release.wait(30)
+            if "prefer" in self.headers:
+                service.kafka.wait(30)
             if isinstance(fault, Fault):
                 self._send(fault.status, fault.members, dict(fault.headers))
                 return

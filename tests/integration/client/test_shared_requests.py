@@ -19,6 +19,7 @@ from outbox_client import (
     ServiceUnreachable,
     TransactionProducer,
 )
+from outbox_client.calls import transport
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
 from outbox_client.errors import TransactionIdReused, Unauthenticated, UnknownTopic
 from tests.fixtures_waiting import wait_for
@@ -145,6 +146,30 @@ def test_an_end_that_waits_for_publication_travels_alone(
         for one in prepared:
             threads.submit(producer.end, one.message_id, COMMIT, wait=1)
     assert sizes_of(service) == [1] * COMPANY
+
+
+def test_ends_that_wait_for_kafka_keep_no_connection_from_other_calls(
+    service: ContractService,
+    service_url: str,
+    open_producer: OpenProducer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While Kafka is down each of them holds a connection for as long as it waits."""
+    monkeypatch.setattr(transport, "CONNECTIONS_MAX", 2)
+    with open_producer(service_url, "billing", timeout=3.0) as producer:
+        prepared = [producer.prepare(message) for message in make_messages(3)]
+        service.requests.clear()
+        service.kafka.clear()
+        with ThreadPoolExecutor(2) as threads:
+            waiting, other = [p.message_id for p in prepared[:2]], prepared[2].message_id
+            ends = [threads.submit(producer.end, each, COMMIT, wait=30) for each in waiting]
+            wait_for_requests(service, 2)
+            try:
+                assert producer.prepare(Message("invoices", "v")).state == "PREPARED"
+                assert producer.end(other, COMMIT).state == "COMMITTED"
+            finally:
+                service.kafka.set()
+    assert {end.result().state for end in ends} == {"COMMITTED"}
 
 
 def test_an_error_of_one_item_is_raised_for_its_caller_alone(
