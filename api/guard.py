@@ -127,15 +127,24 @@ class Guard:
         sender: ResponseSender,
         route: HotRoute | None,
     ) -> None:
+        console = self._console
+        if console is not None and not console.owns(scope["path"]):
+            console = None
         raw_path = scope.get("raw_path") or scope["path"].encode()
-        validate_head(raw_path, scope["query_string"], scope["headers"], self._limits)
+        try:
+            validate_head(raw_path, scope["query_string"], scope["headers"], self._limits)
+        except Problem as problem:
+            if console is None:
+                raise
+            await console.refuse(problem, scope, sender.send)
+            return
         validate_framing(scope["method"], scope["http_version"], scope["headers"], headers)
         self._authenticator.admit(headers)
         if is_public(scope["path"]):
             await self._serve_public(scope, receive, sender)
             return
-        if self._console is not None and self._console.owns(scope["path"]):
-            await self._serve_console(self._console, scope, headers, receive, sender)
+        if console is not None:
+            await self._serve_console(console, scope, headers, receive, sender)
             return
         caller = await self._authenticator.caller(headers.get(b"authorization"))
         _mark_authenticated(scope, caller)
