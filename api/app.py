@@ -136,5 +136,7 @@ def _rule(each: dict[str, Any]) -> tuple[str, str]:
         "missing": "is required",
         "string_pattern_mismatch": "has characters or a form that is not allowed",
     }
+    if each["type"] == "string_too_short" and each["ctx"]["min_length"] == 1:
+        return pointer_to(place), "must not be empty"
     message = messages.get(each["type"], each["msg"]).removeprefix("Value error, ")
     return pointer_to(place), message[:1].lower() + message[1:]

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from api.console.form_page import lead_to_page, page_of_form
+from api.console.form_page import form_to_correct, lead_to_page, page_of_form
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
@@ -213,12 +213,15 @@ class Console:
 
     def _refusal(self, visit: Visit, refused: Refused) -> Response:
         headers = {"retry-after": "2"} if refused.status in (429, 503) else {}
+        back, is_form = self._sent_by(visit.request), visit.request.method == "POST"
         response = visit.page(
             "refused.html",
             status=refused.status,
             problem=refused.problem,
-            tries_again=refused.status == UNAVAILABLE and visit.request.method == "GET",
-            back=self._sent_by(visit.request) if visit.request.method == "POST" else None,
+            form=form_to_correct(visit, refused.problem),
+            tries_again=refused.status == UNAVAILABLE and not is_form,
+            back=None if back == asked_address(visit.request) else back,
+            page_of_answer=back if is_form else None,
         )
         response.headers.update(headers)
         return response

@@ -116,6 +116,7 @@ class Visit:
             "commands": commands,
             "calls": list(dict.fromkeys(self.api.calls)),
             "here": asked_address(self.request),
+            "page_of_answer": None,
             "Scope": Scope,
         }
         if status == 200 and self.is_refresh:

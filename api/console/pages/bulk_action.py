@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import Any, Final
 
+from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
 from api.console.in_process_api import Refused
@@ -42,6 +43,9 @@ OFFERED: Final = {
 SELECTED: Final = "selected"
 """The form acts on the messages that were selected in a list, not on all that match."""
 
+Given = ImmutableMultiDict[str, str]
+"""The fields of a form, or the parameters of an address."""
+
 
 def offered_actions(state: State) -> list[tuple[str, str]]:
     """Return the names and titles of what an operator may do to messages of a state."""
@@ -50,17 +54,18 @@ def offered_actions(state: State) -> list[tuple[str, str]]:
 
 async def plan(visit: Visit) -> Response:
     """Count what matches, and ask for the reason; nothing is done."""
-    asked = _asked(visit, operator=visit.form.get("operator", "console"), reason="dry run")
+    given = visit.request.query_params
+    asked = _asked(given, operator=visit.operator or "console", reason="dry run")
     bounds = {name: asked["filter"][name] for name in BOUNDS if name in asked["filter"]}
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
         "bulk_plan.html",
         commands=[_command(asked)],
-        q=visit.form.get("q", ""),
+        q=given.get("q", ""),
         state=asked["filter"].get("state"),
         selected=asked["filter"].get("message_ids"),
-        action=visit.form["action"],
-        title=ACTIONS[visit.form["action"]][0],
+        action=given["action"],
+        title=ACTIONS[given["action"]][0],
         bounds=bounds,
         result=result,
     )
@@ -68,9 +73,8 @@ async def plan(visit: Visit) -> Response:
 
 async def begin(visit: Visit) -> Response:
     """Store the action; it acts on what matches now, between the times of the dry run."""
-    asked = _asked(
-        visit, operator=visit.form.get("operator", ""), reason=visit.form.get("reason", "")
-    )
+    given = visit.form
+    asked = _asked(given, operator=given.get("operator", ""), reason=given.get("reason", ""))
     started = await visit.api.post(BULK, {**asked, "delay_seconds": DELAY_SECONDS})
     return visit.see(f"/bulk-actions/{started['id']}")
 
@@ -102,14 +106,14 @@ async def _turn(visit: Visit, how: str, done: str, then: tuple[str, ...]) -> Res
     return visit.see(f"/bulk-actions/{number}", done=done if status in then else "action-over")
 
 
-def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
+def _asked(given: Given, *, operator: str, reason: str) -> dict[str, Any]:
     """Return the request. Raises Refused for a search or an action that is not understood."""
     try:
-        _, action = ACTIONS[visit.form.get("action", "")]
+        _, action = ACTIONS[given.get("action", "")]
     except KeyError:
         raise Refused(422, {"title": "The action is not valid", "detail": "Choose one."}) from None
-    is_selection = visit.form.get("of") == SELECTED
-    conditions = _selection(visit) if is_selection else _conditions(visit, action["action"])
+    is_selection = given.get("of") == SELECTED
+    conditions = _selection(given) if is_selection else _conditions(given, action["action"])
     return {
         **action,
         "filter": conditions,
@@ -119,20 +123,20 @@ def _asked(visit: Visit, *, operator: str, reason: str) -> dict[str, Any]:
     }
 
 
-def _selection(visit: Visit) -> dict[str, Any]:
+def _selection(given: Given) -> dict[str, Any]:
     """Return the filter for the selected messages. Raises Refused if there are none."""
-    selected = visit.form.getlist("message")
+    selected = given.getlist("message")
     if not selected:
         detail = "Select messages of the list first."
         raise Refused(422, {"title": "No message is selected", "detail": detail})
     return {"message_ids": list(dict.fromkeys(selected))}
 
 
-def _conditions(visit: Visit, action: str) -> dict[str, Any]:
+def _conditions(given: Given, action: str) -> dict[str, Any]:
     """Return the filter for all that match the search. Raises Refused."""
     now = SystemClock().now()
     try:
-        search = parse_search(visit.form.get("q", ""), now)
+        search = parse_search(given.get("q", ""), now)
     except SearchInvalid as error:
         raise Refused(422, {"title": "The search is not valid", "detail": str(error)}) from None
     if not search.filters and search.state is None:
@@ -144,7 +148,7 @@ def _conditions(visit: Visit, action: str) -> dict[str, Any]:
     conditions |= {name: int(conditions[name]) for name in NUMBERS if name in conditions}
     # An age counts from the dry run, and what is prepared after it was not seen by the operator.
     conditions.setdefault("prepared_to", now.isoformat())
-    return conditions | {name: visit.form[name] for name in BOUNDS if name in visit.form}
+    return conditions | {name: given[name] for name in BOUNDS if name in given}
 
 
 def _command(asked: dict[str, Any]) -> str:

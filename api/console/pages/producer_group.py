@@ -100,6 +100,7 @@ async def _show(
         checks=checks,
         checks_since=since,
         simulate_command=_simulation(group),
+        page_of_answer=visit.address(f"/groups/{name}") if tested or simulated else None,
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),

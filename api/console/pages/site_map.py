@@ -54,6 +54,7 @@ PAGES: Final[dict[str, Handler]] = {
     "/audit/export": audit.export,
     "/keys": key.show,
     "/system": system.show,
+    "/bulk-actions/plan": bulk_action.plan,
     "/bulk-actions/{action_id}": bulk_action.show,
 }
 FORMS: Final[dict[str, Handler]] = {
@@ -67,7 +68,6 @@ FORMS: Final[dict[str, Handler]] = {
     "/groups/{name}/resume": producer_group.resume,
     "/held/{message_id}": publishing.settle,
     "/keys/{key_id}/revoke": key.revoke,
-    "/bulk-actions/plan": bulk_action.plan,
     "/bulk-actions": bulk_action.begin,
     "/bulk-actions/{action_id}/cancel": bulk_action.cancel,
     "/bulk-actions/{action_id}/resume": bulk_action.resume,

@@ -10,6 +10,9 @@
   function keep(name, value) {
     try { localStorage.setItem(name, value); } catch (refused) { /* works for this page alone */ }
   }
+  // The answer to a form is reloaded, and found again by Back, as its page: nothing is sent twice.
+  if (document.body.dataset.page) { history.replaceState(null, "", document.body.dataset.page); }
+
   function byId(id) { return document.getElementById(id); }
 
   // Light or dark: the system's choice until the person makes one.

@@ -119,12 +119,12 @@ CONSOLE_MUTANTS: Final = (
         "::test_a_form_whose_session_is_over_leads_through_the_login_back_to_its_page",
     ),
     ProductMutant(
-        promise="A session that ends on the page of a dry run keeps the search",
-        file="api/console/templates/parts.html",
-        rule="/bulk-actions/plan?{{ {'q': q} | urlencode }}\"",
-        broken='/bulk-actions/plan"',
+        promise="A session that ends on the page of a dry run leads back to the dry run",
+        file="api/console/form_page.py",
+        rule="{'?' if query else ''}{query}",
+        broken="",
         killer=f"{CONSOLE}/test_login.py"
-        "::test_a_session_that_ends_on_the_page_of_a_dry_run_keeps_the_search",
+        "::test_a_session_that_ends_on_the_page_of_a_dry_run_leads_back_to_the_dry_run",
     ),
     ProductMutant(
         promise="An export holds no formula",

@@ -49,15 +49,23 @@ class Page:
 
     def forms(self) -> dict[str, dict[str, str]]:
         """Return the fields of each form by its path, and its id if it has one: ``path#id``."""
+        return self._read().forms
+
+    def method(self, name: str) -> str:
+        """Return how a browser sends a form."""
+        return self._read().methods[name]
+
+    def _read(self) -> _FormReader:
         reader = _FormReader()
         reader.feed(self.html)
-        return reader.forms
+        return reader
 
 
 class _FormReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: dict[str, dict[str, str]] = {}
+        self.methods: dict[str, str] = {}
         self._fields: dict[str, str] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -66,6 +74,7 @@ class _FormReader(HTMLParser):
             path, _, _ = given.get("action", "").partition("?")
             name = "#".join([path, *([given["id"]] if "id" in given else [])])
             self._fields = self.forms.setdefault(name, {})
+            self.methods[name] = given.get("method", "get")
         elif given.get("type") == "checkbox":
             return  # it is sent only if somebody has ticked it
         elif tag in ("input", "button", "select") and "name" in given:
@@ -86,6 +95,8 @@ class Browser:
         """Send a form of a page, with these fields filled in."""
         form = page.forms()[name] | fields
         address = name.partition("#")[0]
+        if page.method(name) == "get":
+            return Page(await self.client.get(address, params=form, follow_redirects=True))
         return Page(await self.client.post(address, data=form, follow_redirects=True))
 
     async def log_in(self, key: str, path: str = "/ui/", operator: str = OPERATOR) -> Page:

@@ -65,6 +65,23 @@ async def test_a_click_on_a_cluster_narrows_to_it_and_its_action_is_cancelled_an
     await desk.does("form[action$='/cancel'] button")
 
 
+async def test_back_and_a_reload_send_no_form_a_second_time(desk: Desk) -> None:
+    await desk.prepare()
+    await desk.open("/?q=state:prepared")
+    await desk.tab.click("#bulk-action ~ button")
+    await desk.open("/overview")
+    await desk.tab.js("history.back()")
+    await desk.tab.until("document.body.innerText.includes('Nothing was done.')")
+    await desk.open("/groups/billing")
+    await desk.tab.click("form[action$='/test'] button")
+    assert "Reachable" in await desk.tab.text()
+    assert await desk.tab.address() == "/ui/groups/billing"
+    desk.tab.requested.clear()
+    await desk.tab.js("location.reload()")
+    await desk.tab.until("!document.body.innerText.includes('Reachable')")
+    assert f"{desk.origin}/ui/groups/billing" in desk.tab.requested
+
+
 async def test_the_audit_log_is_filtered_by_a_form_and_exported_as_it_is_shown(desk: Desk) -> None:
     ids = [await desk.prepare() for _ in range(2)]
     for message_id in ids:

@@ -379,11 +379,17 @@ async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: P
         page = await browser.get("/ui/?q=group:billing")
         assert "Your key needs the scope ops:force." in page.text
         fields = page.forms()["/ui/bulk-actions/plan"] | {"action": "rollback"}
-        for path in ("/ui/bulk-actions/plan", "/ui/bulk-actions"):
-            form = fields | {"reason": "r"}
-            assert (await browser.client.post(path, data=form)).status_code == 403
-            for bad in ({"q": ""}, {"q": "age:x"}, {"action": "destroy"}):
-                assert (await browser.client.post(path, data=form | bad)).status_code == 422
+        csrf = page.forms()["/ui/logout"]
+        dry, path = "/ui/bulk-actions/plan", "/ui/bulk-actions"
+        for bad, status in (
+            ({}, 403),
+            ({"q": ""}, 422),
+            ({"q": "age:x"}, 422),
+            ({"action": "destroy"}, 422),
+        ):
+            form = fields | {"reason": "r"} | bad
+            assert (await browser.client.get(dry, params=form)).status_code == status
+            assert (await browser.client.post(path, data=form | csrf)).status_code == status
         assert await states(service, [message_id]) == {"PREPARED"}
 
 
