@@ -43,6 +43,7 @@ class PageRenderer:
         self._environment.globals.update(shared)
         self._environment.filters.update(
             age=age_text,
+            thousands=thousands_text,
             moment=moment_text,
             gap=gap_class,
             utc=read_moment,
@@ -68,6 +69,11 @@ def age_text(seconds: float) -> str:
     if whole < DAY:
         return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
     return f"{whole // DAY} d {whole % DAY // HOUR} h"
+
+
+def thousands_text(number: int) -> str:
+    """Return a large number with its thousands apart: ``100 000``."""
+    return f"{number:,}".replace(",", "\u00a0")
 
 
 def read_moment(text: str) -> datetime:

@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
 LONG: Final = "g" * 128
+TELEPHONE: Final = 360
 PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
 
 
@@ -56,8 +57,13 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
     try:
         for path in (*PICTURES.values(), "/", "/groups", f"/groups/{LONG}", "/keys"):
             await desk.open(path.format(message=shown))
+            unfold = (
+                "document.querySelectorAll('td details').forEach(each => { each.open = true; })"
+            )
+            await desk.tab.js(unfold)
+            shown_parts = "main table, main p, main select, main button"
             wide = await desk.tab.js(
-                "Array.from(document.querySelectorAll('main table, main p, main select'))"
+                f"Array.from(document.querySelectorAll('{shown_parts}'))"
                 ".filter(each => each.getBoundingClientRect().right > innerWidth)"
                 ".map(each => each.innerText)"
             )
@@ -185,7 +191,12 @@ async def test_no_page_is_wider_than_a_telephone(desk: Desk, subtests: pytest.Su
         tags=["t" * 64],
         headers={"h" * 128: "w" * 4000},
     )
-    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    metrics = {"width": TELEPHONE, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    outside = (
+        "Array.from(document.querySelectorAll('main :not(table *)'))"
+        ".filter(each => each.getBoundingClientRect().right > innerWidth)"
+        ".map(each => each.outerHTML.slice(0, 80))"
+    )
     await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
     try:
         for path in (
@@ -198,11 +209,12 @@ async def test_no_page_is_wider_than_a_telephone(desk: Desk, subtests: pytest.Su
         ):
             with subtests.test(path):
                 await desk.open(f"/{path}")
-                assert await desk.tab.js("document.documentElement.scrollWidth") == 390
+                assert await desk.tab.js("document.documentElement.scrollWidth") == TELEPHONE
+                assert await desk.tab.js(outside) == []
                 narrow = (
                     "Array.from(document.querySelectorAll('.facts dd'), each => each.offsetWidth)"
                 )
-                assert min(await desk.tab.js(narrow), default=390) > 100
+                assert min(await desk.tab.js(narrow), default=TELEPHONE) > 100
     finally:
         await desk.tab.command("Emulation.clearDeviceMetricsOverride")
 

@@ -84,7 +84,7 @@ async def test_what_cannot_be_sent_has_not_passed(
             monkeypatch.undo()
         dead = await browser.send(await browser.get(AT), f"{AT}/simulate")
         assert "12 of 12 cases did not pass." in late.text
-        assert "a forged signature is refused : not sent: 0 s are over" in late.text
+        assert "Each of them : not sent: 0 s are over" in late.text
         assert "12 of 12 cases did not pass." in dead.text
         assert "not sent: the endpoint is unreachable" in dead.text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.console.page_renderer import WORDS_MAX, value_words
+from api.console.page_renderer import WORDS_MAX, thousands_text, value_words
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,8 @@ def test_of_a_long_value_a_page_shows_the_beginning_and_its_length() -> None:
     assert len(shown) < WORDS_MAX + 30
     assert shown.startswith("message_ids mmm")
     assert shown.endswith("(38010 characters)")
+
+
+def test_a_large_number_is_read_in_thousands() -> None:
+    shown = [thousands_text(number).replace("\u00a0", " ") for number in (2, 100_000)]
+    assert shown == ["2", "100 000"]
