@@ -5,8 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-project=${COMPOSE_PROJECT_NAME:-outbox}
-
 random() {
     head -c 32 /dev/urandom | base64 | tr -d '\n'
 }
@@ -35,9 +33,10 @@ opens_the_data() {
 }
 
 data_exists() {
-    local volumes
-    volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
-        --filter "label=com.docker.compose.volume=postgres-data") || {
+    # The name of the project may be in the environment, in .env or in the compose file.
+    { project=$(cd .. && docker compose config | sed -n 's/^name: //p') && [[ -n $project ]] &&
+        volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
+            --filter "label=com.docker.compose.volume=postgres-data"); } || {
         echo "Nobody can say whether there is data that new secrets would not open: start Docker, then try again." >&2
         exit 2
     }
@@ -46,12 +45,12 @@ data_exists() {
 
 refuse() {
     local newest
-    newest=$(cd .. && find backups -maxdepth 2 -name secrets -not -path '*.part/*' 2>/dev/null | sort | tail -1)
+    newest=$(cd .. && { find backups -maxdepth 2 -name secrets -not -path '*.part/*' 2>/dev/null || true; } | sort | tail -1)
     newest=${newest:-FOLDER/secrets}
     {
         echo "deploy/secrets/$1 is missing, and the volume ${project}_postgres-data holds data that a new one cannot open."
         echo "Put the folder back from its backup: cp -a $newest/. deploy/secrets/"
-        echo "Or delete the data and start again: docker compose down --volumes"
+        echo "Or delete the data and start again: docker compose --profile '*' down --volumes"
     } >&2
     exit 2
 }

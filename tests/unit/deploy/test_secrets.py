@@ -17,15 +17,27 @@ from tests.fixtures_paths import PROJECT
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
 
 
-def make_secrets(folder: Path, volumes: str = "", *, answers: bool = True) -> Path:
+DOCKER = """#!/bin/sh
+case "$*" in
+    "compose config"*) printf 'name: %s\\nservices: {}\\n' "$PROJECT" ;;
+    "volume ls"*"project=$PROJECT "*) echo "$VOLUMES" ;;
+esac
+"""
+"""Stands for the container engine, with volumes of one project."""
+
+
+def make_secrets(
+    folder: Path, volumes: str = "", *, project: str = "outbox", answers: bool = True
+) -> Path:
     """Run the script in a folder of the test; return what it has made.
 
-    ``volumes`` is what the engine lists, if it answers. Raises CalledProcessError.
+    ``volumes`` is what the engine lists for the project, if it answers. Raises CalledProcessError.
     """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    said = f"echo '{volumes}'" if answers else "echo 'no daemon' >&2; exit 1"
-    (tools / "docker").write_text(f"#!/bin/sh\n{said}\n")
+    (tools / "docker").write_text(
+        DOCKER if answers else "#!/bin/sh\necho 'no daemon' >&2; exit 1\n"
+    )
     (tools / "docker").chmod(0o755)
     shutil.copy(PROJECT / "deploy/make-secrets.sh", folder)
     subprocess.run(
@@ -34,7 +46,7 @@ def make_secrets(folder: Path, volumes: str = "", *, answers: bool = True) -> Pa
         timeout=60,
         capture_output=True,
         text=True,
-        env={"PATH": f"{tools}:{os.defpath}"},
+        env={"PATH": f"{tools}:{os.defpath}", "VOLUMES": volumes, "PROJECT": project},
     )
     return folder / "secrets"
 
@@ -75,6 +87,24 @@ def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     assert lost in refused.value.stderr
     assert "cp -a backups/20260102T000000Z/secrets/. deploy/secrets/" in refused.value.stderr
     assert not (made / lost).exists()
+
+
+def test_a_refusal_without_any_backup_says_what_to_do(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    (made / "auth_pepper").unlink()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_secrets(tmp_path, volumes="outbox_postgres-data")
+    assert refused.value.returncode == 2
+    assert "cp -a FOLDER/secrets/. deploy/secrets/" in refused.value.stderr
+
+
+def test_data_of_a_project_that_is_named_beside_the_compose_file_is_seen(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path, project="shop")
+    (made / "auth_pepper").unlink()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_secrets(tmp_path, volumes="shop_postgres-data", project="shop")
+    assert refused.value.returncode == 2
+    assert "the volume shop_postgres-data holds data" in refused.value.stderr
 
 
 def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_path: Path) -> None:
