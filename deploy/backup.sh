@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 folder=backups/$(date -u +%Y%m%dT%H%M%SZ)
 umask 077
 mkdir -p "$folder.part"
-mapfile -t running < <(docker compose --profile '*' ps --services --status running)
+mapfile -t running < <(docker compose --profile '*' ps --services --status running --status restarting)
 trap '((${#running[@]} == 0)) || docker compose up --detach --wait "${running[@]}"' EXIT
 docker compose --profile '*' stop
 

@@ -11,16 +11,19 @@ import pytest
 
 from tests.fixtures_paths import PROJECT
 
-DOCKER = """#!/bin/sh
+DOCKER = """#!/bin/bash
 echo "$*" >>"$LOG"
 case "$*" in
-    *" ps "*) printf 'postgres\\napi\\n' ;;
+    *" ps "*"--status running"*) printf 'postgres\\napi\\n' ;;&
+    *" ps "*"--status restarting"*) printf 'checker\\n' ;;
+    *" ps "*) ;;
     *"$FAILS"*) exit 1 ;;
     *" run "*) echo data ;;
 esac
 """
 """Stands for the container engine: it writes down what it was asked, and one thing fails."""
-STARTED = "compose up --detach --wait postgres api"
+STARTED = "compose up --detach --wait postgres api checker"
+"""The checker was waiting for its next start, as after a crash."""
 
 
 def back_up(folder: Path, fails: str) -> tuple[int, list[str]]:
