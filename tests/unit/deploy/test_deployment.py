@@ -134,6 +134,13 @@ def test_each_container_has_limits_and_its_log_is_rotated(name: str) -> None:
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}
 
 
+@pytest.mark.parametrize("name", ["postgres", "kafka"])
+def test_a_store_that_recovers_after_a_crash_has_minutes_before_it_counts_as_broken(
+    name: str,
+) -> None:
+    assert SERVICES[name]["healthcheck"]["start_period"] == "10m"
+
+
 def test_the_stores_have_time_to_stop_and_the_database_has_shared_memory_and_locks() -> None:
     assert {SERVICES[name]["stop_grace_period"] for name in ("postgres", "kafka")} == {"60s"}
     assert SERVICES["postgres"]["shm_size"] == "256m"
