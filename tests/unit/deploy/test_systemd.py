@@ -112,6 +112,21 @@ def test_a_unit_hands_each_program_its_own_secrets_as_files(path: Path) -> None:
     assert not settings.keys() & {f"OUTBOX_{each.upper()}" for each in SECRETS}
 
 
+def test_programs_start_though_the_database_was_away_at_boot_and_the_migration_is_tried_again() -> (
+    None
+):
+    """A unit that requires another one is not started any more once that one has failed."""
+    for path in SERVICES:
+        assert not re.search(r"^(Requires|BindsTo|Requisite)=", path.read_text(), re.M), path.name
+    for name in ("outbox-api", "outbox-checker"):
+        text = (FOLDER / f"{name}.service").read_text()
+        assert re.search(r"^Wants=.*outbox-migrate\.service", text, re.M)
+        assert re.search(r"^After=.*outbox-migrate\.service", text, re.M)
+    migrate = (FOLDER / "outbox-migrate.service").read_text()
+    assert re.search(r"^Restart=on-failure$", migrate, re.M)
+    assert re.search(r"^StartLimitIntervalSec=0$", migrate, re.M)
+
+
 def test_the_shared_settings_can_be_read() -> None:
     lines = (FOLDER / "outbox.env").read_text().splitlines()
     pairs = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
