@@ -175,6 +175,14 @@ def test_clients_on_this_machine_have_a_listener_with_the_port_that_is_published
     assert f"HOST://:{inside}" in kafka["environment"]["KAFKA_LISTENERS"]
 
 
+def test_the_broker_keeps_its_own_topics_alone_those_of_share_groups_too() -> None:
+    given = SERVICES["kafka"]["environment"]
+    for topic in ("OFFSETS_TOPIC", "TRANSACTION_STATE_LOG", "SHARE_COORDINATOR_STATE_TOPIC"):
+        assert given[f"KAFKA_{topic}_REPLICATION_FACTOR"] == "1"
+    for topic in ("TRANSACTION_STATE_LOG", "SHARE_COORDINATOR_STATE_TOPIC"):
+        assert given[f"KAFKA_{topic}_MIN_ISR"] == "1"
+
+
 def test_no_proxy_of_ours_repeats_a_request() -> None:
     page = (PROJECT / "docs" / "security.md").read_text("utf-8")
     for text in (page, (PROJECT / "deploy" / "tls" / "nginx.conf").read_text("utf-8")):
