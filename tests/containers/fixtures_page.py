@@ -14,8 +14,13 @@ PRINTED_PORTS: Final = {"8443": "TLS_PORT"}
 
 def commands(heading: str) -> list[str]:
     """Return the blocks of commands below a heading."""
+    return blocks(heading, "sh")
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    """Return the blocks of a language below a heading."""
     (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
-    return re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.M | re.S)
 
 
 def typed(stack: Stack, commands: str, **variables: str) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
-from tests.containers.fixtures_page import commands, typed
-from tests.containers.fixtures_stack import Stack
+from tests.containers.fixtures_page import blocks, commands, typed
+from tests.containers.fixtures_stack import KILLED, Stack
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_topic_reader import read_topic
 from tests.fixtures_waiting import wait_for
@@ -20,7 +21,6 @@ LASTING = ("postgres", "kafka", "api", "checker")
 ONE_SHOT = ("migrate", "logins")
 TOPIC = "orders"
 GROUP = "shop"
-KILLED = 137
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,18 @@ def test_the_apis_image_says_how_to_run_an_audit(stack: Stack) -> None:
     said = stack.outbox("reconcile", "run", check=False)
     assert "outbox-spark" in said
     assert "Traceback" not in said
+
+
+def test_other_settings_come_from_a_file_beside_the_compose_file(stack: Stack) -> None:
+    (text,) = blocks("Start", "yaml")
+    override = stack.folder / "docker-compose.override.yml"
+    override.write_text(text)
+    try:
+        services = json.loads(stack.compose("config", "--format", "json"))["services"]
+    finally:
+        override.unlink()
+    for name, added in yaml.safe_load(text)["services"].items():
+        assert services[name]["environment"].items() > added["environment"].items()
 
 
 def test_no_secret_is_shown_by_the_engine(stack: Stack) -> None:
