@@ -30,6 +30,8 @@ SECRETS = "secrets"
 UP_SECONDS = 900
 """For a whole stack on a busy machine, its images included."""
 ALL_PROFILES = ("--profile", "*")
+KILLED = 137
+"""The exit code of a container that did not end by itself."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,10 +10,19 @@ import httpx2
 import pytest
 
 from tests.containers.fixtures_page import commands, typed
-from tests.containers.fixtures_stack import Stack
+from tests.containers.fixtures_stack import KILLED, Stack
 from tests.fixtures_waiting import wait_for
 
 PROFILES = ("spark", "observability", "tls", "demo")
+STAYING = ("reconcile", "prometheus", "tls", "account", "member")
+
+
+@pytest.fixture(scope="module")
+def certified(stack: Stack) -> Stack:
+    """Return the stack with its API behind a certificate for tests."""
+    (command,) = commands("TLS")
+    typed(stack, command)
+    return stack
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -68,12 +77,22 @@ def test_an_audit_by_hand_prints_its_verdict(stack: Stack) -> None:
     assert json.loads(typed(stack, command))["verdict"] == "clean"
 
 
-def test_the_api_is_served_with_tls(stack: Stack) -> None:
-    (command,) = commands("TLS")
-    typed(stack, command)
-    tls = stack.containers()["tls"]
+def test_the_api_is_served_with_tls(certified: Stack) -> None:
+    tls = certified.containers()["tls"]
     assert tls["Config"]["User"] == "101:101"
     assert "PRIVATE KEY" not in json.dumps(tls)
+
+
+def test_every_part_of_a_profile_comes_back_after_a_crash_and_stops_within_its_grace(
+    certified: Stack,
+) -> None:
+    certified.compose("up", "--detach", "--wait", *STAYING)
+    for service in STAYING:
+        certified.crash(service)
+    wait_for(lambda: all(map(certified.is_healthy, STAYING)), 300, every=1)
+    certified.compose("stop", *STAYING)
+    ended = {each: certified.containers()[each]["State"]["ExitCode"] for each in STAYING}
+    assert KILLED not in ended.values(), ended
 
 
 def test_prometheus_reads_both_programs_and_every_alert(stack: Stack) -> None:
