@@ -103,6 +103,11 @@ def test_a_command_in_the_apis_container_finds_the_api(stack: Stack) -> None:
     assert json.loads(printed)["has_more"] is False
 
 
+def test_the_doctor_finds_nothing_that_fails(stack: Stack) -> None:
+    found = json.loads(stack.compose("exec", "-T", "api", "outbox", "doctor", "-o", "json"))
+    assert {each["verdict"] for each in found} <= {"ok", "warning"}
+
+
 def test_the_apis_image_says_how_to_run_an_audit(stack: Stack) -> None:
     said = stack.outbox("reconcile", "run", check=False)
     assert "outbox-spark" in said
