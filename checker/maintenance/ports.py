@@ -15,7 +15,7 @@ class Partitions(Protocol):
     async def create_ahead(self, count: int) -> int:
         """Create the leaves up to the newest xid, ``count`` more, and those of rows without one.
 
-        Waits for nobody, and ends frozen sessions of ours first. Returns how many are still
+        Waits for nobody, and ends our frozen sessions first. Returns how many are still
         missing: try again soon.
         """
 

@@ -1,7 +1,7 @@
 """Creates partitions ahead of need, and gives rows that are in default partitions one.
 
-A frozen session of ours would keep a leaf from being made, and all relays from reading on: it is
-ended first.
+One of our sessions that is frozen would keep a leaf from being made, and all relays from reading
+on: it is ended first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SQL: Final = load(__name__)
 ROUNDS: Final = 10
 """How often one call looks what is missing, so that the task can say meanwhile that it is alive."""
 FROZEN_SECONDS: Final = 60.0
-"""As long as PostgreSQL lets a session of ours be idle in a transaction."""
+"""As long as PostgreSQL lets one of our sessions be idle in a transaction."""
 
 
 class PostgresPartitions:
