@@ -195,7 +195,7 @@ class Report:
             f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
             f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
             f" {self.coverage}{self._other_kinds_part()}{self._expected_duplicates_part()}"
-            f"{self._unverifiable_part()}{self._remaining_part()}"
+            f"{self._unjudged_part()}{self._remaining_part()}"
         )
 
     @property
@@ -214,24 +214,29 @@ class Report:
         repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
         return f"; {format_count(repeated)} expected duplicates" if repeated else ""
 
-    def _unverifiable_part(self) -> str:
-        """Return the part about messages without a record that are not called missing."""
-        unverifiable = self.counts.unverifiable
-        return f"; {format_count(unverifiable)} messages cannot be verified" if unverifiable else ""
+    def _unjudged_part(self) -> str:
+        """Return the part about what counts neither as right nor as a finding."""
+        counts = {
+            "older than the oldest manifest, not judged as missing": self.counts.baseline,
+            "messages cannot be verified": self.counts.unverifiable,
+            "accepted by an operator, not counted": len(self.accepted),
+        }
+        return "".join(f"; {format_count(n)} {words}" for words, n in counts.items() if n)
 
     def _remaining_part(self) -> str:
         """Return the part about findings of earlier runs that this run cannot see."""
         remaining = (each for each in self.findings if each.stored_id is not None)
         counts = Counter(map(self._reason_to_remain, remaining))
         return "".join(
-            f"; {format_count(n)} of earlier runs, {why}, open" for why, n in sorted(counts.items())
+            f"; {format_count(n)} still open from earlier runs: {why}"
+            for why, n in sorted(counts.items())
         )
 
     def _reason_to_remain(self, finding: Finding) -> str:
         if finding.topic in self.plan.log.excluded:
             return "in excluded topics"
         missing = finding.rule.kind is Kind.MISSING
-        return "older than the manifests" if missing else "whose records have expired"
+        return "older than the manifests" if missing else "records have expired"
 
 
 def format_count(number: int) -> str:

@@ -138,7 +138,9 @@ def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_pu
     for full in (True, False):
         report = run(parts, replace(options, full=full))
         assert named(report) == {("LOST", str(lost.message_id))}
-        assert report.sentence.endswith("; 1 of earlier runs, older than the manifests, open")
+        assert report.sentence.endswith(
+            "; 1 still open from earlier runs: older than the manifests"
+        )
         assert (report.counts.baseline, report.verdict) == (2 * full, Verdict.FINDINGS)
     writer.order_repair(lost)
     repaired = run(parts, options)
@@ -203,7 +205,7 @@ def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record
     writer.publish(lambda r: (r, r) if dict(r.headers)[MESSAGE_ID].decode() == doubled else (r,))
     fault = {("DUPLICATE", doubled)}
     first = run(parts, options)
-    assert (named(first), "of earlier runs" in first.sentence) == (fault, False)
+    assert (named(first), "from earlier runs" in first.sentence) == (fault, False)
     first_ids = {each.finding_id for each in first.findings}
     for full in (False, False, True):
         writer.expire(topic, TO_THE_END)
@@ -211,7 +213,7 @@ def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record
         writer.publish()
         later = run(parts, replace(options, full=full))
         assert (named(later), later.verdict) == (fault, Verdict.FINDINGS)
-        assert later.sentence.endswith("; 1 of earlier runs, whose records have expired, open")
+        assert later.sentence.endswith("; 1 still open from earlier runs: records have expired")
         assert exit_code(later.graded, Tolerance()) == EXIT_FINDINGS
         assert later.changes.known_ids >= first_ids
 

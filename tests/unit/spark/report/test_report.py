@@ -55,6 +55,16 @@ def test_the_sentence_names_every_kind_of_finding_that_decides_the_verdict(
     assert make_report(findings).sentence.endswith(ending)
 
 
+def test_the_sentence_names_what_counts_neither_as_right_nor_as_a_finding() -> None:
+    report = make_report(accepted=[make_finding(1)])
+    unjudged = replace(report, counts=replace(report.counts, baseline=1500, unverifiable=2))
+    assert report.sentence.endswith("16 of 16 shards; 1 accepted by an operator, not counted")
+    assert unjudged.sentence.endswith(
+        "; 1 500 older than the oldest manifest, not judged as missing"
+        "; 2 messages cannot be verified; 1 accepted by an operator, not counted"
+    )
+
+
 def test_what_was_not_read_is_not_counted_as_read() -> None:
     report = make_report(
         gaps=[
@@ -101,13 +111,13 @@ def test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored() -
     report = make_report([remaining, make_finding(2, finding_class=FindingClass.DUPLICATE)])
     assert report.verdict is Verdict.FINDINGS
     assert "2 duplicated" in report.sentence
-    assert report.sentence.endswith("; 1 of earlier runs, whose records have expired, open")
+    assert report.sentence.endswith("; 1 still open from earlier runs: records have expired")
     excluded = replace(report.plan.log, excluded=frozenset({"points"}))
     without = replace(report, plan=replace(report.plan, log=excluded))
-    assert without.sentence.endswith("; 1 of earlier runs, in excluded topics, open")
+    assert without.sentence.endswith("; 1 still open from earlier runs: in excluded topics")
     (lost,) = stored_run(make_report([make_finding()]), {}).findings
     older = make_report([remaining_finding(lost)])
-    assert older.sentence.endswith("; 1 of earlier runs, older than the manifests, open")
+    assert older.sentence.endswith("; 1 still open from earlier runs: older than the manifests")
 
 
 def test_the_finding_id_survives_a_refined_class() -> None:
