@@ -69,7 +69,7 @@ from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
-from outbox.postgres.sessions.connections import PLAN_ONCE, Pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, PoolShare
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.secret_texts import secret_texts
@@ -85,6 +85,8 @@ WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
 DRAIN_SECONDS: Final = 10
+MESSAGE_CONNECTIONS: Final = 4
+"""Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,26 +147,27 @@ def build(
     pool = make_verified_pool(url, "api", pool_max=most, plans=PLAN_ONCE)
     topic_cache = _topic_cache(settings, catalogue, pool, clock)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
-    parts = _parts(settings, pool, topic_cache, metrics, clock, spans)
-    groups = PostgresProducerGroups(pool, _ring(settings))
+    rest = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))
+    parts = _parts(settings, pool, rest, topic_cache, metrics, clock, spans)
+    groups = PostgresProducerGroups(rest, _ring(settings))
     resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
     metrics.show_version()
     services = Services(
-        browser=PostgresMessageBrowser(pool),
-        operations=PostgresOperations(pool),
+        browser=PostgresMessageBrowser(rest),
+        operations=PostgresOperations(rest),
         bulk_actions=parts.bulk_actions,
         wake_bulk_runner=parts.bulk_runner.wake,
-        held=PostgresHeldAdmin(pool),
-        audit_log=PostgresAuditLog(pool),
+        held=PostgresHeldAdmin(rest),
+        audit_log=PostgresAuditLog(rest),
         installation=installation(settings, topic_cache, clock),
         groups=groups,
         check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
         keys=keys,
-        runs=PostgresReconciliationRuns(pool),
-        repairs=PostgresRepairs(pool),
-        acceptances=PostgresAcceptances(pool),
+        runs=PostgresReconciliationRuns(rest),
+        repairs=PostgresRepairs(rest),
+        acceptances=PostgresAcceptances(rest),
         readiness=PostgresReadiness(pool, newest_revision()),
         name_cache=name_cache,
         topic_cache=topic_cache,
@@ -281,13 +284,14 @@ def _ingest(
 def _parts(
     settings: Settings,
     pool: Pool,
+    rest: PoolShare,
     topic_cache: TopicCache,
     metrics: Metrics,
     clock: SystemClock,
     spans: Spans | None,
 ) -> Parts:
     store = PostgresHalfStore(pool)
-    bulk_actions = PostgresBulkActions(pool)
+    bulk_actions = PostgresBulkActions(rest)
     return Parts(
         pool=pool,
         topic_cache=topic_cache,

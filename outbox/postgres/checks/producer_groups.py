@@ -28,7 +28,7 @@ from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 SETTINGS: Final = (
@@ -57,7 +57,7 @@ AUDIT_ROWS: Final = 20_000
 class PostgresProducerGroups:
     """The ProducerGroups on a pool; ``ring`` encrypts the signing secrets."""
 
-    def __init__(self, pool: Pool, ring: KeyRing) -> None:
+    def __init__(self, pool: AnyPool, ring: KeyRing) -> None:
         self._pool = pool
         self._ring = ring
 

@@ -18,7 +18,7 @@ from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import UNREAD_CLASSES
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 FAILURES_KEPT: Final = 100
@@ -27,7 +27,7 @@ FAILURES_KEPT: Final = 100
 class PostgresAcceptances:
     """The Acceptances on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def plan(

@@ -19,7 +19,7 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Connection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection, Connection
 
 SQL: Final = load(__name__)
 SLICE_ROWS: Final = 20_000
@@ -30,7 +30,7 @@ _NEWEST: Final = (1 << 63) - 1
 class PostgresAuditLog:
     """The AuditLog on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, wanted: AuditFilter) -> AuditPage:

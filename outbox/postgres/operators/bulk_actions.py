@@ -33,7 +33,7 @@ from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 CHUNK: Final = 100
@@ -46,7 +46,7 @@ Failures = dict[HalfId, str]
 class PostgresBulkActions:
     """The BulkActions on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
         self._served: dict[str, None] = {}
         """Whose actions this process advanced, the least recent first."""

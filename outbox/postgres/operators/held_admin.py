@@ -20,7 +20,7 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 
@@ -28,7 +28,7 @@ SQL: Final = load(__name__)
 class PostgresHeldAdmin:
     """The HeldAdmin on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def list_held(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.sql.elements import CompilerElement
 
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 CHECKED_ROWS: Final = 5_000
@@ -56,7 +56,7 @@ _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 class PostgresMessageBrowser:
     """The MessageBrowser on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, wanted: MessageFilter) -> MessagePage:

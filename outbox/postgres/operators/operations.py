@@ -17,7 +17,7 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 
@@ -25,7 +25,7 @@ SQL: Final = load(__name__)
 class PostgresOperations:
     """The Operations on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:

@@ -26,7 +26,7 @@ from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection, Pool
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 READ_AT_ONCE: Final = 100
@@ -36,7 +36,7 @@ DIFFERS: Final = "digest-differs"
 class PostgresRepairs:
     """The Repairs on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def plan(

@@ -21,7 +21,7 @@ from outbox.reconciliation.finding import (
 from outbox.reconciliation.run import FinishedRun, MeasuredRun, ReportFormat, RunPosition
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import Pool
+    from outbox.postgres.sessions.connections import AnyPool
 
 SQL: Final = load(__name__)
 EVENTS_SHOWN: Final = 50
@@ -36,7 +36,7 @@ TOTALS: Final = 200
 class PostgresReconciliationRuns:
     """The ReconciliationRuns on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:

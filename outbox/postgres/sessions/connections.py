@@ -12,6 +12,7 @@ failover is restored from the manifests in Kafka.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -19,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
@@ -38,6 +39,8 @@ PLAN_EACH_CALL: Final = "force_custom_plan"
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
+WAIT_SECONDS: Final = 5.0
+"""Longest wait for a connection of a pool."""
 IDLE_SECONDS: Final = 0.5
 """A connection unused for this long is checked before it is used again."""
 
@@ -109,7 +112,30 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
                 yield connection
 
 
+class PoolShare:
+    """Lends a part of a pool's connections, so that whoever shares it leaves the others free."""
+
+    def __init__(self, pool: ConfirmingPool, most: int) -> None:
+        self._pool = pool
+        self._free = asyncio.Semaphore(most)
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection for the block; raises PoolTimeout as the pool does."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS if timeout is None else timeout):
+                await self._free.acquire()
+        except TimeoutError:
+            raise PoolTimeout("the share of the pool is in use") from None
+        try:
+            async with self._pool.connection(timeout) as connection:
+                yield connection
+        finally:
+            self._free.release()
+
+
 Pool = ConfirmingPool
+AnyPool = ConfirmingPool | PoolShare
 
 
 def make_pool(
@@ -128,7 +154,7 @@ def make_pool(
         min_size=min(pool_min, pool_max),
         max_size=pool_max,
         open=False,
-        timeout=5,
+        timeout=WAIT_SECONDS,
         kwargs={"autocommit": True, "prepare_threshold": 1},
         check=_IdleCheck(),
     )

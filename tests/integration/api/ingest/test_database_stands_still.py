@@ -19,14 +19,14 @@ from api.http.authentication import key_authenticator
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import WITH_KEYS, Header, token
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import select, until_a_session_waits
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import Answer, Listener, Wire, listening, request
 
 pytestmark = pytest.mark.postgres
 
 HOSTILE, QUIET = "hostile", "quiet"
-SCOPES = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ)
+SCOPES = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ, Scope.REPORTS_READ)
 SESSIONS = (
     "SELECT pid FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name = 'outbox-api'"
@@ -147,3 +147,21 @@ async def test_prepares_of_one_tenant_leave_places_in_the_queue_to_another(
         stored = await waits
         assert stored is not None
         assert stored.status == 201
+
+
+async def test_slow_reads_of_one_tenant_leave_connections_of_the_database_to_prepares_and_ends(
+    database_url: str, pool: Pool
+) -> None:
+    async with two_tenants(database_url, pool) as (listener, hostile, quiet):
+        own = await prepared(listener, quiet, QUIET)
+        read = request("GET", "/v1/audit-log", f"authorization: {hostile['Authorization']}")
+        async with pool.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE outbox.audit_log IN ACCESS EXCLUSIVE MODE")
+            for _ in range(10):
+                await listener.wire(read)
+            await until_a_session_waits(pool)
+            await prepared(listener, quiet, QUIET)
+            ended = await listener.client.post(
+                f"{HALVES}/{own}/end", json={"decision": "COMMIT"}, headers=quiet
+            )
+        assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
