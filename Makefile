@@ -76,7 +76,7 @@ test-young: $(COMPILED)
 
 test-lived:
 	@mkdir -p $(dir $(LIVED_OUTPUT))
-	@env -u MAKEFLAGS -u MFLAGS $(AGED) -n 2 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
+	@env -u MAKEFLAGS -u MFLAGS $(AGED) -n 1 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
