@@ -54,7 +54,7 @@ class ProductCopy:
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "tests.integration.mutants.fixtures_zygote"],
             cwd=self._home,
-            env={**kept, "PYTHONPATH": str(self._home)},
+            env={**kept, "PYTHONPATH": str(self._home), "PYTHONDONTWRITEBYTECODE": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
