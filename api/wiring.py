@@ -210,7 +210,7 @@ def _guard(
     )
     app = create_app(
         ROUTERS,
-        _document(services.version),
+        contract_of(services.version),
         lifespan=lifespan,
         docs_enabled=settings.docs_enabled,
     )
@@ -248,7 +248,7 @@ def _console(
 
 
 @cache
-def _document(version: str) -> dict[str, Any]:
+def contract_of(version: str) -> dict[str, Any]:
     """Return the contract, built once per process because it takes most of a start.
 
     The dictionary is shared: do not change it.

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import httpx2
 
-from api.admin.router import ROUTERS
 from api.http.page_token import encode_page_token
-from api.openapi import openapi_document
+from api.wiring import contract_of
 from outbox.access import Scope
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.telemetry.version import installed_version
 from tests.integration.api.fixtures_service import CHECK_URL, TOPIC, Service, prepare_body
 
 WHO: Final = {"operator": "o", "reason": "r"}
@@ -165,7 +165,7 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
 }
 """By operation id."""
 
-DOCUMENT: Final = openapi_document(ROUTERS, "0")
+DOCUMENT: Final = contract_of(installed_version())
 PLACES: Final = {
     operation["operationId"]: (method.upper(), path)
     for path, operations in DOCUMENT["paths"].items()
