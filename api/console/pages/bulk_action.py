@@ -68,6 +68,7 @@ async def plan(visit: Visit) -> Response:
         title=ACTIONS[given["action"]][0],
         bounds=bounds,
         result=result,
+        delay_seconds=DELAY_SECONDS,
     )
 
 

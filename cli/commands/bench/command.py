@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.bench.checks import wait_for_checks
-from cli.commands.bench.load import WAIT_SECONDS, Load, Measured, Mode, send
+from cli.commands.bench.load import WAIT_SECONDS, Load, Measured, Mode, require_scopes, send
 from cli.invocation.context import context_of
 from cli.invocation.output import print_object
 from cli.service.api_client import api_client
@@ -44,7 +44,10 @@ def bench(
         int, typer.Option(metavar="COUNT", min=1, max=64, help="Requests at the same time.")
     ] = 16,
 ) -> None:
-    """Put a small load on the service, and print its rate and latencies in milliseconds."""
+    """Put a small load on the service, and print its rate and latencies in milliseconds.
+
+    A key needs messages:write and messages:end; for check also messages:read.
+    """
     invocation = context_of(context)
     load = Load(
         mode=mode,
@@ -64,6 +67,7 @@ def bench(
             invocation.say(f"{done} of {messages} messages")
 
     with api_client(context, extra_seconds=WAIT_SECONDS) as api:
+        require_scopes(api, mode)
         measure = wait_for_checks if mode is Mode.CHECK else send
         measured = measure(api, load, progress)
         version = api.get("/version")

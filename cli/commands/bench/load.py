@@ -10,10 +10,13 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any, Final
 
-from cli.invocation.exit_codes import CommandFailed
+from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.service.api_client import ApiClient
+from cli.service.api_problem import ApiProblem
 
 HALVES: Final = "/v1/half-messages"
+NOBODYS: Final = f"{HALVES}/00000000-0000-8000-8000-000000000000"
+"""A message that there never is."""
 END_BATCH_MAX: Final = 1000
 WAIT_SECONDS: Final = 30
 
@@ -60,22 +63,41 @@ class Measured:
 def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measured:
     """Send the load; ``progress`` gets the number of messages that are done.
 
-    Raises ApiProblem or CommandFailed at the first refusal. Messages that were prepared by then are
-    decided by the group's checks.
+    Raises ApiProblem or CommandFailed at the first refusal. What the mode `prepare` has prepared is
+    rolled back then too; of the other modes the group's checks decide what was not ended.
     """
     timings: list[float] = []
     undecided: list[str] = []
     began, done = monotonic(), 0
-    with request_threads(load.concurrency) as threads:
-        for seconds, ids in threads.map(lambda size: _timed(api, load, size), sizes(load)):
-            timings.append(seconds)
-            undecided.extend(ids)
-            done += len(ids)
-            progress(done)
-    measured = Measured(seconds=monotonic() - began, operations=timings)
-    if load.mode is Mode.PREPARE:
-        roll_back(api, undecided)
-    return measured
+    try:
+        with request_threads(load.concurrency) as threads:
+            requests = threads.map(lambda size: _timed(api, load, size, undecided), sizes(load))
+            for seconds, size in zip(requests, sizes(load), strict=True):
+                timings.append(seconds)
+                done += size
+                progress(done)
+        return Measured(seconds=monotonic() - began, operations=timings)
+    finally:
+        if load.mode is Mode.PREPARE:
+            roll_back(api, undecided)
+
+
+def require_scopes(api: ApiClient, mode: Mode) -> None:
+    """Raise ApiProblem if the key may not end or read messages; nothing is stored."""
+    with _unless_unknown():
+        api.post(f"{NOBODYS}/end", {"decision": "UNKNOWN"})
+    if mode is Mode.CHECK:
+        with _unless_unknown():
+            api.get(NOBODYS)
+
+
+@contextmanager
+def _unless_unknown() -> Iterator[None]:
+    try:
+        yield
+    except ApiProblem as problem:
+        if problem.exit_code is not ExitCode.NOT_FOUND:
+            raise
 
 
 @contextmanager
@@ -101,12 +123,14 @@ def roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:
         _end(api, message_ids[first : first + END_BATCH_MAX], "ROLLBACK", 0)
 
 
-def _timed(api: ApiClient, load: Load, size: int) -> tuple[float, list[str]]:
+def _timed(api: ApiClient, load: Load, size: int, undecided: list[str]) -> float:
     began = monotonic()
     ids = [half["message_id"] for half in prepare(api, load, size)]
-    if load.mode is not Mode.PREPARE:
+    if load.mode is Mode.PREPARE:
+        undecided.extend(ids)
+    else:
         _end(api, ids, "COMMIT", WAIT_SECONDS if load.mode is Mode.RELAY else 0)
-    return monotonic() - began, ids
+    return monotonic() - began
 
 
 def prepare(api: ApiClient, load: Load, size: int, **fields: int) -> list[dict[str, Any]]:

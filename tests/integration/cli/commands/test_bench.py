@@ -1,0 +1,92 @@
+"""`outbox bench` with the keys of a tenant: it works with the least scopes, or says which it needs.
+
+What each mode measures: `tests/e2e/test_bench.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
+from outbox.access import Scope
+from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.console.fixtures_console import key_text
+from tests.integration.api.fixtures_keys import WITH_KEYS, token
+from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_service import GROUP, TOPIC, settings_for
+from tests.integration.api.fixtures_sockets import Listener, listening
+
+pytestmark = pytest.mark.postgres
+
+LEFT = "SELECT count(*) FROM outbox.half_message JOIN outbox.op_message USING (half_id)"
+ALL = "SELECT count(*) FROM outbox.half_message"
+PREPARING = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END)
+
+
+@asynccontextmanager
+async def service(database_url: str, pool: Pool, **settings: object) -> AsyncIterator[Listener]:
+    """Yield a service with keys and one group."""
+    given = settings_for(database_url, **WITH_KEYS, **settings)
+    async with listening(given, headers=await token(pool, Scope.ADMIN)) as listener:
+        await listener.put_group(GROUP)
+        yield listener
+
+
+async def bench(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, key: dict[str, str], mode: str
+) -> int:
+    """Run the command with a key; return its exit code."""
+    monkeypatch.setenv("OUTBOX_API_URL", f"http://127.0.0.1:{listener.port}")
+    monkeypatch.setenv("OUTBOX_API_KEY", key_text(key))
+    words = ["bench", "--group", GROUP, "--topic", TOPIC, "--mode", mode, "--messages", "40"]
+    return await asyncio.to_thread(run, [*words, "--concurrency", "1"])
+
+
+async def test_a_key_bound_to_the_group_measures_prepares_and_leaves_nothing_undecided(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await token(pool, *PREPARING, groups=(GROUP,))
+    async with service(database_url, pool) as listener:
+        assert await bench(listener, monkeypatch, key, "prepare") == ExitCode.OK
+    assert await select(pool, LEFT) == await select(pool, ALL) == [(40,)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "scopes", "missing"),
+    [
+        ("prepare", (Scope.MESSAGES_WRITE,), "messages:end"),
+        ("cycle", (Scope.MESSAGES_WRITE,), "messages:end"),
+        ("check", PREPARING, "messages:read"),
+        ("prepare", (Scope.MESSAGES_END,), "messages:write"),
+    ],
+)
+async def test_a_key_without_a_scope_is_refused_before_anything_is_stored(
+    mode: str,
+    scopes: tuple[Scope, ...],
+    missing: str,
+    database_url: str,
+    pool: Pool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    key = await token(pool, *scopes, groups=(GROUP,))
+    async with service(database_url, pool) as listener:
+        assert await bench(listener, monkeypatch, key, mode) == ExitCode.REFUSED
+    assert missing in capsys.readouterr().err
+    assert await select(pool, ALL) == [(0,)]
+
+
+async def test_what_was_prepared_before_a_refusal_is_rolled_back(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await token(pool, *PREPARING, groups=(GROUP,))
+    async with service(database_url, pool, rate_prepare_per_second=5) as listener:
+        assert await bench(listener, monkeypatch, key, "prepare") == ExitCode.UNREACHABLE
+    [(prepared,)] = await select(pool, ALL)
+    assert 0 < prepared < 40
+    assert await select(pool, LEFT) == [(prepared,)]
