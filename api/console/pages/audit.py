@@ -23,8 +23,8 @@ FILTERS: Final = {
     "transaction_id": "Transaction",
     "message_id": "Message",
     "key_id": "Key",
-    "at_from": "From (RFC 3339)",
-    "at_to": "To (RFC 3339)",
+    "at_from": "From",
+    "at_to": "To",
 }
 COLUMNS: Final = ("at", "action", "target", "operator", "reason", "key_id", "detail")
 
