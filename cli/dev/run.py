@@ -73,7 +73,7 @@ def _start(stack: Stack, wakeup: Wakeup, say: Say) -> None:
     stack.wait_kafka(wakeup)
     say("Kafka is ready")
     stack.wait_ready(wakeup)
-    say("/readyz is 200")
+    say(f"the API is ready; its console: {stack.api_url}/ui/")
 
 
 def _watch(supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:

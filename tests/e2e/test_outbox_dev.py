@@ -67,7 +67,7 @@ def alive(pid: int) -> bool:
 def start_seconds(data_dir: Path) -> float:
     """Return the printed duration of the start."""
     lines = data_dir.with_suffix(".log").read_text().splitlines()
-    return float(next(line for line in lines if "/readyz is 200" in line).split()[0])
+    return float(next(line for line in lines if "the API is ready" in line).split()[0])
 
 
 def test_each_program_has_a_role_of_its_own_that_is_no_superuser(service: Service) -> None:
