@@ -149,12 +149,22 @@ async def _by_id(visit: Visit, word: str) -> Response:
             return visit.page(
                 "found.html",
                 commands=[command],
+                q=word,
                 word=word,
                 name=name,
                 page=page,
                 further=further,
             )
-    return visit.page("found.html", status=404, commands=commands, word=word, name=None, page=None)
+    return visit.page(
+        "found.html",
+        status=404,
+        commands=commands,
+        q=word,
+        word=word,
+        quoted=word if re.fullmatch(r"[^\s\"]+", word) else f'"{word}"',
+        name=None,
+        page=None,
+    )
 
 
 async def _exact(visit: Visit, word: str) -> str | None:

@@ -110,6 +110,18 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
         assert "No message has this" in page.text
 
 
+async def test_a_word_that_is_no_id_stays_in_the_box_and_leads_to_its_group_topic_and_tag(
+    database_url: str, pool: Pool
+) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        message_id = await service.prepared_id()
+        nothing = await browser.get("/ui/?q=billing")
+        assert (nothing.status, 'name="q" value="billing"' in nothing.html) == (404, True)
+        links = re.findall(r'href="([^"]+)">(group|topic|tag):billing', nothing.html)
+        assert [name for _, name in links] == ["group", "topic", "tag"]
+        assert message_id in (await browser.get(unescape(links[0][0]))).html
+
+
 async def test_the_address_of_a_form_leads_to_its_page(
     database_url: str, pool: Pool, subtests: pytest.Subtests
 ) -> None:
