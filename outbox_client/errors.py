@@ -18,6 +18,8 @@ from typing import ClassVar
 class OutboxError(Exception):
     """The outbox could not execute the call.
 
+    ``args`` are the arguments of the constructor, so that an error can be pickled.
+
     ``retryable`` is True if the same call may succeed later; ``retry_after_seconds`` is the delay
     that the service asks for, if it sent one.
     """
@@ -59,9 +61,12 @@ class ServiceError(OutboxError):
     slug: ClassVar[str] = ""
 
     def __init__(self, problem: Problem) -> None:
-        super().__init__(f"{problem.status} {problem.code}: {problem.detail or problem.title}")
+        super().__init__(problem)
         self.problem = problem
         self.retryable = problem.retryable
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.code}: {self.problem.detail or self.problem.title}"
 
     @property
     def code(self) -> str:
@@ -271,9 +276,14 @@ class PrepareFailed(OutboxError):
     """
 
     def __init__(self, transaction_id: str | None, cause: OutboxError) -> None:
-        super().__init__(f"transaction {transaction_id} was not prepared: {cause}")
+        super().__init__(transaction_id, cause)
         self.transaction_id = transaction_id
         self.retryable = cause.retryable
+        self.retry_after_seconds = cause.retry_after_seconds
+
+    def __str__(self) -> str:
+        transaction_id, cause = self.args
+        return f"transaction {transaction_id} was not prepared: {cause}"
 
 
 class TransactionFenced(OutboxError):
@@ -284,8 +294,11 @@ class TransactionFenced(OutboxError):
     """
 
     def __init__(self, message_id: str) -> None:
-        super().__init__(f"message {message_id} already has a barrier row: roll back")
+        super().__init__(message_id)
         self.message_id = message_id
+
+    def __str__(self) -> str:
+        return f"message {self.message_id} already has a barrier row: roll back"
 
 
 class BarrierUnsupported(OutboxError):
