@@ -98,10 +98,11 @@ class TransactionProducer:
         did not run) and ``AlreadyEnded`` (a repeated message was decided before, and the local
         transaction did not run; or the final decision contradicts the local state). An exception
         of the local transaction ends with UNKNOWN and propagates unchanged. An end that does not
-        reach the service does not raise: the check-back decides the message.
+        reach the service does not raise: the check-back decides the message. Any other ``wait``
+        raises ValueError before anything is sent.
         """
         run = local_transaction or self._listener_transaction()
-        prepared = self._take(self._calls.prepare_first(message))
+        prepared = self._take(self._calls.prepare_first(message, wait))
         try:
             local_state = local_state_of(run(prepared), prepared)
         except Exception:

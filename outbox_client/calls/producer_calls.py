@@ -41,8 +41,12 @@ class ProducerCalls:
         item = shared_prepare(self._producer_group, message)
         return self._shared(item, lambda answer: protocol.read_prepared(answer, message))
 
-    def prepare_first(self, message: Message) -> Steps[PreparedMessage]:
-        """Store a half message; raises ``PrepareFailed``, or ``AlreadyEnded`` unchanged."""
+    def prepare_first(self, message: Message, wait: int) -> Steps[PreparedMessage]:
+        """Store a half message; raises ``PrepareFailed``, or ``AlreadyEnded`` unchanged.
+
+        Raises ValueError for a ``wait`` with which its end would be refused.
+        """
+        protocol.prefer(wait)
         try:
             return (yield from self.prepare(message))
         except AlreadyEnded:

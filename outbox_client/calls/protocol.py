@@ -20,6 +20,7 @@ from outbox_client.message import (
 BATCH_MAX_ITEMS = 1000
 BATCH_MAX_BYTES = 7 * 1024 * 1024  # the service accepts 8 MiB
 PREFER = "prefer"
+WAIT_MAX_SECONDS = 30
 GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 Members = Mapping[str, object]
@@ -90,13 +91,20 @@ def prepare_request(item: bytes) -> Request:
 def end_request(ending: Ending, wait: int) -> Request:
     """Return the request of a single end that waits up to ``wait`` seconds for publication."""
     path = f"/v1/half-messages/{quote(ending.message_id, safe='')}/end"
-    return Request(path=path, body=end_item(ending, with_id=False), headers=_prefer(wait))
+    return Request(path=path, body=end_item(ending, with_id=False), headers=prefer(wait))
 
 
 def batch_request(operation: str, items: Sequence[bytes], wait: int = 0) -> Request:
     """Return the request of a batch; ``operation`` is ``batch`` (prepare) or ``end-batch``."""
     body = b'{"items":[' + b",".join(items) + b"]}"
-    return Request(path=f"/v1/half-messages/{operation}", body=body, headers=_prefer(wait))
+    return Request(path=f"/v1/half-messages/{operation}", body=body, headers=prefer(wait))
+
+
+def prefer(wait: int) -> dict[str, str]:
+    """Return the header of a request that waits for Kafka; raises ValueError."""
+    if wait not in range(WAIT_MAX_SECONDS + 1):
+        raise ValueError(f"wait is a whole number of seconds from 0 to {WAIT_MAX_SECONDS}")
+    return {PREFER: f"wait={int(wait)}"} if wait else {}
 
 
 def split_batches(items: Sequence[bytes]) -> list[range]:
@@ -256,10 +264,6 @@ def _time(members: Members, name: str) -> datetime:
 
 def _time_or_none(members: Members, name: str) -> datetime | None:
     return None if members.get(name) is None else _time(members, name)
-
-
-def _prefer(wait: int) -> dict[str, str]:
-    return {PREFER: f"wait={wait}"} if wait else {}
 
 
 def _text_or_base64(name: str, value: bytes | str | None) -> dict[str, object]:

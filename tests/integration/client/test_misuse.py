@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
-from outbox_client import AsyncTransactionProducer, Message
+from outbox_client import AsyncTransactionProducer, Ending, LocalTransactionState, Message
 from outbox_client.calls.async_shared_requests import AsyncSharedRequests
 from outbox_client.calls.async_transport import AsyncTransport
 from outbox_client.calls.shared_items import PREPARE, SharedItem, shared_prepare
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.fixtures_producers import OpenProducer
 
+COMMIT = LocalTransactionState.COMMIT
 SECRET = "obx_1a2b_secret"
 
 
@@ -32,6 +33,21 @@ def test_an_api_key_with_a_character_that_no_key_has_is_refused_and_not_shown(
 def test_an_address_that_nobody_can_call_is_refused(url: str, open_producer: OpenProducer) -> None:
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:8080"):
         open_producer(url, "billing")
+
+
+@pytest.mark.parametrize("wait", [-1, 31, 0.5])
+def test_a_wait_that_the_service_refuses_is_refused_before_the_local_transaction(
+    service: ContractService, service_url: str, open_producer: OpenProducer, wait: int
+) -> None:
+    """Refused with the end it would leave a committed local transaction to the check-back."""
+    with open_producer(service_url, "billing") as producer:
+        with pytest.raises(ValueError, match="0 to 30"):
+            producer.send_in_transaction(Message("invoices", "v"), lambda _: COMMIT, wait=wait)
+        with pytest.raises(ValueError, match="0 to 30"):
+            producer.end("m-1", COMMIT, wait=wait)
+        with pytest.raises(ValueError, match="0 to 30"):
+            producer.end_batch([Ending("m-1", COMMIT)], wait=wait)
+    assert service.requests == []
 
 
 def test_a_producer_of_another_event_loop_says_so_at_once(
