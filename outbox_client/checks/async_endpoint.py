@@ -51,7 +51,7 @@ class AsyncCheckEndpoint:
         try:
             await asyncio.wait(answers, timeout=max(0.0, seconds_to_answer(request)))
             pairs = zip(request.checks, answers, strict=True)
-            return [answer.result() if answer.done() else late(check) for check, answer in pairs]
+            return [_verdict_in_time(check, answer) for check, answer in pairs]
         finally:
             for answer in answers:
                 answer.cancel()
@@ -62,3 +62,9 @@ class AsyncCheckEndpoint:
                 return verdict_of(await self._listener.check_local_transaction(check))
             except Exception as error:
                 return failed(check, error)
+
+
+def _verdict_in_time(check: Check, answer: asyncio.Task[Verdict]) -> Verdict:
+    if answer.cancelled():  # by something that the listener waited for
+        return failed(check, asyncio.CancelledError())
+    return answer.result() if answer.done() else late(check)

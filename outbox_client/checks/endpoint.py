@@ -11,6 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from outbox_client.calls.forks import renew_in_children
 from outbox_client.checks.request import CheckRequest, Refused
 from outbox_client.checks.signature import SignedRequests
 from outbox_client.checks.verdicts import (
@@ -32,7 +33,8 @@ class CheckEndpoint:
 
     ``secrets`` is the group's ``check_secret``, or several during a rotation. The listener runs in
     at most ``concurrency`` threads of the endpoint. After nine tenths of the time until
-    ``reply_by`` the endpoint stops waiting and answers UNKNOWN.
+    ``reply_by`` the endpoint stops waiting and answers UNKNOWN. A child of the process has threads
+    of its own.
     """
 
     def __init__(
@@ -44,7 +46,10 @@ class CheckEndpoint:
     ) -> None:
         self._requests = SignedRequests(producer_group, secrets)
         self._listener = listener
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="outbox-check")
+        self._concurrency = concurrency
+        self._is_closed = False
+        self._start()
+        renew_in_children(self, CheckEndpoint._start)
 
     def __enter__(self) -> Self:
         return self
@@ -59,7 +64,14 @@ class CheckEndpoint:
 
     def close(self) -> None:
         """Wait for the listener's running answers and accept no more checks."""
+        self._is_closed = True
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _start(self) -> None:
+        """Begin with no thread; a child of the process has none of its parent's."""
+        self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="outbox-check")
+        if self._is_closed:
+            self._threads.shutdown()
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """Answer one call: 401 unsigned, 400 unreadable, 403 for another group, else 200.
@@ -87,7 +99,7 @@ class CheckEndpoint:
     def _ask(self, check: Check) -> Verdict:
         try:
             return verdict_of(self._listener.check_local_transaction(check))
-        except Exception as error:
+        except BaseException as error:  # also an exit or a cancellation: this thread is our own
             return failed(check, error)
 
 

@@ -47,7 +47,7 @@ def late(check: Check) -> Verdict:
     return Verdict(UNKNOWN, "no answer before reply_by")
 
 
-def failed(check: Check, error: Exception) -> Verdict:
+def failed(check: Check, error: BaseException) -> Verdict:
     """Return the verdict of a listener that raised ``error``."""
     log.error("check_listener_failed", exc_info=error, extra={"message_id": check.message_id})
     return Verdict(UNKNOWN, f"the listener raised {type(error).__name__}")

@@ -1,6 +1,8 @@
 """The endpoint verifies first, calls its listener once per check, and answers UNKNOWN in doubt."""
 
+import asyncio
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from threading import Event
@@ -51,6 +53,21 @@ def endpoint(listener: Listener) -> Iterator[CheckEndpoint]:
 
 def ask(endpoint: CheckEndpoint, body: bytes) -> Reply:
     return endpoint.handle(signed_headers(body), body)
+
+
+def in_child(call: Callable[[], bytes]) -> bytes:
+    """Return what a call returns in a child of this process; nothing if it raises."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writes, call())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with os.fdopen(reads, "rb") as answer:
+        return answer.read()
 
 
 def answer_of(endpoint: CheckEndpoint, check: dict[str, object] | None = None) -> dict[str, str]:
@@ -119,12 +136,13 @@ def test_an_exception_of_the_listener_means_unknown_without_details(
     }
 
 
+@pytest.mark.parametrize("error", [LookupError, SystemExit, asyncio.CancelledError])
 def test_one_failing_check_of_a_batch_does_not_affect_the_others(
-    listener: Listener, endpoint: CheckEndpoint
+    listener: Listener, endpoint: CheckEndpoint, error: type[BaseException]
 ) -> None:
     def fail_on_a(check: Check) -> object:
         if check.message_id == "a":
-            raise LookupError
+            raise error
         return COMMIT
 
     listener.answer = fail_on_a
@@ -272,3 +290,18 @@ def test_a_closed_endpoint_is_unavailable_and_spends_no_check(listener: Listener
     endpoint.close()
     assert ask(endpoint, single()).status == 503
     assert listener.asked == []
+
+
+def test_an_endpoint_that_has_answered_answers_in_a_child_of_its_process_too(
+    endpoint: CheckEndpoint,
+) -> None:
+    """The child has none of the threads, so the check would wait for one of them in vain."""
+    assert answer_of(endpoint)["decision"] == "COMMIT"
+    answered = in_child(lambda: ask(endpoint, single()).body)
+    assert json.loads(answered)["decision"] == "COMMIT"
+
+
+def test_a_child_of_a_closed_endpoint_has_a_closed_one(listener: Listener) -> None:
+    endpoint = CheckEndpoint(GROUP, SECRET, listener)
+    endpoint.close()
+    assert in_child(lambda: str(ask(endpoint, single()).status).encode()) == b"503"
