@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 
-LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction)
+LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName)
 
 
 @asynccontextmanager
