@@ -151,8 +151,8 @@ CONSOLE_MUTANTS: Final = (
     ProductMutant(
         promise="An action on selected messages does nothing without a selection",
         file="api/console/pages/bulk_action.py",
-        rule='is_selection = visit.form.get("of") == SELECTED',
-        broken='is_selection = "message" in visit.form',
+        rule='is_selection = given.get("of") == SELECTED',
+        broken='is_selection = "message" in given',
         killer=f"{CONSOLE}/test_exact_actions.py"
         "::test_an_action_takes_the_selected_messages_and_no_others",
     ),
@@ -191,7 +191,7 @@ CONSOLE_MUTANTS: Final = (
     ProductMutant(
         promise="An age of an action on many messages counts from its dry run",
         file="api/console/pages/bulk_action.py",
-        rule="{name: visit.form[name] for name in BOUNDS if name in visit.form}",
+        rule="{name: given[name] for name in BOUNDS if name in given}",
         broken="{}",
         killer=f"{CONSOLE}/test_exact_actions.py::test_an_age_counts_from_the_dry_run",
     ),
