@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from pyspark.sql import functions as F
 
-from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.log import WHOLE_TOPIC
 from outbox.reconciliation.ports import SourceSnapshot
 from spark.checks.manifest_contents import content_breaks
-from spark.checks.retention import retired_findings
+from spark.checks.retention import retired_findings, with_unlisted_ends
 from spark.columns import manifests
 from spark.columns.collected_times import utc_text
 from spark.columns.frames import Frames
@@ -62,8 +61,7 @@ def retirement_findings(
     if not (kept_from and before.positions):
         return ()
     retired = retired_ends(frames.manifests, kept_from)
-    unlisted = {s.shard: min(s.listed_from, Position(kept_from, 0)) for s in plan.shards}
-    ends = {s: max(end, retired.get(s, START)) for s, end in unlisted.items()}
+    ends = with_unlisted_ends(retired, plan.shards, kept_from)
     return retired_findings(before, ends, kept_from)
 
 

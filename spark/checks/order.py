@@ -200,13 +200,14 @@ def _drift_detail(row: Any) -> dict[str, Any]:
 def _is_drifting() -> Column:
     """Whether a header does not name its commit's place.
 
-    Records of releases, of repairs and of batches older than the kept manifests are excused.
+    Records of releases, of repairs and of batches older than the kept manifests, if any, are
+    excused.
     """
     own = F.col("named_shard") % SHARDS == F.col("shard")
     within = (F.col("rank") > F.col("from_rank")) & (F.col("rank") <= F.col("to_rank"))
     index = F.col("rank") - F.col("from_rank") - 1
     placed = F.col("in_turn") & within & (F.col("index") == index)
-    old = F.col("batch_no") < F.col("first_batch")
+    old = F.coalesce(F.col("batch_no") < F.col("first_batch"), F.col("batch_no").isNotNull())
     return ~F.coalesce(own & (placed | ~F.col("in_turn") | old), F.lit(False))
 
 

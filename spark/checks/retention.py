@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from outbox.messages.manifest import Position
+from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.compare.diagnosis import Judgement, Unverifiable, unverifiable_reason
 from spark.compare.evidence import Suspect
+from spark.cut.cut_plan import ShardCut
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
@@ -75,6 +76,14 @@ def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
     if reason is Unverifiable.EXPIRED:
         return True
     return reason not in (None, Unverifiable.UNREAD) and suspect.hold is None
+
+
+def with_unlisted_ends(
+    retired: Mapping[int, Position], shards: Iterable[ShardCut], kept_from: int
+) -> dict[int, Position]:
+    """Return the ends of what was retired, also of batches whose manifests have expired too."""
+    unlisted = {each.shard: min(each.listed_from, Position(kept_from, 0)) for each in shards}
+    return {shard: max(end, retired.get(shard, START)) for shard, end in unlisted.items()}
 
 
 def retired_findings(

@@ -153,7 +153,7 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
     """The relay is past it and its topic is whole, so it is there or something is wrong."""
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic, new=True)
-    halves = writer.prepare(topic, 8, key=b"member-1")
+    halves = writer.prepare(topic, 9, key=b"member-1")
 
     def publish(some: Sequence[HalfMessage], *, lost: Sequence[HalfMessage] = ()) -> None:
         writer.end(some, Resolution.COMMIT)
@@ -163,7 +163,7 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
     assert run(parts, options).verdict is Verdict.CLEAN
     publish(halves[1:5], lost=halves[2:3])
     hold(writer, halves[3:4])
-    publish(halves[5:])
+    publish(halves[5:8])
     writer.expire_manifests(halves[0].shard, batches=2)
 
     faults = {("LOST", str(halves[2].message_id)), ("HELD", str(halves[3].message_id))}
@@ -173,6 +173,15 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
     for full in (False, True):
         again = run(parts, replace(options, full=full))
         assert (named(again), again.changes.resolved) == (faults, 0)
+
+    publish(halves[8:])
+    (state,) = writer.shards.values()
+    relay = (f"relay:{halves[0].shard}", *state.position, state.batch_no, state.crc)
+    writer.execute(RELAY_ROW, *relay)
+    writer.expire_manifests(halves[0].shard, batches=2)
+    without_any = run(parts, options)
+    assert (named(without_any), without_any.counts.in_flight) == (faults, 0)
+    assert (without_any.plan.origin.mode, without_any.counts.judged) == ("full", 1)
 
 
 def test_a_full_run_waits_for_nothing_of_shards_whose_manifests_have_all_expired(

@@ -9,8 +9,14 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
-from spark.checks.retention import ExpiredMessages, has_expired, retired_findings
+from spark.checks.retention import (
+    ExpiredMessages,
+    has_expired,
+    retired_findings,
+    with_unlisted_ends,
+)
 from spark.compare.expiry import EarlierRuns
+from spark.cut.cut_plan import ShardCut
 from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
@@ -104,3 +110,16 @@ def test_messages_whose_halves_were_retired_before_a_run_judged_them_are_a_gap_o
     assert finding.detail["messages"] == 1
     assert expired.half_ids == [make_suspect().half_id] * 2
     assert has_expired(make_suspect(known=None), retired)
+
+
+@pytest.mark.parametrize(
+    ("listed_from", "end"),
+    [((0, 0), (5, 1)), ((4, 1), (5, 1)), ((8, 1), (8, 1)), ((20, 1), (10, 0))],
+)
+def test_what_was_retired_may_have_been_in_batches_whose_manifests_have_expired(
+    listed_from: tuple[int, int], end: tuple[int, int]
+) -> None:
+    cut = ShardCut(
+        shard=3, batch_no=9, position=Position(30, 1), listed_from=Position(*listed_from)
+    )
+    assert with_unlisted_ends({3: Position(5, 1)}, [cut], 10) == {3: end}
