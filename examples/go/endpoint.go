@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -61,19 +62,29 @@ func (e endpoint) answer(ctx context.Context, w http.ResponseWriter, asked envel
 	if batch {
 		checks = asked.Data.Checks
 	}
-	verdicts := make([]verdict, 0, len(checks))
 	for _, it := range checks {
 		if it.ProducerGroup != e.group {
 			refuse(w, http.StatusForbidden, "a check of another producer group")
 			return
 		}
-		verdicts = append(verdicts, e.verdict(ctx, it))
 	}
+	verdicts := e.verdicts(ctx, checks)
 	if batch {
 		reply(w, http.StatusOK, map[string]any{"verdicts": verdicts})
 		return
 	}
 	reply(w, http.StatusOK, verdicts[0])
+}
+
+// verdicts answers all checks at the same time: each may wait for an open local transaction.
+func (e endpoint) verdicts(ctx context.Context, checks []check) []verdict {
+	answers := make([]verdict, len(checks))
+	var open sync.WaitGroup
+	for place, it := range checks {
+		open.Go(func() { answers[place] = e.verdict(ctx, it) })
+	}
+	open.Wait()
+	return answers
 }
 
 // verdict answers UNKNOWN in every doubtful case: the service asks again.

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -30,6 +31,7 @@ from tests.e2e.languages.fixtures_languages import (
 from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
+from tests.unit.outbox_client.fixtures_checks import batch, make_check, signed_headers
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
@@ -37,6 +39,13 @@ VECTORS = json.loads((PROJECT / "docs/schemas/check-vectors.json").read_text("ut
 TOPIC = "invoices.issued"
 PAGE = (PROJECT / "docs" / "languages.md").read_text("utf-8")
 SILENT = 20
+RECORD = (
+    "INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES (%s, %s, 'committed')"
+)
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
 _NUMBERS = count(8001)
 
 
@@ -241,11 +250,7 @@ def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(
     with psycopg.connect(billing.environment["DATABASE_URL"]) as local:
         local.execute("INSERT INTO invoice VALUES (%s)", [number])
         with pytest.raises(psycopg.errors.UniqueViolation):
-            local.execute(
-                "INSERT INTO outbox_barrier (producer_group, message_id, outcome)"
-                " VALUES (%s, %s, 'committed')",
-                [billing.group, message_id],
-            )
+            local.execute(RECORD, [billing.group, message_id])
     assert billing.invoices(number) == 0
 
 
@@ -266,6 +271,23 @@ def test_the_endpoint_passes_every_case_of_the_kit_as_the_page_calls_it(billing:
     assert len(rows) > 10
     assert [row for row in rows if not row["passed"]] == []
     assert done.returncode == 0
+
+
+def test_checks_of_a_batch_wait_for_open_local_transactions_together(billing: Billing) -> None:
+    """One after the other they would need longer than the outbox waits for the whole batch."""
+    ids = [f"open-{number}" for number in range(3)]
+    body = batch(*(make_check(each, producer_group=billing.group) for each in ids))
+    headers = signed_headers(body, billing.environment["CHECK_SECRET"])
+    with ExitStack() as local, ThreadPoolExecutor(1) as thread:
+        for each in ids:
+            connection = local.enter_context(psycopg.connect(billing.environment["DATABASE_URL"]))
+            connection.execute(RECORD, [billing.group, each])
+        asked = thread.submit(
+            httpx2.post, billing.check_url, content=body, headers=headers, timeout=60
+        )
+        wait_for(lambda: billing.rows(WAITING) == [(len(ids),)], every=0.01)
+        verdicts = asked.result().json()["verdicts"]
+    assert [each["decision"] for each in verdicts] == ["UNKNOWN"] * len(ids)
 
 
 def test_connections_that_send_nothing_stop_checks_for_seconds_only(billing: Billing) -> None:
