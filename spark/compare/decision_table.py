@@ -78,6 +78,8 @@ class Facts:
     """PostgreSQL had lost it, and the relay's recovery found it in Kafka."""
     retired: bool = False
     """Its id is older than everything that the database still keeps."""
+    again: bool = False
+    """One of its records was written after an earlier run had read the batch that it names."""
     verifiable: bool = True
     """Its topic was read up to the cut, and its recorded place has not expired."""
 
@@ -121,7 +123,7 @@ def _unexpected(facts: Facts) -> tuple[FindingClass, ...]:
         return (FindingClass.UNDECIDED,)
     if facts.forgotten:
         return (FindingClass.PG_REGRESSION,)
-    return () if facts.retired else (FindingClass.UNKNOWN_ID,)
+    return () if facts.retired and not facts.again else (FindingClass.UNKNOWN_ID,)
 
 
 def _missing(facts: Facts) -> tuple[FindingClass, ...]:

@@ -21,7 +21,7 @@ from spark.compare.decision_table import Content, Decision, Facts, Held, Listed,
 from spark.compare.evidence import Copy, Suspect
 from spark.compare.expiry import EarlierRuns, is_published, may_have_expired, newest_place
 from spark.cut.log_state import Baseline
-from spark.findings.finding import Finding
+from spark.findings.finding import RETIRED, Finding
 from spark.findings.finding_class import FindingClass, Kind
 from spark.findings.finding_rules import RULES
 
@@ -77,14 +77,15 @@ def findings_of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding
     found: list[Finding] = []
     for each in classify(facts_of(suspect, judgement)):
         if RULES[each].kind is Kind.UNEXPECTED:
-            found += [_record_finding(suspect, each, copy) for copy in own]
+            found += [_record_finding(suspect, each, copy, judgement) for copy in own]
         else:
             found.append(_message_finding(suspect, each))
     if unverifiable_reason(suspect, judgement) is Unverifiable.COMPACTED:
         found.append(_message_finding(suspect, FindingClass.COMPACTED))
     for copy in suspect.strangers:
         found += [
-            _record_finding(suspect, each, copy) for each in classify(_stranger(suspect, copy))
+            _record_finding(suspect, each, copy, judgement)
+            for each in classify(_stranger(suspect, copy))
         ]
     return tuple(found)
 
@@ -130,6 +131,7 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         redriven=_redriven(suspect, matched_before),
         forgotten=any(c.message_id in map(str, suspect.forgotten) for c in suspect.found),
         retired=_is_retired(suspect, judgement),
+        again=any(_is_published_again(copy, judgement) for copy in suspect.own),
         verifiable=_invisible_reason(suspect, judgement) is None,
     )
 
@@ -250,6 +252,19 @@ def _is_retired(suspect: Suspect, judgement: Judgement) -> bool:
     return leaf_in(suspect.half_id) in judgement.retired_leaves
 
 
+def _is_published_again(copy: Copy, judgement: Judgement) -> bool:
+    """Whether a record is new, and names a batch all records of which an earlier run has read."""
+    earlier, shard = judgement.earlier, copy.shard
+    previous = earlier.previous
+    if not judgement.continued or previous is None or shard is None or copy.batch_no is None:
+        return False
+    read_to = earlier.ends.get(copy.partition)
+    if read_to is None or copy.offset < read_to or copy.partition.topic in previous.unread:
+        return False
+    listed = shard not in judgement.unlisted_shards
+    return listed and copy.batch_no <= previous.batches.get(shard, 0)
+
+
 def _was_published_by(suspect: Suspect, baseline: Baseline) -> bool:
     """Whether a published message is older than a baseline; a release may come after it."""
     place = newest_place(suspect)
@@ -283,7 +298,17 @@ def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:
     )
 
 
-def _record_finding(suspect: Suspect, finding_class: FindingClass, copy: Copy) -> Finding:
+def _record_evidence(
+    suspect: Suspect, known: KnownHalf | None, judgement: Judgement
+) -> dict[str, Any]:
+    if known is not None:
+        return {"decided_by": known.decided_by, "parked": known.parked}
+    return {RETIRED: True} if _is_retired(suspect, judgement) else {}
+
+
+def _record_finding(
+    suspect: Suspect, finding_class: FindingClass, copy: Copy, judgement: Judgement
+) -> Finding:
     topic, number = copy.partition
     stranger = copy in suspect.strangers
     known = None if stranger else suspect.known
@@ -298,7 +323,7 @@ def _record_finding(suspect: Suspect, finding_class: FindingClass, copy: Copy) -
         decided_at=known.decided_at if known else None,
         **_of_known(known),
         **_place_of(copy),
-        detail={"decided_by": known.decided_by, "parked": known.parked} if known else {},
+        detail=_record_evidence(suspect, known, judgement),
     )
 
 

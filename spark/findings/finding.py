@@ -20,6 +20,8 @@ from spark.findings.finding_rules import RULES, Rule
 SOURCE: Final = ""
 """The name of the audited cell; one installation has one cell, without a name."""
 SEED: Final = 42
+RETIRED: Final = "retired"
+"""The detail of a record whose message, if there was one, is older than what is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,9 @@ class Finding:
         """It stays open even if later runs do not see it."""
         if self.stored_id is not None:
             return False
-        malformed = self.finding_class is FindingClass.UNKNOWN_ID and self.half_id is None
-        return self.rule.lasting or self.by_sha256 or malformed
+        unknown = self.finding_class is FindingClass.UNKNOWN_ID
+        read_once = unknown and (self.half_id is None or RETIRED in self.detail)
+        return self.rule.lasting or self.by_sha256 or read_once
 
     @property
     def finding_id(self) -> str:

@@ -77,7 +77,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.UNKNOWN_ID: Rule(
         kind=Kind.UNEXPECTED,
         severity=Severity.HIGH,
-        meaning="the message id of the record was never issued by this installation",
+        meaning="the record names a message that the outbox does not have, or had long before",
         action="Check whether the database was restored. If not, find the writer of the record.",
         command="outbox message get {message_id}",
     ),

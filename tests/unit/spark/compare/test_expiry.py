@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
+from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import RecordedPlace
@@ -23,6 +24,7 @@ from tests.unit.spark.fixtures_suspects import (
     NOON,
     P_LISTED,
     classes,
+    make_copy,
     make_hold,
     make_suspect,
 )
@@ -131,3 +133,26 @@ def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_agai
 def test_an_accepted_topic_has_no_earlier_end() -> None:
     found = earlier_runs(previous(), (), TRIMMED.starts, accepted=("points",))
     assert (found.ends, earlier_runs(None, (), {}, ())) == ({}, EarlierRuns())
+
+
+@pytest.mark.parametrize(
+    ("record", "change", "expected"),
+    [
+        ({}, {}, [FindingClass.UNKNOWN_ID]),
+        ({"offset": 49}, {}, []),
+        ({"batch_no": 8}, {}, []),
+        ({"batch_no": None, "shard": None}, {}, []),
+        ({"ahead": True}, {}, []),
+        ({}, {"continued": False}, []),
+        ({}, {"unlisted_shards": frozenset({3})}, []),
+        ({}, {"earlier": after(previous=previous(unread={"points": {3: 5}}))}, []),
+        ({}, {"earlier": after(ends={SECOND: 50})}, []),
+    ],
+)
+def test_a_new_record_of_a_retired_message_is_excused_unless_its_batch_was_read_before(
+    record: dict[str, Any], change: dict[str, Any], expected: list[FindingClass]
+) -> None:
+    copy = make_copy(**{"offset": 50, "batch_no": 7, **record})
+    suspect = make_suspect(copy, standing=None, known=None, digest=None)
+    late = replace(HERE, retired_below=HalfId(10 << 15), earlier=after(), continued=True)
+    assert classes(suspect, replace(late, **change)) == expected
