@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -61,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what can run only on a young installation; begin with the longest files."""
     skip_young_only(items)
     items.sort(key=lambda item: not item.nodeid.startswith(LONG_FILES))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector away from what was collected: it lives as long as the process."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

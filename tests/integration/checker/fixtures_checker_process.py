@@ -36,6 +36,10 @@ class CheckerProcess:
         """Send a signal; return the exit code and the whole output."""
         if self.process.returncode is None:
             self.process.send_signal(number)
+        return await self.ended()
+
+    async def ended(self) -> tuple[int, str]:
+        """Wait until it has ended; return the exit code and the whole output."""
         async with asyncio.timeout(STOP_SECONDS):
             _, said = await self.process.communicate()
         assert self.process.returncode is not None

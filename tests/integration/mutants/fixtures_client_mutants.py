@@ -98,10 +98,10 @@ CLIENT_MUTANTS: Final = (
     ProductMutant(
         promise="A failed prepare never runs the local transaction",
         file="outbox_client/client.py",
-        rule="        prepared = self._take(self._calls.prepare_first(message))\n",
+        rule="        prepared = self._take(self._calls.prepare_first(message, wait))\n",
         broken=(
             "        run(message)\n"
-            "        prepared = self._take(self._calls.prepare_first(message))\n"
+            "        prepared = self._take(self._calls.prepare_first(message, wait))\n"
         ),
         killer=f"{SENDING}::test_a_failed_prepare_never_runs_the_local_transaction",
     ),

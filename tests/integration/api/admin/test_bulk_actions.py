@@ -214,6 +214,7 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
         "waiting",
         3600,
     )
+    await finished(service, await ask(service, "recheck", {"tag": "mine"}))  # begins later
     cancelled = (await service.client.post(f"{place}/cancel", json=WHO)).json()
     assert (cancelled["status"], cancelled["done"]) == ("cancelled", 0)
     again = (await service.client.post(f"{place}/cancel", json=WHO)).json()

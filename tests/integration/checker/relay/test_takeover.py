@@ -126,7 +126,7 @@ async def test_shared_shards_of_a_stopped_and_of_a_killed_checker_are_taken_over
         began = time.monotonic()
         first.process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(took_over, ground, began, "SIGTERM")
-        code, said = await first.stop()
+        code, said = await first.ended()
         assert (code, "Traceback" in said) == (0, False)
         async with relaying(ground) as third:
             await third.says("started")
