@@ -174,6 +174,7 @@ def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard
 def test_a_held_record_that_is_due_waits_for_the_owner_and_for_who_would_replace_it(
     shard: Shard,
 ) -> None:
+    shard.session.execute("DELETE FROM outbox.progress WHERE name = %s", (f"relay:{SHARD}",))
     shard.log.save(Cursor(shard.after, 0, 1, 0, 9), Identity("cluster", "topic", "system"), ())
     shard.hold("slow", count=2)
     assert not shard.log.rival().waiting
