@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool, make_pool
@@ -14,6 +14,9 @@ from tests.integration.api.console.fixtures_console import OPERATOR, key_text
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
 from tests.integration.api.fixtures_service import HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import Listener, listening
+
+PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
+"""Pages that are there on every installation."""
 
 
 @dataclass(slots=True)

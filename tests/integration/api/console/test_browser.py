@@ -6,19 +6,16 @@ One service, one database and one browser serve the whole module.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import pytest
 
 from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
-from tests.integration.api.console.fixtures_desk import Desk
+from tests.integration.api.console.fixtures_desk import PAGES, Desk
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.console.fixtures_overtaken_time import begin_now
-from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES
-from tests.integration.api.fixtures_sockets import LONG_TOPIC
 from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = [
@@ -27,9 +24,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
-LONG: Final = "g" * 128
-TELEPHONE: Final = 360
-PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
 
 
 async def test_scripts_cannot_read_the_session_and_every_page_keeps_to_the_policy(
@@ -41,62 +35,6 @@ async def test_scripts_cannot_read_the_session_and_every_page_keeps_to_the_polic
         await desk.open(f"/{path}")
         assert "Log out" in await desk.tab.text()
         assert await desk.tab.js("document.documentElement.className") == "scripted"
-
-
-async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
-    shown = await desk.prepare(transaction_id="x" * 128, tags=["t" * 64])
-    who = {"operator": "Ada", "reason": "the order service is back"}
-    answer = await desk.listener.client.post(f"{HALVES}/{shown}/recheck", json=who)
-    assert answer.status_code == 202, answer.text
-    held = await desk.prepare(transaction_id="held")
-    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
-    await hold(desk.pool, held)
-    await name_at_length(desk)
-    metrics = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
-    try:
-        for path in (*PICTURES.values(), "/", "/groups", f"/groups/{LONG}", "/keys"):
-            await desk.open(path.format(message=shown))
-            unfold = (
-                "document.querySelectorAll('td details').forEach(each => { each.open = true; })"
-            )
-            await desk.tab.js(unfold)
-            shown_parts = "main table, main p, main select, main button"
-            wide = await desk.tab.js(
-                f"Array.from(document.querySelectorAll('{shown_parts}'))"
-                ".filter(each => each.getBoundingClientRect().right > innerWidth)"
-                ".map(each => each.innerText)"
-            )
-            assert wide == [], path
-            ids = "Array.from(document.querySelectorAll('td a.id'), each => each.offsetHeight)"
-            line = "parseFloat(getComputedStyle(document.body).lineHeight)"
-            assert await desk.tab.js(f"Math.max(0, ...{ids}) < 3.5 * {line}"), path
-    finally:
-        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
-
-
-async def name_at_length(desk: Desk) -> None:
-    """Make a group, a topic and a key with the longest names, and a pause with a long reason."""
-    await desk.listener.put_group(LONG)
-    paused = {"reason": "p" * 500}
-    await desk.listener.client.post(f"/v1/producer-groups/{LONG}/pause", json=paused)
-    named = {"name": "n" * 100, "producer_groups": [LONG], "scopes": ["messages:read"]}
-    await desk.listener.client.post("/v1/api-keys", json=named)
-    _, held = [await desk.prepare(producer_group=LONG, topic=LONG_TOPIC) for _ in range(2)]
-    await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
-    await hold(desk.pool, held)
-
-
-async def test_the_head_of_every_page_is_one_line_on_a_large_window(desk: Desk) -> None:
-    metrics = {"width": 1440, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
-    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
-    try:
-        for path in PAGES:
-            await desk.open(f"/{path}")
-            lines = "Array.from(document.querySelectorAll('header > *'), each => each.offsetTop)"
-            assert await desk.tab.js(f"Math.max(...{lines}) < 30"), path
-    finally:
-        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
 
 
 async def test_the_policy_stops_a_script_that_was_written_into_a_page(desk: Desk) -> None:
@@ -181,42 +119,6 @@ async def test_a_person_switches_the_refresh_off_and_on_again(desk: Desk) -> Non
     assert first not in await desk.tab.text()
     await desk.tab.click("#refresh", loads=False)
     await desk.tab.until(f"document.body.innerText.includes('{first}')")
-
-
-async def test_no_page_is_wider_than_a_telephone(desk: Desk, subtests: pytest.Subtests) -> None:
-    shown = await desk.prepare(
-        transaction_id="y" * 128,
-        key="k" * 8000,
-        value="v" * 5000,
-        tags=["t" * 64],
-        headers={"h" * 128: "w" * 4000},
-    )
-    metrics = {"width": TELEPHONE, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    outside = (
-        "Array.from(document.querySelectorAll('main :not(table *)'))"
-        ".filter(each => each.getBoundingClientRect().right > innerWidth)"
-        ".map(each => each.outerHTML.slice(0, 80))"
-    )
-    await desk.tab.command("Emulation.setDeviceMetricsOverride", **metrics)
-    try:
-        for path in (
-            *PAGES,
-            "",
-            f"messages/{shown}?payload=1",
-            "reconciliations",
-            "nothing",
-            "?q=nothing",
-        ):
-            with subtests.test(path):
-                await desk.open(f"/{path}")
-                assert await desk.tab.js("document.documentElement.scrollWidth") == TELEPHONE
-                assert await desk.tab.js(outside) == []
-                narrow = (
-                    "Array.from(document.querySelectorAll('.facts dd'), each => each.offsetWidth)"
-                )
-                assert min(await desk.tab.js(narrow), default=TELEPHONE) > 100
-    finally:
-        await desk.tab.command("Emulation.clearDeviceMetricsOverride")
 
 
 async def test_a_page_that_cannot_refresh_itself_says_since_when(desk: Desk) -> None:
