@@ -22,6 +22,7 @@ from typing import Any, Final
 import httpx2
 import psycopg
 
+from benchmarks.backlog import wait_until
 from benchmarks.comparison.command import awake_at_the_end
 from benchmarks.comparison.installation import Installation
 from benchmarks.load.history import LEAF_XIDS
@@ -37,6 +38,9 @@ OPEN_GROUP: Final = "open"
 FLAT: Final = 0.9
 SHIFT: Final = "UPDATE outbox.installation SET base = base + %s"
 AHEAD: Final = "SELECT outbox.create_leaves(2)"
+UNSWEPT: Final = """SELECT FROM outbox.half_message WHERE half_id > (
+    SELECT position FROM outbox.progress WHERE name = 'sweep') LIMIT 1"""
+SWEEP_SECONDS: Final = 600
 LEAVES: Final = """SELECT count(*) FROM pg_inherits
     WHERE inhparent = 'outbox.half_message'::regclass"""
 DEAD: Final = """SELECT relname, n_dead_tup FROM pg_stat_user_tables
@@ -60,6 +64,7 @@ def main() -> int:
         start("flat", **vars(asked))
         fill(old, asked.leaves, asked.per_leaf)
         asyncio.run(leave_open(old.url, asked.open))
+        wait_for_sweep(full["database_url"])
         report("filled", **state(full["database_url"]))
         with held_xmin(full["database_url"]):
             found = [compare(young, old, path, count, asked.pairs) for path, count in PATHS.items()]
@@ -100,6 +105,13 @@ async def leave_open(url: str, count: int) -> None:
         connection.close()
 
     await asyncio.gather(*(producer() for _ in range(4)))
+
+
+def wait_for_sweep(database_url: str) -> None:
+    """Wait until each half is in the check queue: how fast they get there is not measured here."""
+    with connect_database(database_url, "bench") as session:
+        if not wait_until(lambda: session.execute(UNSWEPT).fetchone() is None, SWEEP_SECONDS):
+            raise SystemExit("the sweep did not pass the open halves")
 
 
 @contextmanager

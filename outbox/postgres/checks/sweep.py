@@ -6,9 +6,10 @@ the watermark and never reads halves of the last second. Nothing is scanned twic
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
@@ -18,6 +19,7 @@ from outbox.checks.delays import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import open_classes
+from outbox.postgres.sessions.array_literal import number_array
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
@@ -38,6 +40,17 @@ class _Slice:
     last: int
     looked: int
     now: datetime
+
+
+class _Undecided(NamedTuple):
+    """A half without an op message, with the present immunity of its check."""
+
+    half_id: int
+    producer_group_id: int
+    prepared_at: datetime
+    immunity_seconds: int
+    groups_immunity_seconds: int | None
+    """The immunity, if it is the group's."""
 
 
 class PostgresSweep:
@@ -93,35 +106,44 @@ async def _start(cursor: psycopg.AsyncCursor[dict[str, Any]]) -> dict[str, Any]:
     return start
 
 
-async def _undecided(connection: AsyncConnection, part: _Slice) -> list[Any]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["undecided"], {"position": part.position, "last": part.last})
-        return list(await cursor.fetchall())
+async def _undecided(connection: AsyncConnection, part: _Slice) -> list[_Undecided]:
+    bounds = {"position": part.position, "last": part.last}
+    cursor = await connection.execute(SQL["undecided"], bounds)
+    return list(map(_Undecided._make, await cursor.fetchall()))
 
 
-async def _queue(connection: AsyncConnection, part: _Slice, found: list[Any]) -> None:
-    rows = _rows(part, found)
+async def _queue(connection: AsyncConnection, part: _Slice, found: list[_Undecided]) -> None:
     async with connection.cursor() as cursor:
         await cursor.execute(SQL["move"], {"position": part.position, "last": part.last})
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
-            await open_classes(cursor, rows["groups"], rows["delays"])
-            await cursor.execute(SQL["queue"], rows)
+            due = [_due(half, part.now) for half in found]
+            delays = [
+                class_of_first_check((at - part.now).total_seconds(), half.groups_immunity_seconds)
+                for half, at in zip(found, due, strict=True)
+            ]
+            groups = [half.producer_group_id for half in found]
+            classes = set(zip(groups, delays, strict=True))
+            await open_classes(cursor, [group for group, _ in classes], [d for _, d in classes])
+            await cursor.execute(SQL["queue"], _columns(found, groups, delays, due))
 
 
-def _rows(part: _Slice, found: list[Any]) -> dict[str, list[Any]]:
-    due = [
-        min(row["prepared_at"], part.now) + timedelta(seconds=row["immunity_seconds"])
-        for row in found
-    ]
+def _due(half: _Undecided, now: datetime) -> datetime:
+    return min(half.prepared_at, now) + timedelta(seconds=half.immunity_seconds)
+
+
+def _columns(
+    found: list[_Undecided], groups: list[int], delays: list[int], due: list[datetime]
+) -> dict[str, str]:
     return {
-        "groups": [row["producer_group_id"] for row in found],
-        "delays": [
-            class_of_first_check((at - part.now).total_seconds(), row["groups_immunity_seconds"])
-            for row, at in zip(found, due, strict=True)
-        ],
-        "half_ids": [row["half_id"] for row in found],
-        "prepared": [row["prepared_at"] for row in found],
-        "due": due,
+        "groups": number_array(groups),
+        "delays": number_array(delays),
+        "half_ids": number_array(half.half_id for half in found),
+        "prepared": _time_array(half.prepared_at for half in found),
+        "due": _time_array(due),
     }
+
+
+def _time_array(times: Iterable[datetime]) -> str:
+    return "{" + ",".join([time.isoformat() for time in times]) + "}"
