@@ -46,9 +46,9 @@ class ProductCopy:
         self, folder: Path, postgres_url: str | None = None, kafka_servers: str | None = None
     ) -> None:
         self._home = folder / "project"
-        self._report, self._output = folder / "report.xml", folder / "output.txt"
+        self._folder = folder
         self._postgres_url, self._kafka_servers = postgres_url, kafka_servers
-        self._ticks = count(1)
+        self._ticks, self._runs = count(1), count(1)
         _copy(self._home)
         kept = {n: v for n, v in process_environment().items() if not n.startswith("PYTEST_")}
         self._zygote = subprocess.Popen(
@@ -90,24 +90,26 @@ class ProductCopy:
 
     def run(self, killers: Sequence[str]) -> KillerRun:
         """Run tests in the copy, on the servers that are given."""
-        self._report.unlink(missing_ok=True)
+        number = next(self._runs)
+        report, output = (self._folder / f"{number}.{kind}" for kind in ("xml", "txt"))
         options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout", "60"]
         if self._postgres_url is not None:
             options.append(f"--postgres-url={self._postgres_url}")
         if self._kafka_servers is not None:
             options.append(f"--kafka-servers={self._kafka_servers}")
-        arguments = [*options, f"--junitxml={self._report}", *killers]
+        arguments = [*options, f"--junitxml={report}", *killers]
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None
-        asked = {"arguments": arguments, "output": str(self._output)}
+        asked = {"number": number, "arguments": arguments, "output": str(output)}
         self._zygote.stdin.write(json.dumps(asked) + "\n")
         self._zygote.stdin.flush()
-        assert self._zygote.stdout.readline(), "the process that runs the tests has ended"
-        return self._read(self._output.read_text("utf-8"))
+        while (answer := self._zygote.stdout.readline()) != f"{number}\n":
+            assert answer, "the process that runs the tests has ended"
+        return self._read(report, output.read_text("utf-8"))
 
-    def _read(self, output: str) -> KillerRun:
+    def _read(self, report: Path, output: str) -> KillerRun:
         asserted, broken, passed = list[str](), list[str](), 0
-        cases = ElementTree.parse(self._report).iter("testcase") if self._report.exists() else ()
+        cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()
         for case in cases:
             failure, error = case.find("failure"), case.find("error")
             bad = failure if error is None else error

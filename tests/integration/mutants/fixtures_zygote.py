@@ -1,8 +1,9 @@
 """A process that has imported the libraries, and forks for each run of tests.
 
 A new interpreter would spend most of a run on imports. Nothing of the product is imported here:
-each fork imports the product as it is then. One JSON line in: the arguments of pytest and the file
-for its output. One line out: its exit code.
+each fork imports the product as it is then. One JSON line in: a number, the arguments of pytest and
+the file for its output. One line out: the number, when the run has ended. Who has stopped waiting
+for a run can tell its line from that of the next.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             _run(asked["arguments"], asked["output"])
-        _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        os.waitpid(child, 0)
+        sys.stdout.write(f"{asked['number']}\n")
         sys.stdout.flush()
 
 
