@@ -24,6 +24,8 @@ class Rule:
     lasting: bool = False
 
 
+SERVERS: Final = '--bootstrap-server "$OUTBOX_KAFKA_BOOTSTRAP_SERVERS"'
+
 RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.LOST: Rule(
         kind=Kind.MISSING,
@@ -36,7 +38,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.MISSING,
         severity=Severity.CRITICAL,
         meaning="the message is committed and the relay is past it, but no manifest lists it",
-        action="A relay bug: stop the relay of this shard, then publish the message again.",
+        action="A relay bug: stop the checkers until it is fixed. Then publish the message again.",
         command="outbox shard show {shard}",
     ),
     FindingClass.HELD: Rule(
@@ -71,7 +73,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.UNEXPECTED,
         severity=Severity.CRITICAL,
         meaning="the topic has a record of a message without a decision",
-        action="Stop the relay. Look for a wrong build or a second writer.",
+        action="Stop the checkers. Look for a wrong build or a second writer.",
         command="outbox message get {message_id} --history",
     ),
     FindingClass.UNKNOWN_ID: Rule(
@@ -85,7 +87,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.UNEXPECTED,
         severity=Severity.HIGH,
         meaning="the topic has a record of a message that PostgreSQL lost",
-        action="PostgreSQL lost its newest transactions: follow the runbook for this recovery.",
+        action="PostgreSQL lost its newest transactions: see the runbook for a restore.",
         command="outbox message get {message_id}",
     ),
     FindingClass.FOREIGN: Rule(
@@ -93,7 +95,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.LOW,
         meaning="another writer wrote records to a topic that is reserved for the outbox",
         action="Find the writer, and restrict the write ACL of the topic to the relay.",
-        command="kafka-acls.sh --list --topic {topic}",
+        command=f"kafka-acls.sh {SERVERS} --list --topic {{topic}}",
         lasting=True,
     ),
     FindingClass.DUPLICATE: Rule(
@@ -128,7 +130,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.MISMATCH,
         severity=Severity.CRITICAL,
         meaning="the record is not in the topic that the message requested",
-        action="Stop the relay. Publish the message again after the cause is known.",
+        action="Stop the checkers until the cause is known. Then publish the message again.",
         command="outbox reconcile fix {run_id} --finding {finding_id}",
     ),
     FindingClass.CORRUPT_VALUE: Rule(
@@ -164,7 +166,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.MISMATCH,
         severity=Severity.MEDIUM,
         meaning="publication_log has a partition and offset that differ from those of the record",
-        action="Rebuild publication_log from the topic. Until then GET shows a wrong publication.",
+        action="Consumers are not affected. GET shows a wrong place, this finding the right one.",
         command="outbox message get {message_id} --history",
         lasting=True,
     ),
@@ -210,8 +212,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.STUCK,
         severity=Severity.HIGH,
         meaning="undecided and not parked two intervals after its last check or its maximum age",
-        action="Check that a checker runs. If the finding stays open, end the message by hand.",
-        command="outbox message force-end {message_id}",
+        action="Check that a checker runs. If it stays open, end the message as its producer says.",
+        command="outbox message get {message_id} --history",
     ),
     FindingClass.CHECK_SILENT: Rule(
         kind=Kind.STUCK,
@@ -231,15 +233,16 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.MEDIUM,
         meaning="a transaction is open for more than five minutes and delays relays and checks",
-        action="End the transaction: relays and checks wait for it.",
-        command="outbox doctor",
+        action="See whose session it is, and end it: relays and checks wait for its transaction.",
+        command='psql "$OUTBOX_DATABASE_URL" -xc '
+        "'SELECT * FROM pg_stat_activity WHERE pid = {pid}'",
     ),
     FindingClass.RETENTION_GAP: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="a part of the log or of the tables expired before a run judged it",
         action="Reconcile more often, or increase the retention of the topics and the outbox.",
-        command="outbox doctor",
+        command="outbox reconcile list",
         partial=True,
     ),
     FindingClass.LOG_TRUNCATED: Rule(
@@ -262,7 +265,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.MEDIUM,
         meaning="the number of partitions of the topic has changed",
         action="None if the change was planned. The order per key is judged only from then on.",
-        command="outbox doctor",
+        command="outbox audit list --action topic.grew",
     ),
     FindingClass.COMPACTED: Rule(
         kind=Kind.COVERAGE,
@@ -285,15 +288,16 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="an open Kafka transaction hides the end of the partition",
         action="If it is the relay's, restart the checkers and do not abort it. "
         "Otherwise its owner ends it.",
-        command="kafka-transactions.sh find-hanging",
+        command=f"kafka-transactions.sh {SERVERS} describe-producers"
+        " --topic {topic} --partition {partition}",
         partial=True,
     ),
     FindingClass.MANIFEST_BREAK: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.CRITICAL,
         meaning="the manifests of the relay do not form one chain, or list what is not there",
-        action="Stop the relay of this shard and find the second writer.",
-        command="outbox shard resolve {shard}",
+        action="Stop the checkers, and find who else writes to outbox.progress.",
+        command="outbox shard show {shard}",
         lasting=True,
     ),
 }

@@ -109,6 +109,8 @@ def command(finding: Finding, run_id: str) -> str:
         "message_id": finding.message_id,
         "shard": finding.shard,
         "topic": finding.topic,
+        "partition": finding.partition,
+        "pid": finding.detail.get("pid"),
     }
     known = {name: value for name, value in facts.items() if value is not None}
     for template in (finding.rule.command, RULES[FindingClass.FOREIGN].command):
