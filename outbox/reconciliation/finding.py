@@ -131,3 +131,18 @@ class FindingChanges:
     """The number of findings of each class that the run closes as resolved or fixed."""
     unverifiable_by_class: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The number of findings of each class that become unverifiable."""
+
+
+def first_of_each_class(
+    reported: Sequence[Mapping[str, Any]], shown: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return of each class that is shown the first finding of the report, which says what to do.
+
+    Both are in the form of the API. A run whose report is no longer kept has nothing ``reported``.
+    """
+    listed = {each["finding_id"] for each in shown}
+    first: dict[str, Mapping[str, Any]] = {}
+    for each in reported:
+        if each["finding_id"] in listed:
+            first.setdefault(each["class"], each)
+    return list(first.values())

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from api.console.visit import Visit
+from outbox.reconciliation.finding import first_of_each_class
 
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
@@ -49,6 +50,7 @@ async def show(visit: Visit) -> Response:
         run=run,
         totals=await visit.api.get(f"{RUNS}/{run_id}/totals"),
         page=page,
+        steps=first_of_each_class(run["findings"], page["data"]),
         given=kept,
         following=following,
     )

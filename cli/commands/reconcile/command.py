@@ -10,6 +10,7 @@ from cli.commands.reconcile.program_run import RunId, rerun, run
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
+from outbox.reconciliation.finding import first_of_each_class
 
 ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
@@ -90,5 +91,9 @@ def show(
         return
     none = f"no findings of the kind {kind}" if kind else "no findings"
     print_rows(invocation, page["data"], FINDING_COLUMNS, page, none=none)
+    if invocation.output is Output.TABLE:
+        for each in first_of_each_class(document.get("findings", ()), page["data"]):
+            meaning, action, command = each["meaning"], each["action"], each["command"]
+            invocation.say(f"{each['class']}: {meaning}. {action} Next: {command}")
     if page["has_more"]:
         invocation.say(f"more: --cursor {page['next_cursor']}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import replace
 from html import unescape
@@ -248,6 +249,27 @@ async def test_a_run_shows_its_findings_and_its_reports_are_files(
         assert "sandbox" in report.answer.headers["content-security-policy"]
         assert (await browser.get("/ui/reconciliations/two")).status == 404
         assert (await browser.get("/ui/reconciliations/one?kind=lost")).status == 422
+
+
+async def test_the_findings_of_a_run_say_what_they_mean_and_what_to_do(
+    database_url: str, pool: Pool
+) -> None:
+    steps = {"meaning": "its topic has <no> record", "action": "Publish it.", "command": "outbox a"}
+    reported = [
+        {**steps, "finding_id": "f1", "class": "LOST"},
+        {**steps, "finding_id": "f2", "class": "LOST", "command": "outbox b"},
+        {**steps, "finding_id": "f3", "class": "PARKED", "command": "outbox c"},
+    ]
+    document = {"run_id": "one", "schema_version": 1, "verdict": "findings", "sentence": ""}
+    document |= {"totals": {"missing": 2}, "findings": reported, "findings_omitted": 0}
+    PostgresRunStore(database_url).save(
+        make_run("one", "f1", "f2", reports={"json": json.dumps(document)})
+    )
+    async with logged_in(database_url, pool, Scope.REPORTS_READ) as (_, browser):
+        page = await browser.get("/ui/reconciliations/one")
+        assert "LOST : its topic has <no> record. Publish it. outbox a" in page.text
+        assert "outbox b" not in page.text
+        assert "PARKED" not in page.text
 
 
 async def test_a_key_is_revoked(database_url: str, pool: Pool) -> None:
