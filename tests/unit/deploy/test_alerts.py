@@ -62,7 +62,7 @@ def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
 def test_the_page_of_the_console_that_an_alert_opens_exists() -> None:
     patterns = [re.sub(r"\{\w+\}", "[^/]+", path) for path in PAGES]
     for rule in rules():
-        address = rule["annotations"].get("console", "/ui/")
+        address = rule["annotations"]["console"]
         path = address.removeprefix("/ui").partition("?")[0]
         assert any(re.fullmatch(pattern, path) for pattern in patterns), rule["alert"]
 
