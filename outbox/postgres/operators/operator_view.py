@@ -105,6 +105,11 @@ class OperatorView:
         """Return which of our advisory locks strangers have: kind, number, role and pid."""
         return self._rows("strangers")
 
+    def watermark_holder(self) -> Row | None:
+        """Return whose open transaction keeps messages waiting: pid, role and seconds at least."""
+        found = self._rows("watermark_holder")
+        return found[0] if found else None
+
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""
         with self._reading():

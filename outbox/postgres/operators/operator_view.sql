@@ -57,6 +57,20 @@ JOIN pg_roles r ON r.oid = holder.role
 WHERE NOT outbox.may_insert(holder.role, locks.witness::regclass)
 ORDER BY 1, 2, 4
 
+-- name: watermark_holder
+-- Reads the session that holds the watermark back, and since when at least: the first message that was prepared after
+-- its transaction began. Returns no row if nothing was prepared since, or no transaction is open.
+SELECT session.pid, session.usename::text AS role,
+    extract(epoch FROM clock_timestamp() - waiting.prepared_at)::float8 AS seconds
+FROM outbox.installation i
+JOIN pg_stat_activity session ON session.backend_xid = (outbox.watermark() - i.base)::text::xid8::xid
+CROSS JOIN LATERAL (
+    SELECT prepared_at FROM outbox.half_message
+    WHERE half_id >= (SELECT outbox.watermark() << 15)
+    ORDER BY half_id
+    LIMIT 1
+) waiting
+
 -- name: migrated
 -- Returns whether the database was ever migrated.
 SELECT to_regclass('outbox.alembic_version') IS NOT NULL AS migrated

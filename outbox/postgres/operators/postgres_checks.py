@@ -27,6 +27,8 @@ UPKEEP = ("retire", "leaves")
 """Tasks that no message waits for, and without which the disk or the default leaves fill up."""
 SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
+MOST_OPEN_SECONDS = 60.0
+"""Our own transactions take milliseconds."""
 START_POSTGRES = "docker compose up --detach postgres"
 START_CHECKER = "docker compose up --detach checker"
 TABLES_OF_AN_END = 2
@@ -52,6 +54,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
                 yield leaf_health(view.without_leaf())
                 yield leaf_lock_health(**view.leaf_locks())
                 yield lock_health(view.strangers())
+                yield watermark_health(view.watermark_holder())
                 yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
         detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"
@@ -165,6 +168,20 @@ def lock_health(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
     if held:
         detail = f"{'; '.join(held)}: end these sessions with pg_terminate_backend"
     return health_check("advisory locks", not held, detail, HealthStatus.WARNING)
+
+
+def watermark_health(holder: Mapping[str, Any] | None) -> HealthCheck:
+    """Check that no open transaction keeps messages waiting; ``holder`` is the oldest one."""
+    if holder is None or holder["seconds"] < MOST_OPEN_SECONDS:
+        return health_check("open transaction", True, "none keeps messages waiting")
+    detail = (
+        f"pid {holder['pid']} of role {holder['role']} has one for {holder['seconds']:.0f} s or"
+        " more: newer messages are neither published nor checked before it ends;"
+        " see what it does, and end it with pg_terminate_backend"
+    )
+    look = f"SELECT * FROM pg_stat_activity WHERE pid = {holder['pid']}"
+    command = f"""psql "$OUTBOX_DATABASE_URL" -xc '{look}'"""
+    return health_check("open transaction", False, detail, command=command)
 
 
 def _place(database_url: str) -> str:

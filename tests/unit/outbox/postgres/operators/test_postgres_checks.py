@@ -14,6 +14,7 @@ from outbox.postgres.operators.postgres_checks import (
     message_health,
     postgres_checks,
     server_health,
+    watermark_health,
 )
 from outbox.settings.environment import load_settings
 
@@ -152,6 +153,16 @@ def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> No
     assert found.verdict is HealthStatus.FAILED
     assert found.detail.startswith("No space left on device; ")
     assert (found.command or "").startswith("df -h ")
+
+
+def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_named() -> None:
+    assert watermark_health(None).verdict is HealthStatus.OK
+    holder = {"pid": 4711, "role": "report", "seconds": 59.0}
+    assert watermark_health(holder).verdict is HealthStatus.OK
+    found = watermark_health({**holder, "seconds": 61.0})
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("pid 4711 of role report has one for 61 s or more: ")
+    assert "pg_stat_activity WHERE pid = 4711" in (found.command or "")
 
 
 def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it() -> None:
