@@ -42,6 +42,6 @@ ADVICE: Final[Mapping[HaltReason, str]] = {
     HaltReason.CHAIN_BROKEN: "a manifest does not continue the previous one: find the cause, "
     "then --scan",
     HaltReason.FOREIGN_MANIFEST: "another program writes to outbox.progress: stop it, then --scan",
-    HaltReason.REPLAY_STUCK: "a transaction is open on the partition; one of another program "
-    "ends by itself. For one that Kafka lost, see the runbook: stop the checkers, abort it, --scan",
+    HaltReason.REPLAY_STUCK: "another program has a transaction open on the partition: once its "
+    "owner ends it, the shard goes on by itself. If the owner is gone: see the runbook, --scan",
 }
