@@ -15,17 +15,17 @@ DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION = 55, 0
 QUORUM_TOPIC = b"__cluster_metadata"
 
 
-def has_controller(port: int, timeout_seconds: float = 2.0) -> bool:
+def has_controller(port: int) -> bool:
     """Return whether the broker on this loopback port answers and knows a live controller."""
     no_topics_no_creation = struct.pack(">ib", 0, 0)
     try:
-        answer = ask(port, METADATA, METADATA_VERSION, no_topics_no_creation, timeout_seconds)
+        answer = ask(port, METADATA, METADATA_VERSION, no_topics_no_creation)
     except OSError:
         return False
     return _controller_of(answer) >= 0
 
 
-def active_controller(port: int, timeout_seconds: float = 2.0) -> int:
+def active_controller(port: int) -> int:
     """Return the node that leads the controllers' quorum, -1 while there is none.
 
     The controller in a Metadata answer may be any live broker. Raises OSError.
@@ -33,9 +33,7 @@ def active_controller(port: int, timeout_seconds: float = 2.0) -> int:
     only_partition = b"\x02" + struct.pack(">i", 0) + b"\x00"
     topics = b"\x02" + compact(QUORUM_TOPIC) + only_partition + b"\x00"
     question = b"\x00" + topics + b"\x00"
-    answer = AnswerReader(
-        ask(port, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, question, timeout_seconds)
-    )
+    answer = AnswerReader(ask(port, DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION, question))
     answer.skip_tags()
     (error,) = answer.numbers(">h")
     if error or not answer.varint() - 1:
@@ -46,7 +44,7 @@ def active_controller(port: int, timeout_seconds: float = 2.0) -> int:
     return -1 if error else int(leader)
 
 
-def ask(port: int, api: int, version: int, body: bytes, timeout_seconds: float) -> bytes:
+def ask(port: int, api: int, version: int, body: bytes, timeout_seconds: float = 2.0) -> bytes:
     """Send one request and return the answer's body. Raises OSError."""
     header = struct.pack(">hhih", api, version, 1, len(CLIENT)) + CLIENT
     request = header + body

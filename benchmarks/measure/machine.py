@@ -11,10 +11,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import confluent_kafka
 import psycopg
+
+WRITES: Final = 200
 
 
 def facts() -> dict[str, Any]:
@@ -41,11 +43,11 @@ def hardware() -> dict[str, Any]:
     }
 
 
-def durable_write_seconds(writes: int = 200) -> float:
+def durable_write_seconds() -> float:
     """Return the median time of a durable write of 8 KiB into a temporary file."""
     taken = []
     with tempfile.TemporaryFile() as file:
-        for _ in range(writes):
+        for _ in range(WRITES):
             began = time.perf_counter()
             file.write(bytes(8192))
             file.flush()

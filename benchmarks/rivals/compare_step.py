@@ -46,11 +46,11 @@ class Stage:
     messages: int
 
 
-def compare_alone(sizes: Sequence[int], master: str = "local[2]") -> None:
+def compare_alone(sizes: Sequence[int]) -> None:
     """Compare each number of clean messages with both methods; report both and their ratio."""
     with TemporaryDirectory(prefix="outbox-bench-") as folder:
         settings = SessionSettings(
-            master=master,
+            master="local[2]",
             jars_dir=RUNTIME_JARS,
             log_file=Path(folder) / "spark.log",
             expected_records=QUICK_RECORDS,

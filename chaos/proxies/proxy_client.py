@@ -50,10 +50,6 @@ class RemoteLink:
         """Deliver nothing in these directions, without closing connections."""
         self.faults(LinkFaults(cut=directions))
 
-    def half_open(self) -> None:
-        """Accept new connections without relaying; present ones carry nothing."""
-        self.faults(LinkFaults(cut=(Direction.UP, Direction.DOWN), accept=Accept.SILENT))
-
     def refuse(self) -> int:
         """Reset all connections and refuse new ones; return the number of resets."""
         self.faults(LinkFaults(accept=Accept.REFUSE))

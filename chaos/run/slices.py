@@ -74,13 +74,12 @@ def erase_servers(run: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def thin_out(run: Path, *, keep_history: bool = True) -> None:
+def thin_out(run: Path) -> None:
     """Reduce a run that passed to its verdict and its compressed history."""
     erase_servers(run)
     for name in BULKY:
         shutil.rmtree(run / name, ignore_errors=True)
     for path in sorted((run / "history").glob("*.jsonl")):
-        if keep_history:
-            with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", 1) as packed:
-                shutil.copyfileobj(plain, packed)
+        with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", 1) as packed:
+            shutil.copyfileobj(plain, packed)
         path.unlink()

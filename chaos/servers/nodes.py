@@ -58,9 +58,9 @@ class PostgresNode:
         """The data folder of the cluster."""
         return self.server.home / "data"
 
-    def dsn(self, port: int | None = None, database: str = DATABASE) -> str:
-        """Return the address of a database with its password; ``port`` is that of a proxy."""
-        parts = urlsplit(self.server.url_of(database))
+    def dsn(self, port: int | None = None) -> str:
+        """Return the address of the database with its password; ``port`` is that of a proxy."""
+        parts = urlsplit(self.server.url_of(DATABASE))
         host = f"{parts.username}:{parts.password}@127.0.0.1:{port or self.port}"
         return parts._replace(netloc=host).geturl()
 

@@ -22,8 +22,8 @@ class ProgressDisplay(Protocol):
 class Narrator:
     """Prints to standard output; the form depends on the terminal."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=True)
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, soft_wrap=True)
         self._started = monotonic()
         self._acts = 0
 

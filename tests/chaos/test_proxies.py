@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
-from chaos.proxies.link_faults import Direction, LinkFaults
+from chaos.proxies.link_faults import Accept, Direction, LinkFaults
 from chaos.proxies.proxy_client import ProxiesFailed, ProxyClient, RemoteLink
 from chaos.proxies.rules import Action, Rule
 from devservers.postgres import EmbeddedPostgres
@@ -99,7 +99,7 @@ def test_bytes_of_a_cut_direction_arrive_after_the_fault(
 def test_half_open_accepts_silently_and_healing_resets_what_it_accepted(
     link: RemoteLink,
 ) -> None:
-    link.half_open()
+    link.faults(LinkFaults(cut=(Direction.UP, Direction.DOWN), accept=Accept.SILENT))
     with closing(connect(link)) as connection:
         assert says(connection, b"one", SHORT_SECONDS) == b""
         link.clear_faults()
