@@ -15,7 +15,7 @@ from outbox.reconciliation.snapshot import RelayCut
 from spark.checks import match_checks
 from spark.columns.frames import Frames
 from spark.compare import bucket_checksums, open_items
-from spark.compare.diagnosis import Judgement
+from spark.compare.facts import Judgement
 from spark.cut.cut_plan import LogCut, Plan
 from spark.cut.reader import PlannedRead
 from spark.findings.finding import Finding

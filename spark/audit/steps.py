@@ -24,8 +24,8 @@ from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiabl
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import bucket_checksums, late_arrivals, open_items, sha256_check
-from spark.compare.diagnosis import Judgement
 from spark.compare.expiry import earlier_runs
+from spark.compare.facts import Judgement
 from spark.cut import log_history
 from spark.cut.checkpoint import (
     MisplacedKeys,

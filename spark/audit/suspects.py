@@ -14,13 +14,9 @@ from outbox.messages.message_id import HalfId
 from spark.audit.step_values import Compared, Read
 from spark.checks.retention import ExpiredMessages, has_expired
 from spark.compare import placement
-from spark.compare.diagnosis import (
-    Judgement,
-    findings_of_suspect,
-    is_unverifiable,
-    may_be_compacted,
-)
+from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import SUSPECTS_PER_CALL, Suspect, look_up
+from spark.compare.facts import Judgement, is_unverifiable, may_be_compacted
 from spark.compare.last_records import (
     KEY_COLUMNS,
     missing_tombstone_topics,

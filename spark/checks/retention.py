@@ -14,8 +14,8 @@ from typing import Any
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
-from spark.compare.diagnosis import Judgement, Unverifiable, unverifiable_reason
 from spark.compare.evidence import Suspect
+from spark.compare.facts import Judgement, Unverifiable, unverifiable_reason
 from spark.cut.cut_plan import ShardCut
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding

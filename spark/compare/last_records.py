@@ -17,9 +17,9 @@ from outbox.messages.manifest import Kind, Position
 from outbox.messages.message_id import SHARDS, HalfId, shard_in
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader
-from spark.compare.diagnosis import Judgement, may_be_compacted
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import newest_place
+from spark.compare.facts import Judgement, may_be_compacted
 from spark.compare.field_diff import message_id_in
 from spark.compare.tombstones import Tombstones
 from spark.cut.log_state import Anchor

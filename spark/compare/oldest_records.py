@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS, shard_in
-from spark.compare.diagnosis import Judgement, Unverifiable, unverifiable_reason
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import Place, newest_place
+from spark.compare.facts import Judgement, Unverifiable, unverifiable_reason
 
 
 @dataclass(slots=True)

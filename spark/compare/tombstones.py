@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from outbox.messages.message_id import shard_in
-from spark.compare.diagnosis import Judgement, may_be_compacted
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import Place, newest_place
+from spark.compare.facts import Judgement, may_be_compacted
 
 Key = tuple[str, bytes]
 """A topic and a key in it."""

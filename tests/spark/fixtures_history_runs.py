@@ -17,8 +17,9 @@ from outbox.reconciliation.checkpoint import StoredCheckpoint
 from spark.columns.frames import Frames, Mode
 from spark.columns.staging import stage_frame
 from spark.compare import bucket_checksums, open_items, placement
-from spark.compare.diagnosis import Judgement, findings_of_suspect
+from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
+from spark.compare.facts import Judgement
 from spark.cut.checkpoint import cut_of, previous_of
 from spark.cut.reader import Reader, plan_read, read_frames
 from spark.findings.finding_class import FindingClass

@@ -14,7 +14,7 @@ import pytest
 
 from spark.audit import steps
 from spark.columns import digest, segments, slot
-from spark.compare import decision_table, diagnosis
+from spark.compare import decision_table, facts
 from spark.compare.decision_table import Held, Listed
 from spark.cut import cut_capture, cut_plan, log_history, sources
 from spark.findings import verdict
@@ -187,14 +187,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="a topic that was not read is judged",
-        module=diagnosis,
+        module=facts,
         rule="if topic in judgement.unread_topics:",
         broken="if topic in ():",
         killer=test_diagnosis.test_nothing_of_a_topic_that_was_not_read_is_lost,
     ),
     Mutant(
         name="what expired with the log is called lost",
-        module=diagnosis,
+        module=facts,
         rule="return Unverifiable.EXPIRED if expired else None",
         broken="return None",
         killer=test_diagnosis.test_a_record_that_expired_with_the_log_is_not_lost,

@@ -7,7 +7,7 @@ from typing import Final
 from outbox.messages.manifest import Position
 from outbox.postgres.reconciliation import stored_checkpoint
 from spark.checks import misplaced_keys
-from spark.compare import diagnosis, expiry, open_items
+from spark.compare import expiry, facts, open_items
 from spark.cut import checkpoint
 from spark.cut.log_state import Baseline
 from spark.findings import stored_finding
@@ -74,7 +74,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="what settled is forgotten",
-        module=diagnosis,
+        module=facts,
         rule="    return judgement.continued and suspect.standing is None and committed",
         broken="    return False",
         killer=test_diagnosis.test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first,
@@ -82,7 +82,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="an order explains each record of it",
-        module=diagnosis,
+        module=facts,
         rule="    repeated = min(len(batches), len(orders)) < len(redriven)\n",
         broken="    repeated = len(batches) < len(redriven)\n",
         killer=test_diagnosis.test_two_orders_explain_two_records_but_not_two_of_one_batch_or_of_one_order,
@@ -90,7 +90,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         name="a repair is repeated unseen after a run has matched it",
-        module=diagnosis,
+        module=facts,
         rule="    return hold.release_batch_no not in (None, copy.batch_no)\n",
         broken="    return False\n",
         killer=test_diagnosis.test_of_a_message_matched_before_an_order_explains_the_record_in_the_batch_that_it_recorded,
@@ -104,7 +104,7 @@ MUTANTS: Final = (
     # What retention explains.
     Mutant(
         name="what was released after a topic was accepted was published before",
-        module=diagnosis,
+        module=facts,
         rule="place[0] > baseline.batch_no:",
         broken="False:",
         killer=test_last_records.test_nothing_published_by_the_cut_at_which_a_topic_was_accepted_is_missed,

@@ -10,8 +10,9 @@ from outbox.messages.message_id import HalfId, Nonce
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.segments import JUDGED
-from spark.compare.diagnosis import Judgement, findings_of_suspect
+from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import Copy, Suspect
+from spark.compare.facts import Judgement
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_messages import make_message
 from tests.fixtures_records import render

@@ -14,13 +14,9 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
-from spark.compare.diagnosis import (
-    Unverifiable,
-    findings_of_suspect,
-    is_unverifiable,
-    unverifiable_reason,
-)
+from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.expiry import EarlierRuns
+from spark.compare.facts import Unverifiable, is_unverifiable, unverifiable_reason
 from spark.compare.field_diff import compare
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_records import render

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
-from spark.compare.diagnosis import Unverifiable, may_be_compacted, unverifiable_reason
 from spark.compare.evidence import Suspect
+from spark.compare.facts import Unverifiable, may_be_compacted, unverifiable_reason
 from spark.compare.last_records import is_superseded, key_hash, older_record
 from spark.cut.log_state import Baseline
 from spark.findings.finding_class import FindingClass
