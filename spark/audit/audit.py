@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark.audit import steps
+from spark.audit import hand_over, steps
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
 
@@ -31,5 +31,5 @@ class Audit:
             compared = steps.compare(read)
             diagnosed = steps.diagnose(compared)
             checked = steps.check(diagnosed)
-            outcome = steps.checkpoint(checked)
+            outcome = hand_over.checkpoint(checked)
             return steps.report(outcome)

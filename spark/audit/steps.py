@@ -14,27 +14,19 @@ from functools import partial
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import CheckpointUpdate, StoredCheckpoint
+from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, foreign_records, latency, match_checks, misplaced_keys, stalled
-from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
+from spark.checks import coverage, match_checks, misplaced_keys, stalled
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
-from spark.compare import bucket_checksums, late_arrivals, open_items, sha256_check
+from spark.compare import bucket_checksums, late_arrivals, sha256_check
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.cut import log_history
-from spark.cut.checkpoint import (
-    MisplacedKeys,
-    cut_of,
-    cut_start_of,
-    previous_of,
-    time_bounds_of,
-    unread_ranges,
-)
+from spark.cut.checkpoint import previous_of, time_bounds_of, unread_ranges
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import expired_shards
 from spark.cut.log_state import state_of
@@ -168,63 +160,6 @@ def check(diagnosed: Diagnosed) -> Checked:
     return Checked(diagnosed=diagnosed, checks=checks)
 
 
-def checkpoint(checked: Checked) -> Outcome:
-    """Collect what the next run must know: the cut, the open items and the misplaced keys."""
-    diagnosed, ledger = checked.diagnosed, checked.diagnosed.ledger
-    compared, judgement = diagnosed.compared, diagnosed.judgement
-    read, captured = compared.read, compared.read.captured
-    context, rules = captured.context, captured.options.topic_rules
-    with context.progress.stage("carry what is open") as stage:
-        earlier = captured.earlier_findings if read.planned.previous else ()
-        before = [each for each in earlier if not each.by_sha256]
-        if read.frames.record_counts is None or read.frames.record_counts["unnamed"]:
-            new_records = read.frames.new_records
-            unequal = bucket_checksums.mismatched_records(new_records, compared.mismatch)
-            ledger.enter(foreign_records.findings(unequal, rules, before))
-        ledger.keep(before)
-        unverified = ReadSoFar(
-            commits=read.frames.commits,
-            unsettled=compared.unsettled,
-            retired_below=judgement.retired_below,
-            starts=checked.checks.starts,
-            excluded_topics=read.plan.log.excluded,
-        )
-        ledger.expired_evidence = unverifiable_of(context.run_store, ledger, unverified)
-        open_ids = open_items.open_half_ids(
-            compared.unsettled,
-            judgement.retired_below,
-            diagnosed.expired,
-            judgement.kept_below,
-        )
-        rows = open_items.carried_rows(
-            open_ids if compared.open else None, read.frames, ledger.lasting.values()
-        )
-        stage.rows = None if rows is None else len(rows)
-        misplaced = _misplaced_keys(checked)
-    cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
-    permanent = open_items.permanent_rows(ledger.lasting.values())
-    update = CheckpointUpdate(
-        after=captured.stored.run_id if captured.stored else None,
-        cut=cut_start_of(read.plan) if rows is None else cut,
-        carried=permanent if rows is None else rows,
-        positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
-    )
-    for some in chunks(iter(remaining_findings(context.run_store, ledger))):
-        ledger.keep(some)
-    return Outcome(
-        context=context,
-        options=captured.options,
-        started_at=captured.started_at,
-        plan=read.plan,
-        frames=read.frames,
-        mismatch=compared.mismatch,
-        snapshot=read.snapshot,
-        ledger=ledger,
-        latencies=latency.latencies(checked.checks.timed),
-        checkpoint=update,
-    )
-
-
 def report(outcome: Outcome) -> Report:
     """Return the report of the run."""
     return summarize(outcome)
@@ -298,15 +233,4 @@ def _judgement(read: Read) -> Judgement:
         unlisted_shards=plan.unlisted_shards,
         listed_from={each.shard: each.listed_from for each in plan.shards},
         continued=read.planned.previous is not None,
-    )
-
-
-def _misplaced_keys(checked: Checked) -> dict[str, MisplacedKeys]:
-    """Return the keys that the next run must know to be outside their expected partition."""
-    read, misplaced = checked.diagnosed.compared.read, checked.checks.misplaced
-    if read.planned.previous is not None:
-        return misplaced_keys.kept_misplaced_keys(read.planned.previous, misplaced.partitions)
-    sources = read.captured.context.sources
-    return misplaced_keys.misplaced_keys_by_topic(
-        misplaced, partial(sources.read_unrequested, read.plan.snapshot)
     )
