@@ -41,11 +41,15 @@ def plant(writer: OutboxWriter) -> dict[str, str]:
     return expected | {
         "UNKNOWN_ID": str(message_id_of(unused_id(halves[-1], 1), NOWHERE)),
         "PG_REGRESSION": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
-        "UNKNOWN_ID of a known half": str(stranger),
+        "UNKNOWN_ID: of a known half": str(stranger),
     }
 
 
-ALTERED = ("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT")
+ALTERED = (
+    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
+    *("WRONG_KEY: none", "CORRUPT_VALUE: null", "CORRUPT_VALUE: empty"),
+    *("HEADER_DRIFT: swapped", "HEADER_DRIFT: one more", "DUPLICATE: in another topic"),
+)
 Alteration = Callable[[Record], Iterable[Record]]
 
 
@@ -67,8 +71,21 @@ def _alterations(by_name: dict[str, HalfMessage], other: str) -> dict[str, Alter
         "WRONG_KEY": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
         "CORRUPT_VALUE": lambda record: (record._replace(value=SECRET + b"!"),),
         "HEADER_DRIFT": lambda record: (record._replace(headers=record.headers[:-1]),),
+        "WRONG_KEY: none": lambda record: (record._replace(key=None),),
+        "CORRUPT_VALUE: null": lambda record: (record._replace(value=None),),
+        "CORRUPT_VALUE: empty": lambda record: (record._replace(value=b""),),
+        "HEADER_DRIFT: swapped": lambda record: (_with_last_headers_swapped(record),),
+        "HEADER_DRIFT: one more": lambda record: (
+            record._replace(headers=(*record.headers, ("tenant", b"north"))),
+        ),
+        "DUPLICATE: in another topic": lambda record: (record, record._replace(topic=other)),
     }
     return {str(by_name[name].message_id): alter for name, alter in made.items()}
+
+
+def _with_last_headers_swapped(record: Record) -> Record:
+    *before, one, other = record.headers
+    return record._replace(headers=(*before, other, one))
 
 
 def _altered(alterations: dict[str, Alteration], record: Record) -> Iterable[Record]:
