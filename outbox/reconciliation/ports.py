@@ -104,6 +104,13 @@ class SourceSnapshot(Protocol):
         checks.
         """
 
+    def unlogged(self, since: datetime | None, half_ids: Sequence[HalfId]) -> Sequence[HalfId]:
+        """Return at most 1 000 messages that were decided COMMIT and are not in the commit log.
+
+        They are sought among those that were prepared after the newest commit before ``since``, or
+        among all that are kept; and among the given ones.
+        """
+
     def stalled(self) -> Stalled:
         """Return what makes no progress: undecided halves, silent checks, a held-up xmin."""
 

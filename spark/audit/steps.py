@@ -19,7 +19,7 @@ from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, match_checks, misplaced_keys, stalled
+from spark.checks import coverage, match_checks, misplaced_keys, stalled, unlogged_commits
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import bucket_checksums, late_arrivals, sha256_check
@@ -120,14 +120,17 @@ def compare(read: Read) -> Compared:
 def diagnose(compared: Compared) -> Diagnosed:
     """Enter the findings about the cut as a whole, then those about each suspect."""
     read, ledger = compared.read, _ledger(compared.read)
-    options, snapshot = read.captured.options, read.snapshot
-    with read.captured.context.progress.stage("look up findings") as stage:
+    context, options, snapshot = read.captured.context, read.captured.options, read.snapshot
+    with context.progress.stage("look up findings") as stage:
         ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
         previous = read.planned.previous
-        judged = previous.batches if previous else {}
+        judged, cut_at = (previous.batches, previous.cut_at) if previous else ({}, None)
         ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged))
         ledger.enter(stalled.findings(snapshot.stalled()))
         ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
+        missing, unread = context.run_store.missing([]), read.plan.log.unread_topics
+        records = read.frames.records
+        ledger.enter(unlogged_commits.findings(snapshot, records, cut_at, missing, unread))
         judgement = _judgement(read)
         expired: list[HalfId] = []
         if compared.suspects:

@@ -24,6 +24,7 @@ def plant(writer: OutboxWriter) -> dict[str, str]:
     clean_elsewhere = writer.prepare(other, 3)
     names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED)
     by_name = dict(zip((*names, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
+    by_name["SKIPPED: not in the commit log"] = _unlogged(writer, topic)
     rolled_back, undecided = by_name["ROLLED_BACK"], by_name["UNDECIDED"]
     writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
     writer.end(clean_elsewhere, Resolution.COMMIT)
@@ -43,6 +44,14 @@ def plant(writer: OutboxWriter) -> dict[str, str]:
         "PG_REGRESSION": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
         "UNKNOWN_ID: of a known half": str(stranger),
     }
+
+
+def _unlogged(writer: OutboxWriter, topic: str) -> HalfMessage:
+    """Decide a message of which the commit log has no row: no relay will ever read it."""
+    (half,) = writer.prepare(topic, 1)
+    writer.end([half], Resolution.COMMIT)
+    writer.execute("DELETE FROM outbox.commit_log WHERE half_ids = %s::int8[]", [half.half_id])
+    return half
 
 
 ALTERED = (

@@ -143,6 +143,15 @@ class PostgresSnapshot:
         prepared, parked = self._only_row("undecided" if whole else "undecided_ahead")
         return UndecidedCounts(prepared=prepared, parked=parked)
 
+    def unlogged(self, since: datetime | None, half_ids: Sequence[HalfId]) -> Sequence[HalfId]:
+        """Return committed messages without a row of the commit log; see SourceSnapshot."""
+        kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
+        with database_errors():
+            (low,) = self._connection.execute(SQL["prepared_since"], {"since": since}).fetchall()
+            asked = {**kept, "low": low[0], "half_ids": list(half_ids)}
+            rows = self._connection.execute(SQL["unlogged"], asked).fetchall()
+        return [HalfId(half_id) for (half_id,) in rows]
+
     def stalled(self) -> Stalled:
         """Return what makes no progress; see SourceSnapshot.stalled."""
         taken_at = self.identity.taken_at

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
-from outbox.messages.message import DecidedBy, HalfMessage, Resolution
-from outbox.messages.message_id import HalfId
+from outbox.messages.message import DecidedBy, End, HalfMessage, Resolution
+from outbox.messages.message_id import HalfId, leaf_in
+from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
+from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.snapshot import UndecidedCounts
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
@@ -58,6 +62,34 @@ def test_the_snapshot_does_not_see_what_comes_later(
     assert known[halves[0].half_id].decision is Resolution.COMMIT
 
 
+async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_is_removed(
+    database_url: str, pool: Pool, halves: list[HalfMessage]
+) -> None:
+    lost, _, later = halves
+
+    def unlogged(since: datetime | None, *asked: HalfMessage) -> set[HalfId]:
+        with PostgresSource(database_url).snapshot() as snapshot:
+            found = snapshot.unlogged(since, [each.half_id for each in asked])
+        return {*found} & {each.half_id for each in halves}
+
+    later_end = End(half_id=later.half_id, nonce=later.nonce, decision=Resolution.COMMIT)
+    await PostgresHalfStore(pool).end([later_end])
+    soon = SystemClock().now() + timedelta(hours=1)
+    assert (unlogged(None), unlogged(soon, lost)) == (set(), set())
+    change(database_url, f"DELETE FROM outbox.commit_log WHERE {lost.half_id} = ANY (half_ids)")
+    assert unlogged(None) == {lost.half_id}
+    assert (unlogged(soon), unlogged(soon, *halves)) == (set(), {lost.half_id})
+    leaf = leaf_in(lost.half_id)
+    change(database_url, f"INSERT INTO outbox.retired_leaf (leaf) VALUES ({leaf})")
+    assert unlogged(None, lost) == set()
+
+
+def change(database_url: str, statement: str) -> None:
+    """Run one statement."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
 def test_the_snapshot_takes_no_transaction_id(database_url: str) -> None:
     with PostgresSource(database_url).snapshot() as snapshot:
         snapshot.undecided()
@@ -98,7 +130,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         assert snapshot.undecided(whole=False) == snapshot.undecided()
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stalled()
-        snapshot.retired_leaves(), snapshot.kept_below(ids[0])
+        snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(None, ids)
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))
     )
