@@ -1,8 +1,9 @@
 """Checks that a key stays in one partition while its topic's partition count does not change.
 
-The log itself shows how many partitions a topic had when a record was published: from the first
-record of a shard's batches in the last partition on, its relay knew all partitions. What is older,
-or names no batch, is not judged. So growth is never taken for a fault, and no clock is needed.
+Growth must not be taken for a fault, so only records are judged that were published when the relay
+knew all partitions. Two things show that: the first record of a shard's batches in the last
+partition, and an earlier run that has counted as many partitions a while before. What is older, or
+names no batch, is not judged.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from spark.columns import schemas
 from spark.findings.finding import Finding, hexadecimal
 from spark.findings.finding_class import FindingClass
 
+NOTHING_KNOWN: Final[Mapping[str, Mapping[int, int]]] = {}
 KEYS_SHOWN: Final = 20
 """Above this number a topic's split keys are counted, not listed."""
 
@@ -27,16 +29,31 @@ def last_partitions(session: SparkSession, partitions: Mapping[str, int]) -> Dat
     return schemas.frame_of(session, rows, schemas.LAST_PARTITIONS)
 
 
-def first_known_places(matches: DataFrame, partitions: Mapping[str, int]) -> DataFrame:
+def first_known_places(
+    matches: DataFrame,
+    partitions: Mapping[str, int],
+    known_after: Mapping[str, Mapping[int, int]] = NOTHING_KNOWN,
+) -> DataFrame:
     """Return per topic and shard the first place at which the relay knew all ``partitions``.
+
+    ``known_after`` is by topic, then by shard, a batch after which it knew them in any case.
 
     A held message and a repair are published long after their commit, so positions do not show it.
     """
     counts = last_partitions(matches.sparkSession, partitions)
     in_last = matches.join(F.broadcast(counts), "topic").where(F.col("partition") == F.col("last"))
-    place = F.struct(F.col("batch_no").alias("batch"), "index")
-    first = F.min(F.when(F.col("batch_no").isNotNull(), place)).alias("since")
-    return in_last.groupBy("topic", "named_shard").agg(first).where(F.col("since").isNotNull())
+    place = F.struct(F.col("batch_no").alias("batch"), "index").alias("at")
+    reached = in_last.where("batch_no IS NOT NULL").select("topic", "named_shard", place)
+    rows = [
+        {"topic": topic, "named_shard": shard, "batch": batch_no + 1, "index": 0}
+        for topic, batches in known_after.items()
+        for shard, batch_no in batches.items()
+    ]
+    if rows:
+        later = schemas.frame_of(matches.sparkSession, rows, schemas.KNOWN_PLACES)
+        at = F.struct("batch", "index").alias("at")
+        reached = reached.unionByName(later.select("topic", "named_shard", at))
+    return reached.groupBy("topic", "named_shard").agg(F.min("at").alias("since"))
 
 
 def with_known_count(matches: DataFrame, since: DataFrame) -> DataFrame:

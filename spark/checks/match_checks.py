@@ -22,6 +22,7 @@ from spark.compare import matches
 from spark.compare.bucket_checksums import Mismatch
 from spark.compare.matches import Matches
 from spark.cut.cut_plan import Plan
+from spark.cut.log_state import LogState
 from spark.cut.sources import Sources
 from spark.findings.finding import Finding
 from spark.findings.topic_rules import TopicRules, latency_targets
@@ -63,7 +64,9 @@ def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | N
     """Match the judged commits with their records, and prepare the frames of the checks."""
     uri, counts = frames.stage_uri, plan.log.partition_counts
     found = matches.matches_of(frames, mismatch, uri)
-    known = keys.with_known_count(found.plain, keys.first_known_places(found.plain, counts))
+    before = plan.log.before or LogState()
+    places = keys.first_known_places(found.plain, counts, before.all_known_after(counts))
+    known = keys.with_known_count(found.plain, places)
     fixed = misplaced_keys.fixed_key_topics(counts, options.topic_rules)
     times = latency.sample_times(frames.commits, frames.new_records, latency.one_in(frames.size))
     return MatchChecks(

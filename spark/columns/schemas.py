@@ -61,6 +61,14 @@ HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 """One row per topic: its last partition at the cut."""
 
+KNOWN_PLACES: Final = pa.schema(
+    [
+        *(("topic", pa.string()), ("named_shard", pa.int32())),
+        *(("batch", pa.int64()), ("index", pa.int32())),
+    ]
+)
+"""One row per topic and shard: a place at which its relay knew all partitions of the topic."""
+
 KEYS: Final = pa.schema([("topic", pa.string()), ("key_hash", pa.int64())])
 
 LATENCY_TARGETS: Final = pa.schema(

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from xxhash import xxh64_intdigest
 
 from outbox.messages import record as headers_of
+from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
 from spark.columns.digest import LEADING, UNCOVERED
 from spark.cut.cut_plan import Gap, LogCut, Range, ShardCut
-from spark.cut.log_state import Anchor, Baseline, LogState
+from spark.cut.log_state import Anchor, Baseline, Counted, LogState
 
 SEED: Final = 42
+METADATA_AGE: Final = timedelta(minutes=20)
+"""After this time every relay knows that a topic has grown: its client asks every five minutes, and
+forgets what it has not been told again for fifteen."""
 
 
 def recreated_topics(before: LogState, topics: Mapping[str, TopicFacts]) -> frozenset[str]:
@@ -106,14 +111,40 @@ def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[i
 
 
 def state_after_run(
-    log: LogCut, shards: Iterable[ShardCut], anchors: Mapping[Partition, Anchor]
+    log: LogCut,
+    shards: Iterable[ShardCut],
+    anchors: Mapping[Partition, Anchor],
+    taken_at: datetime,
 ) -> LogState:
-    """Return the state of the log after the run of this cut."""
+    """Return the state of the log after the run of this cut, whose snapshot is of ``taken_at``."""
     before = log.before or LogState()
     shards = list(shards)
     left = next_state(before, log.topics, log.records, anchors, baselines(log, shards))
     positions = {each.shard: each.position for each in shards}
-    return replace(left, positions={**before.positions, **positions})
+    return replace(
+        left,
+        positions={**before.positions, **positions},
+        counted=counted_after_run(before, left, shards, taken_at),
+    )
+
+
+def counted_after_run(
+    before: LogState, left: LogState, shards: Iterable[ShardCut], taken_at: datetime
+) -> Mapping[str, Counted]:
+    """Return since when each topic has its number of partitions, and which batches came later.
+
+    A relay may publish by an older number for some time after a topic has grown. The time bounds
+    how long that may be; what is judged by it is named by batches alone.
+    """
+    batches = dict.fromkeys(range(SHARDS), 0) | {each.shard: each.batch_no for each in shards}
+    counted = dict(before.counted)
+    for topic, partitions in left.counts.items():
+        known = counted.get(topic)
+        if known is None or known.partitions != partitions:
+            counted[topic] = Counted(partitions, taken_at)
+        elif known.batches is None and taken_at - known.since >= METADATA_AGE:
+            counted[topic] = known._replace(batches=batches)
+    return counted
 
 
 def next_state(

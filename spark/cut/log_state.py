@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from outbox.messages.manifest import Position
@@ -25,6 +26,16 @@ class Baseline(NamedTuple):
     """Its last batch; None if a version stored it that did not keep the batch."""
 
 
+class Counted(NamedTuple):
+    """A topic's number of partitions, since the first run that has counted as many."""
+
+    partitions: int
+    since: datetime
+    batches: Mapping[int, int] | None = None
+    """By shard the last batch that a relay may have published without knowing all of them; None
+    where it is too early to say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
     """The state of the log after a run."""
@@ -32,6 +43,7 @@ class LogState:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     """Number of partitions per topic."""
+    counted: Mapping[str, Counted] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     anchors: Mapping[Partition, Anchor] = field(default_factory=dict)
     positions: Mapping[int, Position] = field(default_factory=dict)
@@ -45,9 +57,21 @@ class LogState:
             self,
             topic_ids={name: each for name, each in self.topic_ids.items() if name not in topics},
             counts={name: each for name, each in self.counts.items() if name not in topics},
+            counted={name: each for name, each in self.counted.items() if name not in topics},
             ends={p: each for p, each in self.ends.items() if p.topic not in topics},
             anchors={p: each for p, each in self.anchors.items() if p.topic not in topics},
         )
+
+    def all_known_after(self, partitions: Mapping[str, int]) -> Mapping[str, Mapping[int, int]]:
+        """Return by topic, then by shard, the batch after which its relay knew all ``partitions``.
+
+        Topics are left out of which that is not known.
+        """
+        return {
+            topic: counted.batches
+            for topic, counted in self.counted.items()
+            if counted.partitions == partitions.get(topic) and counted.batches is not None
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Return the state as it is stored."""
@@ -55,6 +79,11 @@ class LogState:
             "topics": {
                 name: {"id": known, "partitions": self.counts.get(name, 0)}
                 for name, known in sorted(self.topic_ids.items())
+            },
+            "counted": {
+                name: {"partitions": each.partitions, "since": each.since.isoformat()}
+                | {"batches": _by_text(each.batches)}
+                for name, each in sorted(self.counted.items())
             },
             "partitions": [
                 {"topic": p.topic, "partition": p.number, "end": end, "anchor": self._anchor(p)}
@@ -76,6 +105,10 @@ class LogState:
         return None if anchor is None else list(anchor)
 
 
+def _by_text(batches: Mapping[int, int] | None) -> Mapping[str, int] | None:
+    return None if batches is None else {str(shard): n for shard, n in sorted(batches.items())}
+
+
 def state_of(stored: Mapping[str, Any] | None) -> LogState:
     """Read the stored state of the previous run; empty before the first run."""
     if not stored:
@@ -85,6 +118,14 @@ def state_of(stored: Mapping[str, Any] | None) -> LogState:
     return LogState(
         topic_ids={name: each["id"] for name, each in stored["topics"].items()},
         counts={name: each["partitions"] for name, each in stored["topics"].items()},
+        counted={
+            name: Counted(
+                each["partitions"],
+                datetime.fromisoformat(each["since"]),
+                each["batches"] and {int(s): n for s, n in each["batches"].items()},
+            )
+            for name, each in stored.get("counted", {}).items()
+        },
         ends={partition: row["end"] for partition, row in rows},
         anchors={partition: Anchor(*row["anchor"]) for partition, row in rows if row["anchor"]},
         positions={int(shard): Position(*each) for shard, each in stored["shards"].items()},

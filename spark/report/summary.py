@@ -60,7 +60,9 @@ def summarize(outcome: Outcome) -> Report:
         by_minute = placement.minutes(frames.segments, frames.new_records)
         minutes = _newest_minutes(_kept(by_minute, folder / "minutes"))
         latencies = _newest_latencies(_kept(outcome.latencies, folder / "latencies"))
-        log_state = log_history.state_after_run(plan.log, plan.shards, anchors(frames.records))
+        log_state = log_history.state_after_run(
+            plan.log, plan.shards, anchors(frames.records), plan.snapshot.taken_at
+        )
         complete = not plan.log.gaps and len(ledger.kept) == ledger.total
         found = [each.finding_id for each in ledger.kept]
         changes = context.run_store.changes(found, complete, ledger.expired_evidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from outbox.messages.message import Resolution
 from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
 from spark.checks.misplaced_keys import SPLIT
+from spark.cut import log_history
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
@@ -23,11 +25,20 @@ LAST = 1
 
 
 def test_a_key_split_by_a_cut_is_found_from_either_side_as_one_run_finds_it(
-    writer: OutboxWriter, parts: RunContext, options: Options
+    writer: OutboxWriter,
+    parts: RunContext,
+    options: Options,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of two topics one has the misplaced record before the cut, the other one after it."""
-    early, late = f"{writer.prefix}-early", f"{writer.prefix}-late"
-    writer.create_topics(early, late)
+    """Of two topics one has the misplaced record before the cut, the other one after it.
+
+    A third one has no other record in its last partition: the runs before have counted them.
+    """
+    monkeypatch.setattr(log_history, "METADATA_AGE", timedelta(0))
+    early, late, low = (f"{writer.prefix}-{name}" for name in ("early", "late", "low"))
+    writer.create_topics(early, late, low)
+    first_key = next(k for n in range(9) if partition_of(k := b"k%d" % n, 2) == 0)
+    commit(writer, low, first_key, None)
     for topic in (early, late):
         commit(writer, topic, b"moved", LAST)
         commit(writer, topic, b"moved", None)
@@ -42,10 +53,23 @@ def test_a_key_split_by_a_cut_is_found_from_either_side_as_one_run_finds_it(
     assert second.plan.origin.reason == SPLIT
     assert split(second) == {early, late}
 
+    commit(writer, low, first_key, None)
+    writer.publish()
+    commit(writer, low, first_key, None)
+    writer.publish(one_elsewhere)
+    third = run(parts, options)
+    assert third.plan.origin.reason == SPLIT
+    assert split(third) == {early, late, low}
+
 
 def commit(writer: OutboxWriter, topic: str, key: bytes, partition: int | None) -> None:
     """Prepare and commit a message that asks for a partition or for none."""
     writer.end(writer.prepare(topic, 1, key=key, partition=partition), Resolution.COMMIT)
+
+
+def one_elsewhere(record: Record) -> Iterable[Record]:
+    """Publish a record in the other partition."""
+    return (elsewhere(record),)
 
 
 def elsewhere(record: Record) -> Record:

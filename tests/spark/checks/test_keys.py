@@ -58,3 +58,13 @@ def test_a_key_is_split_only_once_the_last_partition_was_reached(session: SparkS
     }
     asked = pairs.where("partition = 2").select("half_id")
     assert keys.split_keys(keyed, spread, asked).isEmpty()
+
+
+def test_a_key_is_split_without_the_last_partition_if_an_earlier_run_has_counted_them(
+    session: SparkSession,
+) -> None:
+    pairs = records(session, (7, 0, "1.0"), (7, 1, "2.0"), (8, 0, "2.1"), (8, 1, "3.0"))
+    for known_after, split in (({}, []), ({"points": {3: 1}}, [8]), ({"points": {4: 1}}, [])):
+        places = keys.first_known_places(pairs, {"points": 3}, known_after)
+        keyed = keys.keyed_records(keys.with_known_count(pairs, places))
+        assert [row["key_hash"] for row in keys.spread_keys(keyed).collect()] == split

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +14,7 @@ from outbox.messages.record import digest_of as digest_of_half
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
 from spark.checks.coverage import gap_finding
 from spark.cut import log_history, log_state
-from spark.cut.cut_plan import Gap, Range
+from spark.cut.cut_plan import Gap, Range, ShardCut
 from spark.cut.log_state import Anchor, Baseline, LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
@@ -151,6 +152,25 @@ def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:
         before, {"points": TopicFacts(id="second", partitions=1)}, [], {}, {}
     )
     assert unread == before
+
+
+def test_all_partitions_are_known_to_every_relay_a_while_after_a_run_has_counted_them() -> None:
+    shards = [ShardCut(shard=3, batch_no=7, position=Position(9, 1))]
+    noon, age = datetime(2026, 1, 1, tzinfo=UTC), log_history.METADATA_AGE
+    counted, known = {"points": 2, "new": 1}, []
+    state = LogState()
+    for minutes, partitions in enumerate((2, 2, 2, 2, 3, 3, 3)):
+        left = replace(state, counts={"points": partitions})
+        at = noon + minutes * age / 2
+        state = replace(left, counted=log_history.counted_after_run(state, left, shards, at))
+        state = log_state.state_of(json.loads(json.dumps(state.as_json())))
+        counted["points"] = partitions
+        known.append(state.all_known_after(counted).get("points", {}).get(3))
+        shards = [replace(each, batch_no=each.batch_no + 1) for each in shards]
+    assert known == [None, None, 9, 9, None, None, 13]
+    assert state.all_known_after({"points": 3})["points"][4] == 0
+    assert state.all_known_after({"points": 4}) == {}
+    assert state.without({"points"}).counted == {}
 
 
 @pytest.mark.parametrize(
