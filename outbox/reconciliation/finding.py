@@ -9,8 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from outbox.messages.message_id import HalfId
 
-UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "RETENTION_GAP", "TOPIC_RECREATED"})
-"""Classes for what a run could not read; such a finding cannot be accepted."""
+UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "TOPIC_RECREATED"})
+"""Classes for what a run could not read, but a later one may; such a finding cannot be accepted."""
+PERMANENT_CLASSES: Final = frozenset(
+    {
+        *("FOREIGN", "KEY_SPLIT", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),
+        *("UNKNOWN_ID", "PG_REGRESSION", "ROLLED_BACK", "DUPLICATE", "DUPLICATE_LATE"),
+        *("ORDER_INVERSION", "WRONG_PARTITION"),
+    }
+)
+"""Classes of what nothing undoes. A run that does not see such a finding again proves nothing: its
+evidence has expired, was compacted, or cannot be judged any more. So the finding stays open."""
 REPAIRABLE_CLASSES: Final = (
     *("LOST", "SKIPPED"),
     *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),

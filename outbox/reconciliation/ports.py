@@ -175,7 +175,8 @@ class RunStore(Protocol):
 
         Either their topic is excluded from the run. Or their message was missing, and is older than
         the manifests. Or they are faults that an earlier run has seen in the log: their record has
-        expired, and their message is still stored. Those stay open until an operator settles them.
+        expired or their class is permanent, and their message, if they have one, is still stored.
+        Those stay open until an operator settles them.
         """
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:

@@ -33,6 +33,8 @@ class ExpiredEvidence:
     """The first offset that each partition still has; no run finds a record before it."""
     excluded_topics: Collection[str] = ()
     """The topics that the run does not read; findings about their content stay as they are."""
+    excused: Collection[str] = ()
+    """Findings that the present rules of their topics do not know."""
     unlisted: Sequence[HalfId] = ()
     """Messages without a record that are older than the manifests: they stay missing if they were.
     """

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import LOW_BITS
+from outbox.reconciliation.finding import PERMANENT_CLASSES
 from outbox.reconciliation.log import WHOLE_TOPIC
 from outbox.reconciliation.ports import SourceSnapshot
 from spark.checks.manifest_contents import content_breaks
@@ -66,14 +67,20 @@ def retirement_findings(
 
 
 def gap_finding(gap: Gap) -> Finding:
-    """Return the finding of a partition, or a whole topic, that was not read completely."""
+    """Return the finding of a partition, or a whole topic, that was not read completely.
+
+    What nothing undoes is another finding each time, so that accepting one accepts no later one.
+    """
     topic, number = gap.partition
     whole = number == WHOLE_TOPIC
     place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
-    kept = gap.finding_class in ("NOT_READ", "LSO_STUCK")
+    subjects = {
+        **dict.fromkeys(("NOT_READ", "LSO_STUCK"), place),
+        **dict.fromkeys(PERMANENT_CLASSES, f"{place}:{gap.finding_class}:{gap.reason}"),
+    }
     return Finding(
         finding_class=FindingClass(gap.finding_class),
-        subject=place if kept else f"{place}:{gap.finding_class}",
+        subject=subjects.get(gap.finding_class, f"{place}:{gap.finding_class}"),
         topic=topic,
         partition=None if whole else number,
         detail={"reason": gap.reason},

@@ -1,4 +1,4 @@
-"""Reports what retention removed before it was judged; such a run is not clean.
+"""Reports what retention removed before it was judged: no run is clean until that is accepted.
 
 Messages are counted by the partition that the relay recorded for them, or by topic where no place
 is recorded. Pure.
@@ -15,6 +15,7 @@ from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.compare.evidence import Suspect
+from spark.compare.expiry import was_judged
 from spark.compare.facts import Judgement, Unverifiable, unverifiable_reason
 from spark.cut.cut_plan import ShardCut
 from spark.cut.log_state import LogState
@@ -97,7 +98,7 @@ def retired_findings(
     return tuple(
         Finding(
             finding_class=FindingClass.RETENTION_GAP,
-            subject=f"shard:{shard}:RETENTION_GAP",
+            subject=f"shard:{shard}:RETENTION_GAP:{end.xid}.{end.n}",
             shard=shard,
             detail={
                 "read_up_to": list(before.positions[shard]),
@@ -120,7 +121,7 @@ def retention_finding(partition: Partition, detail: Mapping[str, Any]) -> Findin
     place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
     return Finding(
         finding_class=FindingClass.RETENTION_GAP,
-        subject=f"{place}:RETENTION_GAP",
+        subject=f"{place}:RETENTION_GAP:{detail['last_committed_at']}",
         topic=topic or None,
         partition=None if whole else partition.number,
         detail=detail,
@@ -132,7 +133,7 @@ def _is_gap(suspect: Suspect, judgement: Judgement) -> bool:
     reason = unverifiable_reason(suspect, judgement)
     if reason is Unverifiable.RETIRED:
         return suspect.half_id not in judgement.earlier.missing
-    return reason is Unverifiable.EXPIRED
+    return reason is Unverifiable.EXPIRED and not was_judged(suspect, judgement.earlier.previous)
 
 
 def _place_of(suspect: Suspect) -> Partition:

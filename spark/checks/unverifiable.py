@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -47,9 +47,15 @@ def unverifiable_of(run_store: RunStore, ledger: Ledger, read: ReadSoFar) -> Exp
 
 
 def remaining_findings(run_store: RunStore, ledger: Ledger) -> list[Finding]:
-    """Return what earlier runs have found and this run cannot see: it is still open."""
-    remaining = run_store.remaining(sorted(ledger.entered), ledger.expired_evidence)
-    return [remaining_finding(each) for each in remaining]
+    """Return what earlier runs have found and this run cannot see: it is still open.
+
+    What the present rules of its topic do not know is closed instead.
+    """
+    stored = run_store.remaining(sorted(ledger.entered), ledger.expired_evidence)
+    remaining = [remaining_finding(each) for each in stored]
+    excused = {each.finding_id for each in remaining if ledger.excuses(each)}
+    ledger.expired_evidence = replace(ledger.expired_evidence, excused=sorted(excused))
+    return [each for each in remaining if each.finding_id not in excused]
 
 
 def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[HalfId]:

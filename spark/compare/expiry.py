@@ -84,6 +84,19 @@ def may_have_expired(
     return not trimmed.keys() <= suspect.outlived
 
 
+def was_judged(suspect: Suspect, previous: Previous | None) -> bool:
+    """Whether an earlier run has judged a message: found its record, or called it missing."""
+    if previous is None or suspect.known is None or suspect.position is None:
+        return False
+    cut = previous.shards.get(shard_in(suspect.half_id))
+    topic = suspect.known.half.message.content.topic
+    return (
+        cut is not None
+        and suspect.position > cut.baseline
+        and not _is_since_last_cut(suspect, topic, previous)
+    )
+
+
 def is_published(suspect: Suspect, *, unlisted: bool) -> bool:
     """Whether its record was published; without a manifest only its hold shows that it was not."""
     statuses = {listing["status"] for listing in suspect.listed}

@@ -10,9 +10,9 @@ from spark.findings.finding_class import FindingClass, Kind, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """The meaning of a class for an operator. ``partial``: the run did not see all of its plan.
+    """The meaning of a class for an operator. ``partial``: a run did not see all of its plan.
 
-    ``lasting``: only one run reads the evidence, so only a run that reads everything closes it.
+    ``lasting``: only one run reads the evidence, so no run that continues that one closes it.
     """
 
     kind: Kind
@@ -241,8 +241,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="a part of the log or of the tables expired before a run judged it",
-        action="Reconcile more often, or increase the retention of the topics and the outbox.",
-        command="outbox reconcile list",
+        action="Reconcile more often, or keep more. Accept what nobody can verify any more.",
+        command="outbox reconcile fix {run_id} --accept {finding_id} --until 365d --reason TEXT",
         partial=True,
     ),
     FindingClass.LOG_TRUNCATED: Rule(

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from outbox.messages.message_id import HalfId
+from outbox.reconciliation.finding import UNREAD_CLASSES
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.parquet_folder import ParquetFolder
@@ -65,7 +66,12 @@ class Ledger:
 
     def accepts(self, finding: Finding) -> bool:
         """Return whether a finding is accepted; what was not read cannot be accepted."""
-        return finding.finding_id in self.accepted_ids and not finding.rule.partial
+        accepted = finding.finding_id in self.accepted_ids
+        return accepted and finding.finding_class.value not in UNREAD_CLASSES
+
+    def excuses(self, finding: Finding) -> bool:
+        """Return whether the rule of its topic removes a finding."""
+        return apply_topic_rule(finding, self.rules, self.compacted_topics) is None
 
     def _count(self, findings: list[Finding]) -> None:
         self.counts.update((each.graded, each.topic or "") for each in findings)

@@ -235,8 +235,9 @@ class Report:
     def _reason_to_remain(self, finding: Finding) -> str:
         if finding.topic in self.plan.log.excluded:
             return "in excluded topics"
-        missing = finding.rule.kind is Kind.MISSING
-        return "older than the manifests" if missing else "records have expired"
+        if finding.rule.kind is Kind.MISSING:
+            return "older than the manifests"
+        return "no run can see them again" if finding.half_id is None else "records have expired"
 
 
 def format_count(number: int) -> str:

@@ -14,7 +14,12 @@ from psycopg.types.json import Jsonb
 from outbox.messages.message_id import HalfId
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import FindingChanges, FindingOutcome, StoredFinding
+from outbox.reconciliation.finding import (
+    PERMANENT_CLASSES,
+    FindingChanges,
+    FindingOutcome,
+    StoredFinding,
+)
 from outbox.reconciliation.run import ExpiredEvidence, RerunResult, StoredRun
 
 SQL: Final = load(__name__)
@@ -163,6 +168,8 @@ def _unseen(
         "starts": list(expired.starts.values()),
         "excluded_topics": list(expired.excluded_topics),
         "unlisted": list(expired.unlisted),
+        "excused": list(expired.excused),
+        "permanent": sorted(PERMANENT_CLASSES),
     }
     return [UnseenFinding(*row) for row in connection.execute(SQL["unseen"], asked)]
 

@@ -8,16 +8,19 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
 -- missing is carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log has no
--- next status when one of its records has expired, as long as its half is stored: it stays as it is. So do a finding about the
--- content of an excluded topic, which nobody has read, and one about a missing message that no manifest lists any more. A
--- partial run closes only unverifiable ones.
+-- next status when one of its records has expired or its class is permanent, as long as its half is stored: it stays as it
+-- is. So do permanent findings that are about no stored half, a finding about the content of an excluded topic, which
+-- nobody has read, and one about a missing message that no manifest lists any more. What the rules of its topic do not
+-- know is resolved. A partial run closes only unverifiable ones.
 SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, detail FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
+        WHEN f.finding_id = ANY (%(excused)s::text[]) THEN 'resolved'
         WHEN expired.unread AND NOT expired.half THEN NULL
+        WHEN f.class = ANY (%(permanent)s::text[]) AND (f.half_id IS NULL OR f.detail ? 'retired') THEN NULL
         WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
-        WHEN NOT (expired.half OR expired.record) THEN 'resolved'
+        WHEN NOT (expired.half OR expired.record OR f.class = ANY (%(permanent)s::text[])) THEN 'resolved'
         WHEN f.kind = 'missing' OR NOT EXISTS (
             SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id) THEN 'unverifiable'
         END AS next_status

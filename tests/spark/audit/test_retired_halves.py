@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -74,8 +75,8 @@ def test_a_record_that_is_published_again_after_its_half_is_retired_is_found_and
     retire(writer, doubled)
     assert run(parts, options).verdict is Verdict.CLEAN
     writer.produce(record)
-    for _ in range(2):
-        report = run(parts, options)
+    for full in (False, False, True):
+        report = run(parts, replace(options, full=full))
         assert [(f.finding_class, f.message_id) for f in report.findings] == [
             ("UNKNOWN_ID", str(doubled.message_id))
         ]

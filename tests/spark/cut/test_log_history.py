@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
+from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.log import Partition
 from spark.audit.audit import Audit
 from spark.cut.log_history import digest_of
+from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
@@ -29,7 +31,7 @@ from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
-from tests.spark.fixtures_stored_audit import commit, hold
+from tests.spark.fixtures_stored_audit import commit, hold, message_id
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -43,6 +45,8 @@ class Story:
     writer: OutboxWriter
     lost: HalfMessage
     phantom: HalfMessage
+    odd: HalfMessage
+    """The message whose record is not where the others of its key are."""
     first: Report
     second: Report
     third: Report
@@ -62,7 +66,8 @@ def story(
     writer.create_topics(*topics, new=True)
     _commit_some(writer, topics)
     lost = _lose_one(writer, topics[0])
-    writer.produce(*[Record(topic, None, b"", None, ()) for topic in topics[2:]])
+    writer.produce(*[Record(topic, None, b"", None, ()) for topic in (topics[0], *topics[2:])])
+    odd = _split_key(writer, topics[2])
     first = _run(session, writer, folder)
     writer.produce(*[Record(topics[3], None, b"", None, ())] * 2)
     _commit_some(writer, topics[:1])
@@ -72,7 +77,7 @@ def story(
     _grow(writer, topics[2])
     second = _run(session, writer, folder)
     third = _run(session, writer, folder, accepted={topics[1]})
-    return Story(writer, lost, phantom, first, second, third)
+    return Story(writer, lost, phantom, odd, first, second, third)
 
 
 def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
@@ -81,6 +86,16 @@ def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
     writer.end([lost], Resolution.COMMIT)
     writer.publish(lambda record: ())
     return lost
+
+
+def _split_key(writer: OutboxWriter, topic: str) -> HalfMessage:
+    """Publish the last of three records of a key elsewhere than the others; return its message."""
+    key = next(k for n in range(9) if partition_of(k := b"k%d" % n, 2) == 1)
+    halves = writer.prepare(topic, 3, key=key)
+    writer.end(halves, Resolution.COMMIT)
+    last = str(halves[-1].message_id)
+    writer.publish(lambda r: (r._replace(partition=0) if message_id(r) == last else r,))
+    return halves[-1]
 
 
 def _outgrow(writer: OutboxWriter, topic: str) -> HalfMessage:
@@ -101,9 +116,8 @@ def _run(
     session: SparkSession, writer: OutboxWriter, folder: Path, accepted: Iterable[str] = ()
 ) -> Report:
     parts = make_parts(session, writer)
-    own = topic_rules(
-        {f"{writer.prefix}-quiet": {"foreign": "low", "severity": {"FOREIGN": "info"}}}
-    )
+    rule = {"foreign": "low", "severity": {"FOREIGN": "info"}}
+    own = topic_rules({f"{writer.prefix}-{name}": rule for name in ("quiet", "expired")})
     accept = frozenset(accepted)
     report = Audit(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own)).run()
     store_run(report, parts.run_store, samples=5)
@@ -132,8 +146,13 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
 
 
 def test_an_unchanged_log_has_no_finding(story: Story) -> None:
-    found = [(each.finding_class, each.half_id) for each in story.first.findings]
-    assert found == [("LOST", story.lost.half_id), ("FOREIGN", None)]
+    found = Counter((each.finding_class.value, each.half_id) for each in story.first.findings)
+    assert found == {
+        ("LOST", story.lost.half_id): 1,
+        ("KEY_SPLIT", None): 1,
+        ("WRONG_PARTITION", story.odd.half_id): 1,
+        ("FOREIGN", None): 2,
+    }
 
 
 def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids_them(
@@ -141,20 +160,44 @@ def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids
 ) -> None:
     for report, count in ((story.first, 1), (story.second, 3), (story.third, 3)):
         phantoms = report.count(FindingClass.UNDECIDED)
-        (foreign,) = [each for each in report.findings if each.finding_class == "FOREIGN"]
-        assert (foreign.topic, foreign.detail["records"]) == (story.topic("quiet"), count)
+        foreign = {f.topic: f.detail for f in report.findings if f.finding_class == "FOREIGN"}
+        assert foreign[story.topic("quiet")]["records"] == count
         assert report.totals["unexpected"] == phantoms
 
 
 def test_what_was_lost_stays_lost_though_its_log_has_expired(story: Story) -> None:
-    lost, foreign = story.first.findings
     found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
     assert {each.finding_id: each for each in found or ()} == {
-        lost.finding_id: (lost.finding_id, "LOST", "critical", "open"),
-        foreign.finding_id: (foreign.finding_id, "FOREIGN", "info", "open"),
+        each.finding_id: (each.finding_id, *_graded(each), "open") for each in story.first.findings
     }
     for report in (story.second, story.third):
         assert (report.changes.unverifiable, report.totals["missing"]) == (0, 1)
+
+
+def _graded(finding: Finding) -> tuple[str, str]:
+    return finding.finding_class.value, finding.severity.name.lower()
+
+
+def test_what_a_full_run_cannot_see_again_stays_open_until_an_operator_accepts_it(
+    story: Story,
+) -> None:
+    """Its records have expired, or its topic has grown since, or its gap is of an earlier run."""
+    known = {each.finding_id for each in story.second.findings}
+    found = Counter(
+        (each.finding_class.value, each.topic)
+        for each in story.third.findings
+        if each.finding_id in known
+    )
+    assert story.third.plan.origin.mode == "full"
+    assert found == {
+        ("LOST", story.topic("expired")): 1,
+        ("RETENTION_GAP", story.topic("expired")): 2,
+        ("FOREIGN", story.topic("quiet")): 1,
+        ("FOREIGN", story.topic("expired")): 1,
+        ("KEY_SPLIT", story.topic("grown")): 1,
+        ("WRONG_PARTITION", story.topic("grown")): 1,
+    }
+    assert "from earlier runs: no run can see them again" in story.third.sentence
 
 
 def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
@@ -165,6 +208,9 @@ def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story)
         ("TOPIC_RECREATED", story.topic("recreated")): 2,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
         ("FOREIGN", story.topic("quiet")): 1,
+        ("FOREIGN", story.topic("expired")): 1,
+        ("KEY_SPLIT", story.topic("grown")): 1,
+        ("WRONG_PARTITION", story.topic("grown")): 1,
     }
     assert story.second.verdict is Verdict.FINDINGS
     assert story.second.count() == 0
@@ -183,7 +229,7 @@ def test_an_accepted_topic_is_read_from_its_beginning_and_has_no_further_finding
 
 
 def test_a_topic_that_has_grown_has_no_further_finding(story: Story) -> None:
-    assert story.topic("grown") not in {each.topic for each in story.third.findings}
+    assert FindingClass.PARTITIONS_CHANGED not in {f.finding_class for f in story.third.findings}
 
 
 def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story: Story) -> None:

@@ -85,14 +85,19 @@ async def test_closed_and_not_acceptable_findings_cannot_be_accepted(
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "closed"))
     unread = replace(make_finding("unread"), finding_class="NOT_READ", kind="coverage")
-    store.save(make_run("two", findings=(unread,)))
-    names = {"finding_ids": ["closed", "unread"]}
+    expired = replace(unread, finding_id="expired", finding_class="RETENTION_GAP")
+    store.save(make_run("two", findings=(unread, expired)))
+    names = {"finding_ids": ["closed", "unread", "expired"]}
     plan = (await ask(bare_service, ACCEPT, names, until=tomorrow(), dry_run=True)).json()
     refused = {each["finding_id"]: each["code"] for each in plan["refused"]}
     assert refused == {"closed": "not-open", "unread": "not-acceptable"}
     done = (await ask(bare_service, ACCEPT, names, until=tomorrow())).json()
-    assert (done["matched"], done["done"]) == (0, 0)
-    assert statuses(database_url) == {"closed": "resolved", "unread": "open"}
+    assert (done["matched"], done["done"]) == (1, 1)
+    assert statuses(database_url) == {
+        "closed": "resolved",
+        "unread": "open",
+        "expired": "accepted",
+    }
 
 
 async def test_an_acceptance_needs_findings_and_a_future_time(

@@ -14,7 +14,7 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.finding import FindingChanges, StoredFinding
+from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges, StoredFinding
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -236,6 +236,38 @@ def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_
     publish_again(database_url, lost)
     store.save(make_run("three"))
     assert statuses(database_url)["lost"] == "fixed"
+
+
+@pytest.mark.parametrize("finding_class", sorted(PERMANENT_CLASSES))
+def test_what_nothing_undoes_stays_open_though_no_run_sees_it_again(
+    database_url: str, halves: list[HalfMessage], finding_class: str
+) -> None:
+    """With a half, until that is retired too; without one, until an operator accepts it."""
+    store, half = PostgresRunStore(database_url), halves[0]
+    found = replace(make_finding("of a message"), finding_class=finding_class, kind="disordered")
+    found = replace(found, half_id=half.half_id)
+    whole = replace(found, finding_id="of a topic", half_id=None, kind="coverage")
+    store.save(make_run("one", findings=(found, whole)))
+    assert store.changes([], True, ExpiredEvidence()) == FindingChanges(new=0, resolved=0)
+    assert own(store.remaining([], ExpiredEvidence())) == [found, whole]
+    change(database_url, "DELETE FROM outbox.half_message")
+    store.save(make_run("two"))
+    assert statuses(database_url) == {"of a message": "unverifiable", "of a topic": "open"}
+    change(
+        database_url,
+        "UPDATE outbox.reconciliation_finding"
+        " SET status = 'accepted', accepted_until = 'infinity' WHERE status = 'open'",
+    )
+    store.save(make_run("three", findings=(whole,)))
+    assert statuses(database_url)["of a topic"] == "accepted"
+    store.save(make_run("four", expired_evidence=ExpiredEvidence(excused=["of a topic"])))
+    assert statuses(database_url)["of a topic"] == "resolved"
+
+
+def change(database_url: str, statement: str) -> None:
+    """Run one statement."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(statement.encode())
 
 
 def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:

@@ -9,6 +9,7 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
+from spark.checks.coverage import gap_finding
 from spark.checks.retention import (
     ExpiredMessages,
     has_expired,
@@ -16,7 +17,8 @@ from spark.checks.retention import (
     with_unlisted_ends,
 )
 from spark.compare.expiry import EarlierRuns
-from spark.cut.cut_plan import ShardCut
+from spark.cut.checkpoint import Previous
+from spark.cut.cut_plan import Gap, ShardCut
 from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
@@ -65,7 +67,51 @@ def test_a_message_without_a_recorded_place_is_counted_by_topic() -> None:
     expired = ExpiredMessages()
     expired.note([make_suspect()], FROM_SIX)
     (finding,) = expired.findings(FROM_SIX)
-    assert (finding.subject, finding.partition) == ("topic:points:RETENTION_GAP", None)
+    assert (finding.topic, finding.partition) == ("points", None)
+
+
+def test_each_gap_is_a_finding_of_its_own_so_that_accepting_one_accepts_no_later_one() -> None:
+    ids = set()
+    for minutes in (0, 3):
+        expired = ExpiredMessages()
+        at = NOON + timedelta(minutes=minutes)
+        expired.note([make_suspect(place=placed_at(5), committed_at=at)], FROM_SIX)
+        ids |= {each.finding_id for each in expired.findings(FROM_SIX)}
+    before = LogState(positions={3: Position(7, 3)})
+    for end in (Position(7, 4), Position(8, 1)):
+        ids |= {each.finding_id for each in retired_findings(before, {3: end}, 1 << 20)}
+    here = Partition("points", 0)
+    for name in ("RETENTION_GAP", "LOG_TRUNCATED"):
+        gaps = [Gap(finding_class=name, partition=here, reason=why) for why in ("a", "b")]
+        ids |= {gap_finding(each).finding_id for each in gaps}
+    assert len(ids) == 8
+
+
+@pytest.mark.parametrize(
+    ("cut", "gaps"),
+    [
+        (ShardCut(shard=3, batch_no=1, position=Position(9, 1)), 0),
+        (ShardCut(shard=3, batch_no=0, position=Position(8, 1)), 1),
+        (ShardCut(shard=3, batch_no=1, position=Position(9, 1), baseline=Position(9, 1)), 1),
+    ],
+    ids=["judged before", "published since", "older than what was judged"],
+)
+def test_what_an_earlier_run_has_judged_is_no_gap_when_a_full_run_cannot_read_it_again(
+    cut: ShardCut, gaps: int
+) -> None:
+    previous = Previous(
+        run_id="one",
+        cut_at=NOON,
+        horizon=1,
+        ends={},
+        manifest_ends={},
+        marks={},
+        shards={3: cut},
+    )
+    expired = ExpiredMessages()
+    whole = replace(FROM_SIX, earlier=EarlierRuns(previous=previous))
+    expired.note([make_suspect(place=placed_at(5))], whole)
+    assert (len(expired.findings(whole)), len(expired.half_ids)) == (gaps, 1)
 
 
 def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() -> None:

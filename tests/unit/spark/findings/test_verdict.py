@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.reconciliation.finding import UNREAD_CLASSES
+from outbox.reconciliation.finding import PERMANENT_CLASSES, UNREAD_CLASSES
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.finding_rules import RULES
 from spark.findings.ledger import Ledger
@@ -113,6 +113,13 @@ def test_every_finding_can_be_accepted_except_what_was_not_read(
     finding = make_finding(finding_class=finding_class)
     ids = frozenset({finding.finding_id})
     ledger = Ledger(run_id="", folder=Path(), accepted_ids=ids)
-    assert ledger.accepts(finding) != RULES[finding_class].partial
-    assert RULES[finding_class].partial == (finding_class.value in UNREAD_CLASSES)
+    unread = finding_class.value in UNREAD_CLASSES
+    assert ledger.accepts(finding) != unread
+    gap = finding_class is FindingClass.RETENTION_GAP
+    assert RULES[finding_class].partial == (unread or gap)
     assert not ledger.accepts(make_finding(1))
+
+
+def test_what_is_partial_or_permanent_is_a_class() -> None:
+    assert {*UNREAD_CLASSES, *PERMANENT_CLASSES} <= {each.value for each in FindingClass}
+    assert not UNREAD_CLASSES & PERMANENT_CLASSES
