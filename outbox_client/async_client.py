@@ -1,6 +1,7 @@
 """AsyncTransactionProducer: ``TransactionProducer`` for asyncio, with the same contract."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -31,7 +32,8 @@ class AsyncTransactionProducer:
     An asynchronous context manager for the tasks of one event loop. ``timeout`` is the
     seconds one call may take, including retries. Connection failures, 429, 503 and every error the
     service marks as retryable are retried within it, with jitter. ``listener`` is needed only for
-    ``send_in_transaction`` without a callable; both are asynchronous functions.
+    ``send_in_transaction`` without a callable; both are asynchronous functions. ``ssl_context``
+    replaces the public certificate authorities, for a service behind a private one.
 
     Calls of several tasks at the same time share requests: fewer requests, and each call has its
     own result and its own errors. A call without company is sent at once.
@@ -47,12 +49,13 @@ class AsyncTransactionProducer:
         api_key: str | None = None,
         listener: AsyncTransactionListener | None = None,
         timeout: float = 10.0,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._calls = ProducerCalls(producer_group, timeout)
         self._listener = listener
         self._closing = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._transport = AsyncTransport(url, api_key)
+        self._transport = AsyncTransport(url, api_key, ssl_context)
         self._shared = {name: AsyncSharedRequests(self._transport) for name in OPERATIONS}
 
     async def __aenter__(self) -> Self:

@@ -1,5 +1,6 @@
 """TransactionProducer: prepare, run the local transaction, end, always in that order."""
 
+import ssl
 from collections.abc import Callable, Sequence
 from threading import Event
 from types import TracebackType
@@ -33,6 +34,7 @@ class TransactionProducer:
     A thread-safe context manager. ``timeout`` is the seconds one call may take, including retries.
     Connection failures, 429, 503 and every error the service marks as retryable are retried within
     it, with jitter. ``listener`` is needed only for ``send_in_transaction`` without a callable.
+    ``ssl_context`` replaces the public certificate authorities, for a service behind a private one.
 
     Calls of several threads at the same time share requests: fewer requests, and each call has its
     own result and its own errors. A call without company is sent at once. A child of the process
@@ -48,11 +50,12 @@ class TransactionProducer:
         api_key: str | None = None,
         listener: TransactionListener | None = None,
         timeout: float = 10.0,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._calls = ProducerCalls(producer_group, timeout)
         self._listener = listener
         self._closing = Event()
-        self._address = (url, api_key)
+        self._address = (url, api_key, ssl_context)
         self._open()
         renew_in_children(self, TransactionProducer._leave_to_parent)
 

@@ -1,6 +1,7 @@
 """``Transport`` for asyncio."""
 
 import asyncio
+import ssl
 
 import httpcore2
 
@@ -17,9 +18,11 @@ from outbox_client.errors import ServiceUnreachable
 class AsyncTransport:
     """Sends requests to one service; may be shared by any number of tasks of one event loop."""
 
-    def __init__(self, url: str, api_key: str | None) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
         self._service = Service(url, api_key)
-        options = pool_options()
+        options = pool_options(ssl_context)
         self._pool = httpcore2.AsyncConnectionPool(**options)
         self._pool_of_waits = httpcore2.AsyncConnectionPool(**options)
         self._is_closed = False

@@ -1,6 +1,7 @@
 """One HTTP exchange over a shared connection pool: limited in time and size, no redirects."""
 
 import re
+import ssl
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,10 +43,12 @@ class Transport:
     and merges a request from many parts, would cost as much again.
     """
 
-    def __init__(self, url: str, api_key: str | None) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
         self._service = Service(url, api_key)
         self._limit = TimeLimit()
-        options = pool_options() | {"network_backend": LimitedBackend(self._limit)}
+        options = pool_options(ssl_context) | {"network_backend": LimitedBackend(self._limit)}
         self._pool = httpcore2.ConnectionPool(**options)
         self._pool_of_waits = httpcore2.ConnectionPool(**options)
         self._is_closed = False
@@ -136,10 +139,10 @@ class Service:
         }
 
 
-def pool_options() -> dict[str, Any]:
-    """Return the options of the connections to one service."""
+def pool_options(ssl_context: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return the options of the connections to one service; None trusts the public authorities."""
     return {
-        "ssl_context": httpx2.create_ssl_context(trust_env=False),
+        "ssl_context": ssl_context or httpx2.create_ssl_context(trust_env=False),
         "max_connections": CONNECTIONS_MAX,
         "max_keepalive_connections": CONNECTIONS_MAX,
         "keepalive_expiry": KEEPALIVE_SECONDS,

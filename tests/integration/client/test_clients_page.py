@@ -145,7 +145,7 @@ def test_the_producer_of_the_clients_page_sends_and_answers(
     service: ContractService, service_url: str, tmp_path: Path
 ) -> None:
     page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-    example, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {
         "outbox_url": service_url,
         "check_secret": VECTOR["secret"],
@@ -192,7 +192,7 @@ async def test_the_asynchronous_producer_of_the_clients_page_sends_and_answers(
     service: ContractService, service_url: str, local_database: str
 ) -> None:
     page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-    _, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    *_, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
     async def take_100_from_the_balance(db: AsyncConnection, member: str) -> None:
         await db.execute(text("SELECT 1"))
