@@ -15,6 +15,12 @@ log = logging.getLogger("outbox_client")
 BODY_MAX_BYTES: Final = 16 * 1024 * 1024
 CONCURRENCY: Final = 16
 REPLY_MARGIN_SHARE: Final = 0.1
+REASON_CHARACTERS: Final = 500
+REASON_BYTES: Final = 480
+"""As JSON: the service reads 64 KiB of the answer to 100 checks, and an answer with one byte more
+decides none of them."""
+SHORTENED_CHARACTERS: Final = REASON_BYTES // 12 - 1
+"""JSON takes at most twelve bytes for one."""
 UNKNOWN: Final = LocalTransactionState.UNKNOWN
 
 
@@ -84,7 +90,13 @@ def _item(check: Check, verdict: Verdict) -> dict[str, object]:
         "decision": verdict.decision.value,
     }
     if verdict.reason:
-        item["reason"] = verdict.reason
+        item["reason"] = _short(verdict.reason)
     if verdict.retry_after_seconds is not None:
         item["retry_after_seconds"] = verdict.retry_after_seconds
     return item
+
+
+def _short(reason: object) -> str:
+    """Return a reason that leaves room for those of the other checks."""
+    text = str(reason)[:REASON_CHARACTERS]
+    return text if len(json.dumps(text)) <= REASON_BYTES else text[:SHORTENED_CHARACTERS]

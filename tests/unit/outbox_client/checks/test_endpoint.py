@@ -9,7 +9,8 @@ from threading import Event
 
 import pytest
 
-from outbox.http_checks.classification import HttpAnswer, classify
+from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
+from outbox.http_checks.endpoint import BATCH_ANSWER_BYTES
 from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply, Unknown
 from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
@@ -305,3 +306,23 @@ def test_a_child_of_a_closed_endpoint_has_a_closed_one(listener: Listener) -> No
     endpoint = CheckEndpoint(GROUP, SECRET, listener)
     endpoint.close()
     assert in_child(lambda: str(ask(endpoint, single()).status).encode()) == b"503"
+
+
+@pytest.mark.parametrize(
+    "reason", ["r" * 20_000, "\U0001f600" * 500, "\x00" * 500, ValueError("x")]
+)
+def test_a_long_reason_spoils_no_other_check_of_its_batch(
+    listener: Listener, endpoint: CheckEndpoint, reason: str
+) -> None:
+    """The service reads a bounded answer, and of a longer one nothing."""
+    ids = [f"{MESSAGE_ID[:-3]}{number:03}" for number in range(100)]
+    listener.answer = lambda check: (
+        COMMIT if check.message_id == ids[0] else Unknown(retry_after_seconds=600, reason=reason)
+    )
+    reply = ask(endpoint, batch(*(make_check(each) for each in ids)))
+    assert len(reply.body) <= BATCH_ANSWER_BYTES
+    answer = HttpAnswer(status=reply.status, content_type=reply.content_type, body=reply.body)
+    first, *others = classify_batch(answer, ids)
+    assert first.outcome == "commit"
+    assert {(each.outcome, each.retry_after_seconds) for each in others} == {("unknown", 600)}
+    assert all(each.reason for each in others) or reason == "\x00" * 500
