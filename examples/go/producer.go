@@ -43,8 +43,24 @@ func NewOutbox(url, key string) *Outbox {
 // noRedirect makes a redirect an error: the client would repeat a POST as a GET, which is answered with 200.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// EndError tells that the local transaction is committed, but not what became of the end: do not run the local
+// transaction again. If the service did not answer, a check settles the message. If it answered "already-ended",
+// somebody else has rolled the message back.
+type EndError struct {
+	MessageID string
+	Err       error
+}
+
+func (e *EndError) Error() string {
+	return fmt.Sprintf("the local transaction is committed, but not the end of message %s: %v", e.MessageID, e.Err)
+}
+
+// Unwrap returns the error of the end.
+func (e *EndError) Unwrap() error { return e.Err }
+
 // Send prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
-// transaction fails, nothing is ended: the check finds out what became of it.
+// transaction fails, nothing is ended: the check finds out what became of it. If the end fails, the error is
+// an *EndError; every other error comes from before the local commit, or from the local transaction itself.
 func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID string) error) ([]byte, error) {
 	answer, err := o.post(ctx, "/v1/half-messages", message, http.StatusCreated)
 	if err != nil {
@@ -59,7 +75,11 @@ func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID
 	if err := local(prepared.MessageID); err != nil {
 		return nil, err
 	}
-	return o.End(ctx, prepared.MessageID, "COMMIT")
+	ended, err := o.End(ctx, prepared.MessageID, "COMMIT")
+	if err != nil {
+		return nil, &EndError{prepared.MessageID, err}
+	}
+	return ended, nil
 }
 
 // End ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it.

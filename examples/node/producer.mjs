@@ -4,6 +4,18 @@ const ATTEMPTS = 5;
 const TIMEOUT_MS = 10_000;
 const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
 
+/**
+ * The local transaction is committed, but its message's end is not confirmed: do not run the local transaction again.
+ * If the service did not answer, a check settles the message. If it answered `already-ended`, somebody else has rolled
+ * the message back.
+ */
+export class EndError extends Error {
+  constructor(messageId, cause) {
+    super(`the local transaction is committed, but not the end of message ${messageId}: ${cause.message}`, { cause });
+    this.messageId = messageId;
+  }
+}
+
 export class Outbox {
   constructor(url, key) {
     this.url = url;
@@ -12,12 +24,17 @@ export class Outbox {
 
   /**
    * Prepare `message`, run `localTransaction(messageId)`, end the message with COMMIT.
-   * If the local transaction throws, nothing is ended: the check finds out what became of it.
+   * If the local transaction throws, nothing is ended: the check finds out what became of it. If the end fails, this
+   * throws an `EndError`; every other error comes from before the local commit, or from `localTransaction` itself.
    */
   async send(message, localTransaction) {
     const prepared = await this.#post("/v1/half-messages", message, 201);
     await localTransaction(prepared.message_id);
-    return this.end(prepared.message_id, "COMMIT");
+    try {
+      return await this.end(prepared.message_id, "COMMIT");
+    } catch (error) {
+      throw new EndError(prepared.message_id, error);
+    }
   }
 
   /** End a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */

@@ -23,6 +23,26 @@ final class Outbox {
     void run(String messageId) throws Exception;
   }
 
+  /**
+   * The local transaction is committed, but its message's end is not confirmed: do not run the local
+   * transaction again. If the service did not answer, a check settles the message. If it answered
+   * {@code already-ended}, somebody else has rolled the message back.
+   */
+  static final class EndException extends Exception {
+    private static final long serialVersionUID = 1;
+    final String messageId;
+
+    EndException(String messageId, Exception cause) {
+      super(
+          "the local transaction is committed, but not the end of message "
+              + messageId
+              + ": "
+              + cause.getMessage(),
+          cause);
+      this.messageId = messageId;
+    }
+  }
+
   private final HttpClient http =
       HttpClient.newBuilder()
           .version(HttpClient.Version.HTTP_1_1)
@@ -39,12 +59,21 @@ final class Outbox {
 
   /**
    * Prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
-   * transaction fails, nothing is ended: the check finds out what became of it.
+   * transaction fails, nothing is ended: the check finds out what became of it. If the end fails,
+   * this throws an {@link EndException}; every other exception comes from before the local commit, or
+   * from the local transaction itself.
    */
   JsonNode send(Map<String, String> message, LocalTransaction local) throws Exception {
     String messageId = post("/v1/half-messages", message, 201).get("message_id").asText();
     local.run(messageId);
-    return end(messageId, "COMMIT");
+    try {
+      return end(messageId, "COMMIT");
+    } catch (IOException | IllegalStateException | InterruptedException error) {
+      if (error instanceof InterruptedException) {
+        Thread.currentThread().interrupt();
+      }
+      throw new EndException(messageId, error);
+    }
   }
 
   /** Ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it. */

@@ -24,6 +24,7 @@ from tests.e2e.languages.fixtures_languages import (
     LANGUAGES,
     PLAIN,
     Language,
+    losing_ends,
     redirecting,
     serving,
     verifies,
@@ -234,6 +235,20 @@ def test_a_redirected_prepare_is_no_prepare_and_stores_no_invoice(billing: Billi
     assert billing.invoices(number) == 0
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "301" in done.stderr
+
+
+def test_an_end_that_fails_after_the_local_commit_says_that_the_invoice_is_stored(
+    billing: Billing, service: Service
+) -> None:
+    number = next(_NUMBERS)
+    with losing_ends(billing.environment["API"]) as api:
+        done = billing.run("issue", str(number), API=api)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    told = re.search(r"the local transaction is committed, .* of message (\S+): ", done.stderr)
+    assert told is not None, done.stderr
+    assert "message-not-found" in done.stderr
+    assert billing.invoices(number) == 1
+    assert service.wait_state(told[1], "PUBLISHED")["decided_by"] == "check"
 
 
 def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(
