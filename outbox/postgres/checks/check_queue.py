@@ -102,7 +102,7 @@ class PostgresCheckQueue:
             return due
         try:
             secrets = valid_secrets(
-                self._decrypt, row["secret"], row["previous_secret"], due.group.name
+                self._decrypt, row["secret"], row["previous_secrets"], due.group.name
             )
         except ConfigurationError:
             if not due.aged:

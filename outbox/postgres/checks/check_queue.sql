@@ -38,7 +38,9 @@ CROSS JOIN LATERAL (
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
-    CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
+    array_remove(ARRAY[CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END], NULL) || ARRAY(
+        SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
+        WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
     paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id

@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -79,17 +79,17 @@ def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
 
 
 def valid_secrets(
-    decrypt: Callable[[bytes, str], str], stored: bytes, previous: bytes | None, name: str
+    decrypt: Callable[[bytes, str], str], stored: bytes, previous: Sequence[bytes], name: str
 ) -> tuple[str, ...]:
     """Decrypt the secrets that sign the checks of a group, newest first.
 
-    Leaves out a previous secret that cannot be decrypted: a new secret is what replaces a secret
+    Leaves out each previous secret that cannot be decrypted: a new secret is what replaces a secret
     whose key is lost. Raises ConfigurationError when the present one cannot be decrypted.
     """
     opened = [decrypt(bytes(stored), name)] if stored else []
-    if previous:
+    for each in previous:
         with suppress(ConfigurationError):
-            opened.append(decrypt(bytes(previous), name))
+            opened.append(decrypt(bytes(each), name))
     return tuple(opened)
 
 

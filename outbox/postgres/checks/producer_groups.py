@@ -52,6 +52,8 @@ QUEUE_ROWS: Final = 5000
 """The most rows of the queue that are read to count due checks."""
 AUDIT_ROWS: Final = 20_000
 """The most entries of the audit log that are read to find when a secret was rotated."""
+OLDER_SECRETS: Final = 8
+"""The most secrets that sign besides the present and the previous one; the oldest one goes."""
 
 
 class PostgresProducerGroups:
@@ -193,6 +195,7 @@ class PostgresProducerGroups:
                     "name": name,
                     "secret": self._ring.seal(secret, name),
                     "overlap": overlap_seconds,
+                    "most": OLDER_SECRETS,
                 },
             )
             row = await cursor.fetchone()

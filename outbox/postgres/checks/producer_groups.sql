@@ -39,7 +39,8 @@ SELECT queued.due,
     CASE WHEN g.previous_expires_at IS NULL THEN g.created_at ELSE rotated.at END AS secret_changed_at,
     CASE WHEN g.previous_expires_at IS NOT NULL AND rotated.at IS NULL
         THEN least(g.previous_expires_at, g.updated_at) END AS secret_changed_before,
-    CASE WHEN g.previous_expires_at > clock_timestamp() THEN g.previous_expires_at END AS previous_secret_expires_at
+    (SELECT max(each.at) FROM unnest(g.previous_expires_at || g.older_expire_at) AS each (at)
+        WHERE each.at > clock_timestamp()) AS previous_secret_expires_at
 FROM outbox.producer_group g
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE due_at <= clock_timestamp()) AS due
@@ -72,7 +73,10 @@ WHERE g.name = %(name)s AND g.deleted_at IS NULL
 
 -- name: signing
 -- Reads the secrets that sign a registered group's checks now, and the database's time.
-SELECT secret, CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END AS previous_secret,
+SELECT secret,
+    array_remove(ARRAY[CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END], NULL) || ARRAY(
+        SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
+        WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
     clock_timestamp() AS now
 FROM outbox.producer_group
 WHERE name = %(name)s AND deleted_at IS NULL
@@ -92,8 +96,8 @@ ON CONFLICT (name) DO UPDATE SET
     transaction_timeout_seconds = excluded.transaction_timeout_seconds, on_check_max = excluded.on_check_max,
     backoff = excluded.backoff, max_inflight = excluded.max_inflight, batch_check = excluded.batch_check,
     check_payload = excluded.check_payload, topics = excluded.topics, max_age_seconds = excluded.max_age_seconds,
-    secret = excluded.secret, previous_secret = NULL, previous_expires_at = NULL, paused = false,
-    pause_reason = NULL, version = g.version + 1, created_at = clock_timestamp(), updated_at = clock_timestamp(),
+    secret = excluded.secret, previous_secret = NULL, previous_expires_at = NULL, older_secrets = '{}',
+    older_expire_at = '{}', paused = false, pause_reason = NULL, version = g.version + 1, created_at = clock_timestamp(), updated_at = clock_timestamp(),
     deleted_at = NULL
 
 -- name: replace
@@ -180,10 +184,20 @@ WITH closed AS (DELETE FROM outbox.check_breaker WHERE producer_group_id = %(gro
 DELETE FROM outbox.progress WHERE name = 'failing:' || %(group)s::int4
 
 -- name: rotate_secret
--- Stores a new secret; the previous one also signs until the overlap ends.
+-- Stores a new secret; the previous one also signs until the overlap ends, and those that earlier rotations replaced
+-- until theirs end. Without an overlap the new one alone signs.
 UPDATE outbox.producer_group
 SET previous_secret = secret, secret = %(secret)s,
     previous_expires_at = clock_timestamp() + %(overlap)s * interval '1 second',
+    (older_secrets, older_expire_at) = (
+        SELECT coalesce(array_agg(secret ORDER BY place), '{}'), coalesce(array_agg(expires_at ORDER BY place), '{}')
+        FROM (
+            SELECT * FROM unnest(previous_secret || older_secrets, previous_expires_at || older_expire_at)
+                WITH ORDINALITY AS replaced (secret, expires_at, place)
+            WHERE %(overlap)s > 0 AND expires_at > clock_timestamp()
+            ORDER BY place
+            LIMIT %(most)s
+        ) kept),
     version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
 RETURNING previous_expires_at

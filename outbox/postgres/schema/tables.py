@@ -115,6 +115,8 @@ producer_group = Table(
     needed("secret", LargeBinary),
     Column("previous_secret", LargeBinary),
     Column("previous_expires_at", TIME),
+    needed("older_secrets", ARRAY(LargeBinary)),
+    needed("older_expire_at", ARRAY(TIME)),
     needed("version", Integer),
     needed("created_at", TIME),
     needed("updated_at", TIME),

@@ -183,6 +183,46 @@ async def test_a_rotated_secret_signs_beside_the_old_one(bare_service: Service, 
         assert (await service.client.post(at, json=body)).status_code == 422
 
 
+async def test_every_replaced_secret_signs_until_its_own_overlap_ends(
+    bare_service: Service, pool: Pool
+) -> None:
+    """A rotation whose answer was lost is repeated: the endpoints have the first secret still."""
+    service, at = bare_service, f"{GROUPS}/billing/rotate-secret"
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    secrets = [(await service.put_group()).json()["check_secret"]]
+    expiries = []
+    for seconds in (3600, 60, 600):
+        rotated = (await service.client.post(at, json={"overlap_seconds": seconds})).json()
+        secrets.insert(0, rotated["check_secret"])
+        expiries.append(rotated["previous_expires_at"])
+        assert (await groups.with_secrets("billing"))[0].secrets == tuple(secrets)
+    health = (await service.client.get(f"{GROUPS}/billing/health")).json()
+    assert health["previous_secret_expires_at"] == expiries[0]
+    await select(
+        pool,
+        "UPDATE outbox.producer_group SET older_expire_at[1] = clock_timestamp()"
+        " WHERE name = 'billing' RETURNING 1",
+    )
+    expired = secrets.pop(2)
+    assert (await groups.with_secrets("billing"))[0].secrets == tuple(secrets)
+    alone = (await service.client.post(at, json={"overlap_seconds": 0})).json()["check_secret"]
+    assert (await groups.with_secrets("billing"))[0].secrets == (alone,)
+    assert expired not in secrets
+
+
+async def test_a_group_that_is_registered_again_signs_with_no_former_secret(
+    bare_service: Service, pool: Pool
+) -> None:
+    service, at = bare_service, f"{GROUPS}/shop"
+    await service.put_group("shop")
+    for _ in range(2):
+        await service.client.post(f"{at}/rotate-secret", json={})
+    assert (await service.client.delete(at)).status_code == 204
+    secret = (await service.put_group("shop")).json()["check_secret"]
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    assert (await groups.with_secrets("shop"))[0].secrets == (secret,)
+
+
 async def test_a_secret_that_is_copied_to_another_group_signs_nothing(
     bare_service: Service, pool: Pool
 ) -> None:

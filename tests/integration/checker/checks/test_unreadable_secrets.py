@@ -79,3 +79,16 @@ async def test_a_new_secret_ends_it_at_once_though_the_previous_one_stays_valid(
         await PostgresProducerGroups(world.pool, present).rotate_secret(NAME, 3600, None)
         assert (await world.check(group)).decided == 1
     assert await world.states(halves) == [State.COMMITTED]
+
+
+async def test_a_check_is_signed_with_every_secret_whose_overlap_has_not_ended(
+    world: World,
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group, present = await with_lost_key(world, producer.url)
+        await world.execute(SECRET, secret=present.seal(new_secret(), NAME))
+        await world.due(group)
+        for _ in range(3):
+            await PostgresProducerGroups(world.pool, present).rotate_secret(NAME, 3600, None)
+        assert (await world.check(group)).asked == 1
+    assert len(producer.headers[0]["webhook-signature"].split()) == 4
