@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from typing import Literal
 
 from outbox.access import Caller, Scope
 from outbox.checks.producer_group import ProducerGroup
@@ -26,7 +27,8 @@ class StoredGroup:
     """The group after a PUT; ``secret`` is set only when it was created."""
 
     group: ProducerGroup
-    created: bool
+    change: Literal["created", "replaced"] | None = None
+    """None: it was stored so already."""
     secret: str | None = field(default=None, repr=False)
 
 

@@ -104,7 +104,8 @@ class ProducerGroups(Protocol):
         """Register or replace a group.
 
         Raises ScopeMissing when the caller may not make this change, and PreconditionRequired or
-        PreconditionFailed when the group exists and would change.
+        PreconditionFailed when the group exists and would change, or when the version that the
+        caller has read is of a group that was deleted.
         """
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:

@@ -119,9 +119,10 @@ async def put_producer_group(
     services.name_cache.forget(producer_group)
     response.headers["ETag"] = etag(stored.group)
     resource = group_resource(stored.group)
-    if not stored.created:
+    if stored.change is not None:
+        _log_change(stored.change, producer_group, caller)
+    if stored.change != "created":
         return resource
-    _log_change("created", producer_group, caller)
     response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/producer-groups/{producer_group}"
     headers = dict(response.headers)

@@ -20,7 +20,7 @@ from outbox.checks.group_change import (
     require_version,
 )
 from outbox.checks.producer_group import ProducerGroup
-from outbox.errors import GroupInUse, UnknownGroup
+from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
@@ -126,16 +126,19 @@ class PostgresProducerGroups:
         ):
             await connection.execute(SQL["lock_name"], {"name": group.name})
             stored = await _read(connection, group.name)
+            if stored is None and isinstance(precondition, int):
+                raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
             if stored is None:
                 return await self._create(connection, group, key_id)
             if settings_of(stored) == settings_of(group):
-                return StoredGroup(group=stored, created=False)
+                return StoredGroup(group=stored)
             require_version(precondition, stored.version)
             await connection.execute(SQL["replace"], {"name": group.name, **settings_of(group)})
             await connection.execute(SQL["close_breaker"], {"group": stored.id})
             await _audit(connection, "group.put", group.name, key_id, settings_of(group))
-            return StoredGroup(group=await _required(connection, group.name), created=False)
+            changed = await _required(connection, group.name)
+            return StoredGroup(group=changed, change="replaced")
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
         """Delete a group; see ProducerGroups.delete."""
@@ -214,7 +217,7 @@ class PostgresProducerGroups:
         await connection.execute(SQL["create"], {"name": group.name, "secret": sealed, **settings})
         await _audit(connection, "group.put", group.name, key_id, settings)
         stored = await _required(connection, group.name)
-        return StoredGroup(group=stored, created=True, secret=secret)
+        return StoredGroup(group=stored, change="created", secret=secret)
 
 
 def settings_of(group: ProducerGroup) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 import pytest
+from structlog.testing import capture_logs
 
 from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
+from outbox.telemetry.events import Event
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service, prepare_body
 
@@ -53,6 +55,31 @@ async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -
     assert (star.status_code, star.json()["check_max"], star.json()["version"]) == (200, 15, 3)
     equal = await client.put(AT, json={"check_url": CHECK_URL})
     assert (equal.status_code, equal.json()["version"]) == (200, 3)
+
+
+async def test_the_version_of_a_group_that_was_deleted_registers_no_new_one(
+    bare_service: Service,
+) -> None:
+    """Whoever read a group that is deleted since would get a new secret, and never look at it."""
+    client = bare_service.client
+    read = (await bare_service.put_group("shop")).headers["etag"]
+    assert (await client.delete(AT)).status_code == 204
+    stale = await client.put(AT, json={"check_url": CHECK_URL}, headers={"If-Match": read})
+    assert (stale.status_code, stale.json()["code"]) == (412, "precondition-failed")
+    assert (await client.get(AT)).status_code == 404
+
+
+async def test_every_change_of_a_group_is_one_line_of_the_log(bare_service: Service) -> None:
+    star = {"If-Match": "*"}
+    with capture_logs() as lines:
+        await bare_service.put_group("shop")
+        await bare_service.put_group("shop")
+        await bare_service.client.put(
+            AT, json={"check_url": CHECK_URL, "check_max": 3}, headers=star
+        )
+        await bare_service.client.delete(AT)
+    changes = [each["change"] for each in lines if each["event"] == Event.GROUP_CHANGED]
+    assert changes == ["created", "replaced", "deleted"]
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [

@@ -120,7 +120,7 @@ async def test_a_group_is_registered_and_deleted(
     )
     groups = PostgresProducerGroups(api_pool, key_ring(None, insecure=True))
     admin = Caller(key_id=None, scopes=frozenset(Scope), groups=None)
-    assert (await groups.put(make_group("account"), None, admin)).created
+    assert (await groups.put(make_group("account"), None, admin)).change == "created"
     await groups.delete("account", None, None)
 
 
