@@ -27,7 +27,10 @@ from outbox.errors import (
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
-RETRYABLE_STATUSES: Final = frozenset({429, 503})
+WAITING_STATUSES: Final = frozenset({429, 503})
+"""They always have ``Retry-After``."""
+RETRYABLE_STATUSES: Final = WAITING_STATUSES | {408}
+"""Nothing was done, and the same request may succeed later."""
 DATABASE_RETRY_SECONDS: Final = 2
 """How long a caller should wait for PostgreSQL before it tries again."""
 
@@ -213,7 +216,7 @@ def headers_of(problem: Problem) -> dict[str, str]:
     """Return the headers of a problem; 429 and 503 always have ``Retry-After``."""
     headers = {"content-type": MEDIA_TYPE, **problem.headers}
     wait = problem.retry_after_seconds
-    if wait is None and problem.status in RETRYABLE_STATUSES:
+    if wait is None and problem.status in WAITING_STATUSES:
         wait = 1
     if wait is not None:
         headers["retry-after"] = str(wait)
