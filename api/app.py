@@ -90,7 +90,7 @@ def _answer_problems(app: FastAPI, allowed: AllowedMethods) -> None:
     """Turn every error of a route, including the framework's errors, into a problem."""
 
     def of_framework(error: HTTPException, request: Request) -> Problem:
-        return _of_framework(error, allowed.of(request.url.path))
+        return _of_framework(error, request.method, allowed.of(request.url.path))
 
     translators: tuple[tuple[type[Exception], Callable[[Any, Request], Problem]], ...] = (
         (Problem, lambda problem, _: problem),
@@ -112,12 +112,14 @@ def _handler(translate: Callable[[Any, Request], Problem]) -> Any:
     return answer
 
 
-def _of_framework(error: HTTPException, allowed: str | None) -> Problem:
-    """Translate the framework's refusal; its ``Allow`` lacks the hot routes and other routers."""
+def _of_framework(error: HTTPException, method: str, allowed: str | None) -> Problem:
+    """Translate the framework's refusal; it knows neither the hot routes nor other routers."""
     if isinstance(error.__cause__, Problem):
         return error.__cause__
+    if error.status_code in (404, 405) and allowed and method not in allowed.split(", "):
+        return Problem(slug="method-not-allowed", headers={"allow": allowed})
     slug = SLUG_OF_STATUS.get(error.status_code, "internal-error")
-    allow = (error.headers or {}).get("Allow") and (allowed or (error.headers or {})["Allow"])
+    allow = (error.headers or {}).get("Allow")
     return Problem(slug=slug, headers={"allow": allow} if allow else {})
 
 

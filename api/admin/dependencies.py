@@ -29,13 +29,14 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body strictly."""
+    """A route that reads its body and its query strictly."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, which gets a strict request."""
         handle = super().get_route_handler()
 
         async def serve(request: Request) -> Response:
+            _refuse_repeated(request)
             return await handle(StrictRequest(request.scope, request.receive))
 
         return serve
@@ -75,8 +76,22 @@ def no_query(request: Request) -> None:
 
 def unknown_parameter(name: str) -> Problem:
     """Return the refusal of an unknown query parameter."""
+    return invalid(_pointer_to(name), "unknown query parameter")
+
+
+def _refuse_repeated(request: Request) -> None:
+    """Raise Problem for a query parameter that is present twice: the framework takes the last."""
+    seen = set[str]()
+    for name, _ in request.query_params.multi_items():
+        if name in seen:
+            raise invalid(_pointer_to(name), "is present twice")
+        seen.add(name)
+
+
+def _pointer_to(name: str) -> str:
+    """Return the pointer of a query parameter; an odd name is never returned to the caller."""
     plain = name.replace("_", "").replace("-", "").isalnum() and len(name) <= _SAFE_LENGTH
-    return invalid(f"/{name}" if plain and name.isascii() else "", "unknown query parameter")
+    return f"/{name}" if plain and name.isascii() else ""
 
 
 ServicesDependency = Annotated[Services, Depends(services)]

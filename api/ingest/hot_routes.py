@@ -31,6 +31,7 @@ from outbox.access import Scope
 PREFIX: Final = "/v1/half-messages"
 WAIT_MAX_SECONDS: Final = 30
 WAIT_MAX_DIGITS: Final = 9
+_MESSAGE: Final = f"{PREFIX}/"
 _END_SUFFIX: Final = "/end"
 _PREPARES: Final = BatchForm(PREPARE_BATCH, PREPARE)
 _ENDS: Final = BatchForm(END_BATCH, END_ITEM)
@@ -58,7 +59,7 @@ class HotRoutes:
         found = self._fixed.get(path)
         if found is not None:
             return found
-        if path.startswith(PREFIX) and path.endswith(_END_SUFFIX) and path.count("/") == 4:
+        if path.startswith(_MESSAGE) and path.endswith(_END_SUFFIX) and path.count("/") == 4:
             return self._end
         return None
 
@@ -84,7 +85,7 @@ class HotRoutes:
         """POST /v1/half-messages/{message_id}/end."""
         body = await self._decoder.single(request, END)
         wait = _wait_of(request)
-        message_id = request.path[len(PREFIX) + 1 : -len(_END_SUFFIX)]
+        message_id = request.path[len(_MESSAGE) : -len(_END_SUFFIX)]
         groups = await self._ingest.group_ids(request.caller)
         decided = await self._ingest.end(
             [end_of(message_id, body, groups)],

@@ -155,14 +155,15 @@ def _read_idempotency_key(header: str) -> str:
     found = _IDEMPOTENCY_KEY.fullmatch(header.strip())
     text = (found[1] or found[2] or "") if found else ""
     text = re.sub(r'\\(["\\])', r"\1", text) if found and found[1] else text
-    if not 1 <= len(text) <= 128 or CONTROLS.search(text):
-        raise invalid("", "Idempotency-Key must be 1 to 128 characters without controls")
+    if not 1 <= len(text) <= 128 or CONTROLS.search(text) or not text.isascii():
+        detail = "Idempotency-Key takes 1 to 128 ASCII characters without controls"
+        raise invalid("", f"{detail}; send any other text as transaction_id")
     return text
 
 
 def _key_of(request: PrepareRequest) -> bytes | None:
     text, encoded = request.key, request.key_base64
-    if text is not UNSET and encoded is not UNSET:
+    if isinstance(text, str) and isinstance(encoded, str):
         raise invalid("/key_base64", "only one of key and key_base64 may be present")
     key: bytes | None = None
     if isinstance(text, str):

@@ -8,6 +8,7 @@ and nothing of a connection's state is kept twice.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import unquote
@@ -98,7 +99,12 @@ class Cycle(RequestResponseCycle):
 def closing_answer(slug: str) -> bytes:
     """Return the answer to what never became a request; nothing follows it."""
     problem = Problem(slug=slug, headers={"connection": "close"})
-    body = body_of(problem, "none")
-    fields = {**headers_of(problem), "content-length": str(len(body))}
+    request_id = secrets.token_hex(8)
+    body = body_of(problem, request_id)
+    fields = {
+        **headers_of(problem),
+        "x-request-id": request_id,
+        "content-length": str(len(body)),
+    }
     lines = "".join(f"{name}: {text}\r\n" for name, text in fields.items())
     return f"HTTP/1.1 {problem.status} {KINDS[slug].title}\r\n{lines}\r\n".encode() + body

@@ -130,6 +130,9 @@ REFUSED = (
     ("GET", "/problems/nothing", 404, "not-found"),
     ("PUT", HALVES, 405, "method-not-allowed"),
     ("DELETE", f"{HALVES}/{UNKNOWN}", 405, "method-not-allowed"),
+    ("GET", f"{HALVES}/{UNKNOWN}/end", 405, "method-not-allowed"),
+    ("GET", f"{HALVES}s/{UNKNOWN}/end", 404, "not-found"),
+    ("POST", f"{HALVES}s/{UNKNOWN}/end", 404, "not-found"),
     ("GET", f"{HALVES}/{UNKNOWN}", 404, "message-not-found"),
     ("GET", f"{HALVES}/not-an-id", 404, "message-not-found"),
     ("GET", f"{HALVES}/{UNKNOWN}/history", 404, "message-not-found"),
@@ -140,6 +143,8 @@ REFUSED = (
     ("GET", f"{HALVES}?limit=501", 422, "invalid-request"),
     ("GET", f"{HALVES}?state=LOST", 422, "invalid-request"),
     ("GET", f"{HALVES}?colour=red", 422, "invalid-request"),
+    ("GET", f"{HALVES}?state=PREPARED&state=PARKED", 422, "invalid-request"),
+    ("GET", f"{HALVES}/{UNKNOWN}?include=payload&include=payload", 422, "invalid-request"),
     ("GET", f"{HALVES}?prepared_from=2026-01-01T00:00:00", 422, "invalid-request"),
     ("GET", f"{HALVES}?transaction_id=%00", 422, "invalid-request"),
     ("GET", f"{HALVES}?cursor=nonsense", 400, "cursor-invalid"),
@@ -165,6 +170,8 @@ async def test_every_refusal_is_a_problem_document(
 async def test_a_405_lists_the_allowed_methods(service: Service) -> None:
     answer = await service.client.put(HALVES, json={})
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+    hot = await service.client.get(f"{HALVES}/{UNKNOWN}/end")
+    assert hot.headers["allow"] == "POST"
 
 
 async def test_a_hot_route_takes_no_query_parameter(service: Service, pool: Pool) -> None:

@@ -59,7 +59,11 @@ async def test_invalid_http_gets_a_problem_and_the_connection_closes(database_ur
         head, _, body = (await service.raw(b"NONSENSE\r\n\r\n")).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 ")
         assert b"application/problem+json" in head
-        assert json.loads(body)["code"] == "malformed-request"
+        problem = json.loads(body)
+        assert problem["code"] == "malformed-request"
+        assert f"x-request-id: {problem['request_id']}\r\n".encode() in head + b"\r\n"
+        again = await service.raw(b"NONSENSE\r\n\r\n")
+        assert problem["request_id"].encode() not in again
 
 
 async def test_an_endless_head_is_refused(database_url: str) -> None:
