@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 
 LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName)
+UNAVAILABLE: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.ReadOnlySqlTransaction,
+    pg.IdleInTransactionSessionTimeout,
+    pg.TransactionTimeout,
+)
+"""With the last two PostgreSQL ends the session, too."""
 
 
 @asynccontextmanager
@@ -27,7 +35,7 @@ async def available() -> AsyncIterator[None]:
         yield
     except LACKING as error:
         raise SchemaBehind(str(error).strip().splitlines()[0]) from error
-    except (psycopg.OperationalError, psycopg.InterfaceError, pg.ReadOnlySqlTransaction) as error:
+    except UNAVAILABLE as error:
         raise DatabaseUnavailable(type(error).__name__) from error
 
 

@@ -1,20 +1,22 @@
 """Connections to PostgreSQL, opened with the settings that the guarantees need.
 
 ``synchronous_commit=on`` makes an acknowledged commit durable (G1); UTC keeps times comparable. The
-sessions of the API and of relays plan a statement once: partitions are pruned when it runs, and a
-plan per call costs more than the call, the more so with many leaves. Reads of a slice of a backlog
-plan for each call, and so do all other sessions. Client and server give up a host that is gone: a
-session that stays would keep its locks, and its transaction all relays from reading on. There is
-one asyncio pool per process, and a connection for each of the relay's threads. Only the pool
-listens for standby waits that were given up. The relay acknowledges nothing, and what it loses by a
-failover is restored from the manifests in Kafka.
+database may be shared: settings that are meant for its other programs must not change what our
+statements mean, nor hide a warning or rows from us (``AS_WRITTEN``). The sessions of the API and of
+relays plan a statement once: partitions are pruned when it runs, and a plan per call costs more
+than the call, the more so with many leaves. Reads of a slice of a backlog plan for each call, and
+so do all other sessions. Client and server give up a host that is gone: a session that stays would
+keep its locks, and its transaction all relays from reading on. There is one asyncio pool per
+process, and a connection for each of the relay's threads. Only the pool listens for standby waits
+that were given up. The relay acknowledges nothing, and what it loses by a failover is restored from
+the manifests in Kafka.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -24,11 +26,22 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
+from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import SyncReplication
 
+SQL: Final = load(__name__)
 GONE_MS: Final = 19_000
 """As long as the keepalives take, but for a host that vanishes while something is sent to it:
 without this, Linux would send it again for a quarter of an hour."""
+NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0"
+"""The options of the URL come after these: limits that are meant for us stand there."""
+AS_WRITTEN: Final = (
+    r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c extra_float_digits=1"
+    " -c array_nulls=on -c standard_conforming_strings=on -c quote_all_identifiers=off"
+    " -c search_path=pg_catalog -c client_min_messages=warning -c row_security=off"
+)
+"""A snapshot per statement, also after a wait for a lock; the text forms of values; each warning,
+because one reports a commit without its standby; and an error where a policy would hide rows."""
 SESSION_OPTIONS: Final = (
     "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off"
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
@@ -53,8 +66,8 @@ Admit = Callable[[AsyncConnection], Awaitable[None]]
 def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> str:
     """Return the connection string with our session options and a name for pg_stat_activity.
 
-    Options of the URL are kept, but our options come after them and take precedence. They also take
-    precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
+    Options of the URL are kept. Ours come after them and take precedence, except limits of time.
+    All take precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
     PLAN_EACH_CALL.
     """
     return make_conninfo(
@@ -72,7 +85,7 @@ def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -
 
 def _options(url_options: str) -> str:
     commit = REMOTE_APPLY if REMOTE_APPLY in url_options else "-c synchronous_commit=on"
-    return f"{url_options} {commit} {SESSION_OPTIONS}".lstrip()
+    return f"{NO_LIMITS} {url_options} {commit} {AS_WRITTEN} {SESSION_OPTIONS}"
 
 
 class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
@@ -89,6 +102,7 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
 
     async def _configure_new(self, connection: AsyncConnection) -> None:
         await self._waits.listen(connection)
+        await connection.execute(SQL["lift_transaction_limit"], prepare=False)
         if self._admit is None:
             return
         try:
@@ -176,9 +190,14 @@ class _IdleCheck:
 
 def connect(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> Connection:
     """Open one autocommit connection for the exclusive use of one thread."""
-    return psycopg.connect(
+    connection: Connection = psycopg.connect(
         conninfo(database_url, application, plans), autocommit=True, prepare_threshold=1
     )
+    with ExitStack() as unless_open:
+        unless_open.callback(connection.close)
+        connection.execute(SQL["lift_transaction_limit"], prepare=False)
+        unless_open.pop_all()
+    return connection
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from outbox.errors import ConfigurationError
+from outbox.postgres.sessions.connections import NO_LIMITS
 from outbox.reconciliation.snapshot import JdbcAddress
 from outbox.settings.libpq import libpq_parts
 
@@ -15,8 +16,10 @@ PARAMETERS: Final = {
     "binaryTransfer": "true",
     "prepareThreshold": "-1",
     "connectTimeout": "10",
+    "options": NO_LIMITS,
 }
-"""Arrays are sent in binary from the first row on, which costs a third of the text form."""
+"""Arrays are sent in binary from the first row on, which costs a third of the text form. Limits for
+other programs of the database do not end a run."""
 KEPT: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 

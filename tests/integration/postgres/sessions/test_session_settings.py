@@ -1,10 +1,11 @@
-"""Every session of the service commits synchronously, whatever role, database or URL set."""
+"""No setting of a role, a database or a URL changes what the sessions of the service rely on."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import quote
 
 import psycopg
@@ -12,8 +13,16 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from devservers.postgres import EmbeddedPostgres
+from outbox.errors import DatabaseUnavailable
+from outbox.messages.manifest import Position
+from outbox.messages.message import End, Ended, Prepared, Resolution, State
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
-from outbox.postgres.sessions.connections import connect, make_pool
+from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.connections import Connection, Pool, connect, make_pool
+from tests.fixtures_databases import as_role
+from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 pytestmark = pytest.mark.postgres
 
@@ -24,6 +33,26 @@ GIVES_UP = (
     " current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')"
 )
 WEAKER = ["off", "local", "remote_write"]
+FOR_OTHERS = {
+    "array_nulls": "off",
+    "client_min_messages": "error",
+    "datestyle": "German",
+    "default_transaction_isolation": "repeatable read",
+    "extra_float_digits": "-15",
+    "idle_session_timeout": "1h",
+    "lock_timeout": "1h",
+    "quote_all_identifiers": "on",
+    "search_path": "public",
+    "standard_conforming_strings": "off",
+    "statement_timeout": "1h",
+}
+"""What the owner of a shared database may set there, and it would reach our sessions too."""
+LIMITS = (
+    "SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),"
+    " coalesce(current_setting('transaction_timeout', true), '5s')"
+)
+HAS_TRANSACTION_LIMITS = 170_000
+"""The first release that ends a session whose transaction is too long."""
 
 
 def with_options(url: str, options: str) -> str:
@@ -105,6 +134,104 @@ async def test_the_urls_options_are_kept_but_do_not_weaken_our_commits(
         == thread_shows(url, OTHER_SETTINGS)
         == ("5MB", "outbox-test")
     )
+
+
+def set_for_others(connection: Connection) -> None:
+    for name, value in FOR_OTHERS.items():
+        change = f"ALTER DATABASE {connection.info.dbname} SET {name} = '{value}'"
+        connection.execute(change.encode())
+
+
+async def test_what_a_shared_database_sets_for_others_does_not_reach_our_sessions(
+    database_url: str,
+) -> None:
+    names = ", ".join(f"current_setting('{name}')" for name in FOR_OTHERS)
+    shown = f"SELECT {names}"
+    ours = thread_shows(database_url, shown)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        set_for_others(connection)
+    with psycopg.connect(database_url) as theirs:
+        row = theirs.execute(shown.encode()).fetchone()
+        assert row is not None
+        assert not {*zip(FOR_OTHERS, ours, strict=True)} & {*zip(FOR_OTHERS, row, strict=True)}
+    assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ours
+
+
+async def test_a_message_is_stored_decided_and_read_beside_programs_with_other_settings(
+    database_url: str, pool: Pool
+) -> None:
+    group = await store_group(pool, make_group())
+    topic_id = await store_topic(pool, "orders")
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        set_for_others(connection)
+    messages = [
+        make_message(group, topic_id=topic_id, transaction_id=each) for each in (None, "named")
+    ]
+    async with make_pool(database_url, "test", pool_max=2) as fresh:
+        store = PostgresHalfStore(fresh)
+        halves = [each.half for each in await store.prepare(messages) if isinstance(each, Prepared)]
+        ended = await store.end(
+            [
+                End(
+                    half_id=half.half_id,
+                    nonce=half.nonce,
+                    decision=Resolution.COMMIT,
+                    transaction_id=half.message.transaction_id,
+                )
+                for half in halves
+            ]
+        )
+    states = [each.status.state for each in ended if isinstance(each, Ended)]
+    assert states == [State.COMMITTED, State.COMMITTED]
+
+
+async def test_limits_in_the_url_are_kept(database_url: str) -> None:
+    limits = "-c statement_timeout=7s -c lock_timeout=6s"
+    if release(database_url) >= HAS_TRANSACTION_LIMITS:
+        limits += " -c transaction_timeout=5s"
+    url = with_options(database_url, limits)
+    assert await pool_shows(url, LIMITS) == thread_shows(url, LIMITS) == ("7s", "6s", "5s")
+
+
+async def test_a_transaction_may_take_longer_than_those_of_other_programs(
+    database_url: str,
+) -> None:
+    if release(database_url) < HAS_TRANSACTION_LIMITS:
+        pytest.skip("transactions have no limit before PostgreSQL 17")
+    shown = "SELECT current_setting('transaction_timeout')"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        limit = f"ALTER DATABASE {connection.info.dbname} SET transaction_timeout = '1s'"
+        connection.execute(limit.encode())
+    assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ("0",)
+
+
+async def test_a_transaction_that_the_url_limits_is_unavailable_when_its_time_is_over(
+    database_url: str,
+) -> None:
+    """PostgreSQL ends the session then, and so it does with one that is idle in a transaction."""
+    url = with_options(database_url, "-c transaction_timeout=50ms")
+    if release(database_url) < HAS_TRANSACTION_LIMITS:
+        pytest.skip("transactions have no limit before PostgreSQL 17")
+    async with make_pool(url, "test", pool_max=1) as pool:
+        with pytest.raises(DatabaseUnavailable):
+            async with available(), pool.connection() as connection, connection.transaction():
+                await connection.execute("SELECT pg_sleep(10)")
+
+
+def release(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        return connection.info.server_version
+
+
+def test_a_policy_that_hides_rows_is_an_error_and_no_empty_table(database_url: str) -> None:
+    """A relay would publish nothing, and a leaf would be removed with what it still has."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE outbox.commit_log ENABLE ROW LEVEL SECURITY")
+    relay = PostgresCommitLog(
+        as_role(database_url, "outbox_checker"), 0, batch_max=100, owner="test"
+    )
+    with closing(relay), pytest.raises(DatabaseUnavailable):
+        relay.read(Position(0, 0))
 
 
 async def test_a_url_may_ask_for_more_than_on(database_url: str) -> None:

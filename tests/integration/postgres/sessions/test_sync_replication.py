@@ -34,6 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby
         primary.start()
         primary.make_database()
         migrate(primary.dsn())
+        show_errors_alone(primary)
         made.follow()
         made.make_synchronous()
         yield made
@@ -42,6 +43,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby
             node.server.kill()
             node.server.erase()
         keeper.close()
+
+
+def show_errors_alone(primary: PostgresNode) -> None:
+    """Set what may be set for other programs of the database: their logs are shorter then."""
+    with psycopg.connect(primary.dsn(), autocommit=True) as connection:
+        quiet = f"ALTER DATABASE {connection.info.dbname} SET client_min_messages = error"
+        connection.execute(quiet.encode())
 
 
 def waiting(pair: PrimaryAndStandby) -> int:

@@ -1,0 +1,5 @@
+-- name: lift_transaction_limit
+-- Lifts the limit of transactions that is set for the other programs of this role, database or server. One in the URL
+-- stays. PostgreSQL 17 and later know it: before, the option of a new session would be refused.
+SELECT set_config(name, '0', false) FROM pg_settings
+WHERE name = 'transaction_timeout' AND setting <> '0' AND source <> 'client'
