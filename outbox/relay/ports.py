@@ -160,7 +160,10 @@ class CommitLog(Protocol):
         """
 
     def halt(self, reason: HaltReason) -> None:
-        """Store that the shard waits for an operator."""
+        """Store that the shard waits for an operator.
+
+        Raises DatabaseUnavailable if the session that has the lock is lost.
+        """
 
     def read(self, after: Position, most: int | None = None) -> Commits:
         """Read the commits after a position and below the watermark, up to the batch's bounds.

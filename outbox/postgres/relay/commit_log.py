@@ -139,7 +139,12 @@ class PostgresCommitLog:
             self._save_publications(session, published)
 
     def halt(self, reason: HaltReason) -> None:
-        """Store that the shard waits for an operator."""
+        """Store that the shard waits for an operator; see CommitLog.
+
+        Never on a new session, which would not have the lock: another relay may own the shard.
+        """
+        if self._connection is None:
+            raise DatabaseUnavailable("the session that had the shard's lock is lost")
         row = {"name": self._name, "reason": reason.value, "owner": self._owner}
         with self._session() as session:
             session.execute(SQL["halt"], row)

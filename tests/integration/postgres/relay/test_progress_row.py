@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from outbox.errors import CursorMoved
+from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
+from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.postgres
 
@@ -60,6 +62,7 @@ def test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor(
 
 
 def test_a_missing_row_halts_the_shard(commit_log: PostgresCommitLog) -> None:
+    assert commit_log.try_lock()
     commit_log.halt(HaltReason.CURSOR_MISSING)
     assert commit_log.progress() == (None, None, HaltReason.CURSOR_MISSING)
 
@@ -71,6 +74,22 @@ def test_a_row_that_another_owner_has_just_created_is_not_missing(
     commit_log.save(CURSOR, IDENTITY, ())
     commit_log.halt(HaltReason.CURSOR_MISSING)
     assert commit_log.progress() == (CURSOR, IDENTITY, None)
+
+
+def test_an_owner_whose_session_was_ended_does_not_halt_the_next_owner(
+    commit_log: PostgresCommitLog, database_url: str
+) -> None:
+    """Not on a new session either, which would not have the lock."""
+    assert commit_log.try_lock()
+    with closing(PostgresCommitLog(database_url, 3, batch_max=100, owner="next")) as following:
+        assert not following.try_lock()
+        assert following.terminate_holder()
+        wait_for(following.try_lock)
+        following.save(CURSOR, IDENTITY, ())
+        for _ in range(2):
+            with pytest.raises(DatabaseUnavailable):
+                commit_log.halt(HaltReason.CHAIN_BROKEN)
+        assert following.progress() == (CURSOR, IDENTITY, None)
 
 
 @pytest.mark.parametrize("reason", HaltReason)
