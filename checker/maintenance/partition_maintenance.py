@@ -1,4 +1,7 @@
-"""Creates partitions ahead of need and raises an alarm when a default leaf has rows."""
+"""Creates partitions ahead of need and raises an alarm when a default leaf has rows.
+
+One of our sessions that is frozen would be in the way of a leaf, and of every relay: it is ended.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,16 @@ class PartitionMaintenance:
     async def step(self) -> float:
         """Show what has no leaf, then create leaves; return the seconds until the next step."""
         alone = await self._show_default_rows()
+        await self._end_frozen_sessions()
         missing = await self._leaves.create_ahead(await self._ahead())
         if alone:
             await self._show_default_rows()
         return RETRY_SECONDS if missing else EVERY_SECONDS
+
+    async def _end_frozen_sessions(self) -> None:
+        for program, pid, host in await self._leaves.end_frozen_sessions():
+            self._log.warning(Event.FROZEN_SESSION_ENDED, program=program, pid=pid, host=host)
+            self._metrics["frozen_sessions_ended_total"].labels(program).inc()
 
     async def _show_default_rows(self) -> bool:
         """Set the alarm, logged once; return whether any table has rows outside every leaf."""

@@ -62,6 +62,8 @@ class Event(StrEnum):
     """PostgreSQL is back with an unsafe setting and is not used."""
     DEFAULT_LEAF_USED = "default_leaf_used"
     """Rows are in a default leaf, outside every planned partition."""
+    FROZEN_SESSION_ENDED = "frozen_session_ended"
+    """A stopped process of the service held the watermark; its session was ended."""
     STEP_FAILED = "step_failed"
     """One step of a task failed; the task continues."""
     INTERNAL_ERROR = "internal_error"

@@ -175,6 +175,12 @@ CATALOGUE: Final = (
         ("table",),
     ),
     Metric(
+        "frozen_sessions_ended_total",
+        "counter",
+        "Sessions ended because their stopped process held the watermark back",
+        ("program",),
+    ),
+    Metric(
         "leaves_waiting",
         "gauge",
         "Leaves kept longer than their retention, by reason",

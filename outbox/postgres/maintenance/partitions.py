@@ -1,12 +1,12 @@
 """Creates partitions ahead of need, and gives rows that are in default partitions one.
 
 One of our sessions that is frozen would keep a leaf from being made, and all relays from reading
-on: it is ended first.
+on: it can be ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
@@ -39,10 +39,16 @@ class PostgresPartitions:
         assert row is not None
         return int(row[0]), float(row[1])
 
+    async def end_frozen_sessions(self) -> Sequence[tuple[str, int, str | None]]:
+        """End our sessions that are frozen in the middle of a statement; see Partitions."""
+        async with available(), self._pool.connection() as connection:
+            asked = {"seconds": FROZEN_SECONDS}
+            cursor = await connection.execute(SQL["end_frozen_sessions"], asked)
+            return [(program, pid, host) for program, pid, host in await cursor.fetchall()]
+
     async def create_ahead(self, count: int) -> int:
         """Create what is missing, one leaf a transaction, oldest first; see Partitions."""
         async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["end_frozen_sessions"], {"seconds": FROZEN_SECONDS})
             for _ in range(ROUNDS):
                 missing = await _missing(connection, count)
                 try:

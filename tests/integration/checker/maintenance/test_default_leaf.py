@@ -19,6 +19,7 @@ from tests.integration.checker.maintenance.fixtures_many_rows import (
     KEPT_IN_ALL,
     LIVENESS_SECONDS,
     MANY,
+    PER_XID,
     TABLES,
     at_once,
     do,
@@ -52,6 +53,16 @@ KEPT_IDS = """
 SELECT half_id - (%(leaf)s::int8 << 35) FROM outbox.half_message_default
 WHERE half_id >> 35 = %(leaf)s ORDER BY 1
 """
+EXCHANGE = """
+WITH gone AS (DELETE FROM outbox.half_message WHERE half_id = %(gone)s RETURNING *)
+INSERT INTO outbox.half_message
+    (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
+SELECT %(new)s, nonce, prepared_at, content_digest, producer_group_id, topic_id FROM gone
+"""
+FIRST_IDS = """
+SELECT half_id FROM outbox.half_message
+WHERE half_id >= %(first)s AND half_id < %(end)s ORDER BY half_id
+"""
 WAITS = """
 SELECT count(DISTINCT pid) FROM pg_locks
 WHERE NOT granted AND relation = %(table)s::regclass
@@ -73,6 +84,20 @@ async def test_no_row_is_read_or_moved_under_a_lock_that_keeps_others_waiting(
     assert touched(database_url, "SELECT outbox.replace_defaults()") <= kept
     await finish(world)
     assert await has_all(world, filled)
+
+
+async def test_the_copy_follows_a_session_whose_role_switches_triggers_off(
+    world: World, database_url: str
+) -> None:
+    """One row comes and another one goes, so the numbers of rows are equal without them."""
+    filled = await fill(world)
+    await steps_until(world, "compare")
+    with psycopg.connect(database_url, autocommit=True) as session:
+        session.execute("SET session_replication_role = replica")
+        session.execute(EXCHANGE, {"gone": filled.first, "new": filled.first + (PER_XID << 4)})
+    await finish(world)
+    found = await world.rows(FIRST_IDS, first=filled.first, end=filled.first + (1 << 15))
+    assert [half_id - filled.first >> 4 for (half_id,) in found] == [*range(1, PER_XID + 1)]
 
 
 async def test_prepares_and_ends_do_not_wait_while_rows_are_copied(

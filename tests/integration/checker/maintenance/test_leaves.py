@@ -8,6 +8,7 @@ import time
 import psycopg
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
@@ -114,10 +115,13 @@ async def test_a_prepare_whose_process_is_frozen_stops_the_watermark_for_a_minut
     monkeypatch.setattr(partitions, "FROZEN_SECONDS", 0.0)
     with psycopg.connect(database_url) as restore, restore.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE restored (id int8)")
-        with cursor.copy("COPY restored FROM STDIN") as copy:
+        with cursor.copy("COPY restored FROM STDIN") as copy, capture_logs() as lines:
             await maintenance(world).step()
             copy.write_row([1])
     assert await watermark_passes(world, half)
+    (line,) = (each for each in lines if each["event"] == "frozen_session_ended")
+    assert (line["program"], line["pid"]) == ("outbox-api", frozen.info.backend_pid)
+    assert line["host"] == "127.0.0.1"
     await frozen.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import errors
 
@@ -23,6 +24,46 @@ def test_the_2049th_message_of_one_transaction_is_refused(shop: Shop) -> None:
         ):
             shop.publish(session, b"one more")
     assert shop.world.one(WAITING) == 2048
+
+
+def test_two_serializable_transactions_publish_at_the_same_time(shop: Shop) -> None:
+    """PostgreSQL would refuse one of them, if each had read a table that the other one writes."""
+    with psycopg.connect(shop.url) as one, psycopg.connect(shop.url) as other:
+        for session in (one, other):
+            session.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            shop.publish(session, b"first")
+        for session in (one, other):
+            shop.publish(session, b"second")
+        one.commit()
+        other.commit()
+    assert shop.world.one(WAITING) == 4
+
+
+def test_messages_of_one_transaction_are_numbered_across_savepoints_and_functions(
+    shop: Shop,
+) -> None:
+    """The last number is a setting of the transaction, which a rolled back savepoint takes back."""
+    one = f"SELECT outbox.publish('account', '{shop.world.topic}', NULL, 'k')"
+    function = (
+        "CREATE FUNCTION pg_temp.in_function() RETURNS uuid LANGUAGE sql SET work_mem = '1MB'"
+        f" AS $$ {one} $$"
+    )
+    statements = (
+        one,
+        "SAVEPOINT s",
+        one,
+        one,
+        "ROLLBACK TO s",
+        one,
+        "SAVEPOINT t",
+        one,
+        "RELEASE t",
+    )
+    with shop.transaction() as session:
+        for statement in (function, *statements, "SELECT pg_temp.in_function()", one):
+            session.execute(statement.encode())
+    numbers = "SELECT array_agg(half_id >> 4 & 2047 ORDER BY place) FROM outbox.plain_message"
+    assert shop.world.one(numbers) == [0, 1, 2, 3, 4]
 
 
 FORBIDDEN = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,9 +25,14 @@ class FakePartitions:
         self.asked: list[int] = []
         self.missing = 0
         self.alone = False
+        self.frozen: list[tuple[str, int, str | None]] = []
 
     async def newest_xid(self) -> tuple[int, float]:
         return self.newest
+
+    async def end_frozen_sessions(self) -> Sequence[tuple[str, int, str | None]]:
+        ended, self.frozen = self.frozen, []
+        return ended
 
     async def create_ahead(self, count: int) -> int:
         self.asked.append(count)
@@ -85,3 +90,16 @@ async def test_rows_without_a_leaf_are_one_line_until_they_have_one() -> None:
     assert [(line["event"], line["table"]) for line in lines] == [
         ("default_leaf_used", "half_message")
     ] * 2
+
+
+async def test_each_frozen_session_that_was_ended_is_logged_and_counted_once() -> None:
+    leaves, metrics = FakePartitions(), Metrics()
+    leaves.frozen = [("outbox-api", 7, "10.0.0.3")]
+    task = PartitionMaintenance(leaves, metrics)
+    with capture_logs() as lines:
+        await task.step()
+        await task.step()
+    (line,) = lines
+    assert line["event"] == "frozen_session_ended"
+    assert (line["program"], line["pid"], line["host"]) == ("outbox-api", 7, "10.0.0.3")
+    assert metrics["frozen_sessions_ended_total"].labels("outbox-api")._value.get() == 1
