@@ -94,9 +94,23 @@ def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
 def durability_health(
     topics: Sequence[TopicDurability], newer_than_4_2: bool
 ) -> Iterator[HealthCheck]:
-    """Check the release together with replication, and who may lead a partition."""
+    """Check the release together with replication, what takes records, and who may lead."""
     yield release_health(topics, newer_than_4_2)
+    yield writable_health(topics)
     yield election_health(topics)
+
+
+def writable_health(topics: Sequence[TopicDurability]) -> HealthCheck:
+    """Check that every topic takes records: a shard waits for the next one, whatever its topic."""
+    waiting = [
+        f"{each.topic} ({each.present} replicas in sync, min.insync.replicas {each.in_sync})"
+        for each in topics
+        if not each.takes_records
+    ]
+    detail = "every topic takes records"
+    if waiting:
+        detail = f"{_named(waiting)}: shards wait, with all their topics; bring its brokers back"
+    return health_check("topics in sync", not waiting, detail)
 
 
 def election_health(topics: Sequence[TopicDurability]) -> HealthCheck:

@@ -1,4 +1,4 @@
-"""How durable topics are: replicas, in-sync replicas, unclean leader election."""
+"""How durable topics are, and whether they take records: replicas, those in sync, elections."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class TopicDurability:
     topic: str
     replicas: int
     """of the partition that has the fewest"""
+    present: int
+    """in-sync replicas of the partition that has the fewest; 0: a partition has no leader"""
     in_sync: int | None
     """min.insync.replicas"""
     unclean: bool | None
@@ -35,6 +37,14 @@ class TopicDurability:
         """Return whether a partition keeps a leader when one broker dies."""
         enough = self.in_sync is None or self.in_sync >= SAFE_IN_SYNC
         return self.replicas >= SAFE_REPLICAS and enough
+
+    @property
+    def takes_records(self) -> bool:
+        """Return whether each partition has a leader and enough replicas in sync.
+
+        Kafka asks for no more replicas than there are.
+        """
+        return self.present >= min(self.in_sync or 1, self.replicas)
 
 
 def topic_durability(
@@ -52,6 +62,7 @@ def topic_durability(
         TopicDurability(
             topic=name,
             replicas=min(len(each.replicas) for each in known[name].partitions.values()),
+            present=min(_in_sync(each) for each in known[name].partitions.values()),
             in_sync=_number(settings.get(name, {}).get("min.insync.replicas")),
             unclean=_flag(settings.get(name, {}).get("unclean.leader.election.enable")),
         )
@@ -72,6 +83,11 @@ def _settings(admin: AdminClient, topics: Sequence[str]) -> dict[str, Mapping[st
             continue
         settings[resource.name] = {name: entry.value for name, entry in entries.items()}
     return settings
+
+
+def _in_sync(partition: Any) -> int:
+    """Return how many replicas of a partition are in sync; none without a leader."""
+    return len(partition.isrs) if partition.leader >= 0 else 0
 
 
 def _number(value: object) -> int | None:

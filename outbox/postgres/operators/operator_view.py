@@ -106,9 +106,17 @@ class OperatorView:
         return self._rows("strangers")
 
     def watermark_holder(self) -> Row | None:
-        """Return whose open transaction keeps messages waiting: pid, role and seconds at least."""
+        """Return whose open transaction keeps messages waiting: see watermark_health."""
         found = self._rows("watermark_holder")
         return found[0] if found else None
+
+    def policies(self) -> list[str]:
+        """Return our tables that have policies, which may hide rows from a role."""
+        return [row["table_name"] for row in self._rows("policies")]
+
+    def collation(self) -> Row:
+        """Return the version of the order of texts that indexes were made with, and the present."""
+        return self._rows("collation")[0]
 
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""

@@ -60,7 +60,7 @@ ORDER BY 1, 2, 4
 -- name: watermark_holder
 -- Reads the session that holds the watermark back, and since when at least: the first message that was prepared after
 -- its transaction began. Returns no row if nothing was prepared since, or no transaction is open.
-SELECT session.pid, session.usename::text AS role,
+SELECT session.pid, session.usename::text AS role, session.datname::text AS database, session.application_name AS program,
     extract(epoch FROM clock_timestamp() - waiting.prepared_at)::float8 AS seconds
 FROM outbox.installation i
 JOIN pg_stat_activity session ON session.backend_xid = (outbox.watermark() - i.base)::text::xid8::xid
@@ -70,6 +70,17 @@ CROSS JOIN LATERAL (
     ORDER BY half_id
     LIMIT 1
 ) waiting
+
+-- name: policies
+-- Reads from the catalogue which of our tables have policies, which may hide rows from a role.
+SELECT relname::text AS table_name FROM pg_class
+WHERE relnamespace = to_regnamespace('outbox') AND relrowsecurity ORDER BY 1
+
+-- name: collation
+-- Reads from the catalogue with which version of the operating system's or ICU's order of texts the indexes of this
+-- database were made, and which one the server has now. NULL: an order without versions.
+SELECT datname::text AS database, datcollversion AS made_with, pg_database_collation_actual_version(oid) AS present
+FROM pg_database WHERE datname = current_database()
 
 -- name: migrated
 -- Returns whether the database was ever migrated.

@@ -44,6 +44,11 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
         with OperatorView(url) as view:
             yield from server_health(view.server(), SystemClock().now().timestamp())
             yield disk_health(view.write_refusal())
+            yield collation_health(**view.collation())
+            policies = view.policies()
+            yield policy_health(policies)
+            if policies:
+                return
             current, newest = view.revision(), newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
@@ -170,12 +175,36 @@ def lock_health(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
     return health_check("advisory locks", not held, detail, HealthStatus.WARNING)
 
 
+def collation_health(database: str, made_with: str | None, present: str | None) -> HealthCheck:
+    """Check that an upgrade of the operating system has not changed the order of texts.
+
+    An index on texts does not find all its rows then: a repeated prepare stores a second message.
+    """
+    same = made_with == present or made_with is None or present is None
+    detail = f"version {present or 'none'}"
+    if not same:
+        detail = (
+            f"indexes of texts were made with version {made_with}, the server has {present}:"
+            " repeated prepares may store second messages. REINDEX SCHEMA outbox, and what else is"
+            f" in the database; then ALTER DATABASE {database} REFRESH COLLATION VERSION"
+        )
+    return health_check("collation", same, detail)
+
+
+def policy_health(tables: Sequence[str]) -> HealthCheck:
+    """Check that no table has row security; our sessions do not read one whose rows are hidden."""
+    commands = [f"ALTER TABLE outbox.{each} DISABLE ROW LEVEL SECURITY;" for each in tables]
+    detail = f"switch it off, and what switches it on: {' '.join(commands)}" if tables else "off"
+    return health_check("row security", not tables, detail)
+
+
 def watermark_health(holder: Mapping[str, Any] | None) -> HealthCheck:
     """Check that no open transaction keeps messages waiting; ``holder`` is the oldest one."""
     if holder is None or holder["seconds"] < MOST_OPEN_SECONDS:
         return health_check("open transaction", True, "none keeps messages waiting")
     detail = (
-        f"pid {holder['pid']} of role {holder['role']} has one for {holder['seconds']:.0f} s or"
+        f"pid {holder['pid']} of role {holder['role']} ({holder['program'] or 'no name'}, database"
+        f" {holder['database']}) has one for {holder['seconds']:.0f} s or"
         " more: newer messages are neither published nor checked before it ends;"
         " see what it does, and end it with pg_terminate_backend"
     )

@@ -1,15 +1,19 @@
-"""What operators see of the sessions of PostgreSQL, as the API's role."""
+"""What the doctor reads of a PostgreSQL that has other users too."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from outbox.operators.health_check import HealthStatus
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.operators.postgres_checks import postgres_checks
 from outbox.postgres.sessions.connections import Pool
+from outbox.settings.environment import load_settings
 from tests.fixtures_databases import as_role
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.fixtures_waiting import wait_for
@@ -24,7 +28,9 @@ async def test_the_session_whose_transaction_keeps_messages_waiting_is_named(
     group = await store_group(pool, make_group())
     message = make_message(group, topic_id=await store_topic(pool, "orders"))
     with (
-        psycopg.connect(as_role(database_url, "outbox_publish")) as stranger,
+        psycopg.connect(
+            as_role(database_url, "outbox_publish"), application_name="report"
+        ) as stranger,
         OperatorView(as_role(database_url, "outbox_api")) as view,
     ):
         stranger.execute("SELECT pg_current_xact_id()")
@@ -38,6 +44,32 @@ async def test_the_session_whose_transaction_keeps_messages_waiting_is_named(
         holder = wait_for(named)
         assert holder is not None
         assert holder["role"] == "outbox_publish"
+        assert holder["program"] == "report"
+        assert holder["database"] == urlsplit(database_url).path[1:]
         assert holder["seconds"] >= 0
         stranger.rollback()
         assert wait_for(lambda: (view.watermark_holder() or {"pid": 0})["pid"] != pid)
+
+
+def test_the_doctor_reads_no_table_whose_rows_a_policy_may_hide(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE outbox.alembic_version ENABLE ROW LEVEL SECURITY")
+    url = as_role(database_url, "outbox_api")
+    *_, last = postgres_checks(load_settings({"OUTBOX_DATABASE_URL": url}))
+    assert (last.check, last.verdict) == ("row security", HealthStatus.FAILED)
+    assert "ALTER TABLE outbox.alembic_version DISABLE ROW LEVEL SECURITY;" in last.detail
+
+
+def test_an_order_of_texts_that_has_changed_since_the_indexes_were_made_is_seen(
+    database_url: str,
+) -> None:
+    """As after an upgrade of the operating system; the order of this server has no version."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        made = "UPDATE pg_database SET datcollversion = '2.36' WHERE datname = current_database()"
+        connection.execute(made)
+    with OperatorView(as_role(database_url, "outbox_api")) as view:
+        assert view.collation() == {
+            "database": urlsplit(database_url).path[1:],
+            "made_with": "2.36",
+            "present": None,
+        }

@@ -62,7 +62,7 @@ def test_a_broker_older_than_4_fails() -> None:
     assert topic_verdicts(older_than_4=True)["kafka version"] is HealthStatus.FAILED
 
 
-SAFE = TopicDurability(topic="orders", replicas=3, in_sync=2, unclean=False)
+SAFE = TopicDurability(topic="orders", replicas=3, present=3, in_sync=2, unclean=False)
 
 
 def durability(newer_than_4_2: bool, *topics: TopicDurability) -> dict[str, HealthStatus]:
@@ -89,6 +89,20 @@ def test_unclean_leader_election_of_any_topic_fails() -> None:
     assert durability(False, SAFE)["unclean leader election"] is HealthStatus.OK
     risky = replace(SAFE, unclean=True)
     assert durability(False, SAFE, risky)["unclean leader election"] is HealthStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [replace(SAFE, present=1), replace(SAFE, present=0), replace(SAFE, present=0, in_sync=None)],
+)
+def test_a_topic_that_takes_no_records_fails_and_is_named(waiting: TopicDurability) -> None:
+    alone = replace(SAFE, replicas=1, present=1)
+    unknown = replace(SAFE, in_sync=None)
+    assert durability(False, SAFE, alone, unknown)["topics in sync"] is HealthStatus.OK
+    topics = [SAFE, replace(waiting, topic="payments")]
+    found = {each.check: each for each in durability_health(topics, newer_than_4_2=False)}
+    assert found["topics in sync"].verdict is HealthStatus.FAILED
+    assert found["topics in sync"].detail.startswith("payments (")
 
 
 def test_a_setting_that_cannot_be_read_is_a_warning_and_hides_no_failure() -> None:

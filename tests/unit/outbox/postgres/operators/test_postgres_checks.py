@@ -6,12 +6,14 @@ from typing import Any
 from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.installation import ShardState
 from outbox.postgres.operators.postgres_checks import (
+    collation_health,
     disk_health,
     halt_health,
     heartbeat_health,
     leaf_health,
     leaf_lock_health,
     message_health,
+    policy_health,
     postgres_checks,
     server_health,
     watermark_health,
@@ -157,11 +159,12 @@ def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> No
 
 def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_named() -> None:
     assert watermark_health(None).verdict is HealthStatus.OK
-    holder = {"pid": 4711, "role": "report", "seconds": 59.0}
+    holder = {"pid": 4711, "role": "bi", "program": "psql", "database": "shop", "seconds": 59.0}
     assert watermark_health(holder).verdict is HealthStatus.OK
     found = watermark_health({**holder, "seconds": 61.0})
     assert found.verdict is HealthStatus.FAILED
-    assert found.detail.startswith("pid 4711 of role report has one for 61 s or more: ")
+    named = "pid 4711 of role bi (psql, database shop) has one for 61 s or more: "
+    assert found.detail.startswith(named)
     assert "pg_stat_activity WHERE pid = 4711" in (found.command or "")
 
 
@@ -173,3 +176,19 @@ def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it()
     assert found.verdict is HealthStatus.FAILED
     assert found.detail == f"5: chain_broken, {halted.advice}"
     assert found.command == "outbox shard resolve 5 --scan --reason TEXT"
+
+
+def test_tables_with_policies_fail_with_the_statements_that_switch_them_off() -> None:
+    assert policy_health([]).verdict is HealthStatus.OK
+    found = policy_health(["commit_log"])
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.endswith("ALTER TABLE outbox.commit_log DISABLE ROW LEVEL SECURITY;")
+
+
+def test_another_order_of_texts_than_that_of_the_indexes_fails() -> None:
+    for same in (("2.36", "2.36"), (None, None), (None, "2.39")):
+        assert collation_health("box", *same).verdict is HealthStatus.OK
+    found = collation_health("box", "2.36", "2.39")
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("indexes of texts were made with version 2.36, the server has 2")
+    assert found.detail.endswith("then ALTER DATABASE box REFRESH COLLATION VERSION")
