@@ -10,7 +10,8 @@ from sqlalchemy import create_engine, pool
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from devservers.artifacts import PROJECT_ROOT
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import ConfigurationError, DatabaseUnavailable
+from outbox.postgres.operators.operator_view import OperatorView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,9 @@ class SchemaState:
 def upgrade(database_url: str) -> None:
     """Upgrade the schema to the newest revision; safe to repeat and to run concurrently.
 
-    Raises DatabaseUnavailable.
+    Raises DatabaseUnavailable, and ConfigurationError for a database that cannot store all texts.
     """
+    _refuse_encoding(database_url)
     config = _config()
     config.attributes["database_url"] = database_url
     try:
@@ -53,6 +55,16 @@ def schema_state(database_url: str) -> SchemaState:
             return SchemaState(current=context.get_current_revision(), newest=str(newest))
     except (OperationalError, ProgrammingError) as error:
         raise DatabaseUnavailable(_first_line(error)) from error
+
+
+def _refuse_encoding(database_url: str) -> None:
+    with OperatorView(database_url) as view:
+        encoding = view.server()["encoding"]
+    if encoding != "UTF8":
+        raise ConfigurationError(
+            f"the database has the encoding {encoding}: make one that stores every text, by"
+            " CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def _config() -> Config:

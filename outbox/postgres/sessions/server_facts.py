@@ -1,4 +1,4 @@
-"""The server behind a session: its version, its durability settings, its process and its clock."""
+"""The server behind a session: its version, its settings, its encoding, its process and clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SQL: Final = load(__name__)
 
 
 def server_facts(connection: Connection) -> dict[str, Any]:
-    """Return the version, the durability settings and the clock (epoch seconds).
+    """Return the version, the durability settings, the encoding and the clock (epoch seconds).
 
     `announced_pid` is the process id that the server sent at connect, `backend_pid` is the process
     that answers: with a pooler in between they differ. Raises psycopg's errors.
