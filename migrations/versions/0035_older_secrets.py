@@ -2,8 +2,8 @@
 
 Runs before the new code, and beside programs of the version before, which sign with two secrets.
 
-Revision ID: 0036
-Revises: 0033
+Revision ID: 0035
+Revises: 0034
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0036"
-down_revision = "0033"
+revision = "0035"
+down_revision = "0034"
 
 
 def upgrade() -> None:
