@@ -87,7 +87,7 @@ BEGIN
         GRANT UPDATE (partitions, max_content_bytes, may_write) ON outbox.topic TO outbox_checker;
         GRANT UPDATE (paused, pause_reason, version, updated_at) ON outbox.producer_group TO outbox_checker;
         GRANT EXECUTE ON FUNCTION outbox.begin_admission, outbox.create_leaf, outbox.lock_leaves, outbox.detach_leaf,
-            outbox.drop_leaf, outbox.forget_decisions, outbox.rows_without_leaf, outbox.end_frozen_sessions
+            outbox.drop_leaf, outbox.forget_decisions, outbox.rows_without_leaf, outbox.end_frozen_programs
             TO outbox_checker;
     END IF;
 END $$;

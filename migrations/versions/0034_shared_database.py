@@ -1,6 +1,6 @@
 """SQL mode, copies of default leaves and ended sessions, in a database that others use too.
 
-Runs before or after the new code. Programs of the version before call the same functions.
+Runs before the new code. Programs of the version before call the replaced functions, too.
 
 Revision ID: 0034
 Revises: 0033
@@ -17,6 +17,6 @@ down_revision = "0033"
 
 
 def upgrade() -> None:
-    """Replace the functions."""
+    """Replace the functions, and create one."""
     script = Path(__file__).with_suffix(".sql").read_text("utf-8")
     op.get_bind().connection.driver_connection.execute(script)

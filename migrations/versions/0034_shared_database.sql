@@ -41,10 +41,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- As before, but returns which sessions it has ended: the program by its name in pg_stat_activity, its process in
--- PostgreSQL, and the host that it connected from.
-DROP FUNCTION outbox.end_frozen_sessions(double precision);
-CREATE FUNCTION outbox.end_frozen_sessions(seconds double precision)
+-- Replaces end_frozen_sessions, and returns which sessions it has ended: the program by its name in pg_stat_activity, its
+-- process in PostgreSQL, and the host that it connected from.
+CREATE FUNCTION outbox.end_frozen_programs(seconds double precision)
 RETURNS TABLE (program text, pid integer, host text) LANGUAGE plpgsql VOLATILE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -66,9 +65,9 @@ BEGIN
         END;
     END LOOP;
 END $$;
-REVOKE ALL ON FUNCTION outbox.end_frozen_sessions FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.end_frozen_programs FROM PUBLIC;
 DO $$ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_checker') THEN
-        GRANT EXECUTE ON FUNCTION outbox.end_frozen_sessions TO outbox_checker;
+        GRANT EXECUTE ON FUNCTION outbox.end_frozen_programs TO outbox_checker;
     END IF;
 END $$;

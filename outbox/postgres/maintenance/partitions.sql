@@ -4,9 +4,9 @@ SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base, extract(epoch
 FROM outbox.installation
 
 -- name: end_frozen_sessions
--- Ends sessions of our programs that keep PostgreSQL waiting in the middle of a statement, and returns them (migrations
--- 0033 and 0034).
-SELECT program, pid, host FROM outbox.end_frozen_sessions(%(seconds)s)
+-- Ends sessions of our programs that keep PostgreSQL waiting in the middle of a statement, and returns them (migration
+-- 0034).
+SELECT program, pid, host FROM outbox.end_frozen_programs(%(seconds)s)
 
 -- name: missing
 -- Reads, lowest first, the leaves that are missing: from the watermark's to the given number behind that of the newest
