@@ -31,6 +31,7 @@ class NameCache:
     def __init__(self, names: InternedNames, clock: Clock) -> None:
         self._names = names
         self._groups = _FreshValues(names.groups, clock)
+        self._group_ids = _FreshValues(names.group_ids, clock)
         self._topics = _FreshValues(names.intern_topics, clock)
         self._group_names: dict[int, str] = {}
 
@@ -41,6 +42,7 @@ class NameCache:
     def forget(self, name: str) -> None:
         """Read this group again at its next use, because this process changed it."""
         self._groups.forget(name)
+        self._group_ids.forget(name)
 
     async def topic_ids(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of these topics; intern the new ones. Raises DatabaseUnavailable.
@@ -53,11 +55,13 @@ class NameCache:
         return await self._topics.get(names)
 
     async def group_ids(self, caller: Caller) -> frozenset[int] | None:
-        """Return the ids of the groups a caller is bound to; None means every group."""
+        """Return the ids of the groups a caller is bound to; None means every group.
+
+        What a deleted group has left is still its own.
+        """
         if caller.groups is None:
             return None
-        found = await self.groups(caller.groups)
-        return frozenset(group.id for group in found.values())
+        return frozenset((await self._group_ids.get(caller.groups)).values())
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return the names of groups by id, deleted ones included.

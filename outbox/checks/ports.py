@@ -77,6 +77,9 @@ class InternedNames(Protocol):
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return group names by id, deleted groups included."""
 
+    async def group_ids(self, names: Collection[str]) -> dict[str, int]:
+        """Return group ids by name, deleted groups included: their messages still have them."""
+
     async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of these topics; new names get new ids."""
 

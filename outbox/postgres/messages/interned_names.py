@@ -40,6 +40,12 @@ class PostgresInternedNames:
             cursor = await connection.execute(SQL["group_names"], {"ids": list(ids)})
             return {row[0]: row[1] for row in await cursor.fetchall()}
 
+    async def group_ids(self, names: Collection[str]) -> dict[str, int]:
+        """Return group ids by name; see InternedNames.group_ids."""
+        async with available(), self._pool.connection() as connection:
+            cursor = await connection.execute(SQL["group_ids"], {"names": list(names)})
+            return {row[0]: row[1] for row in await cursor.fetchall()}
+
     async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of topics; see InternedNames.intern_topics."""
         wanted = sorted(set(names))

@@ -10,6 +10,10 @@ WHERE name = ANY (%(names)s::text[]) AND deleted_at IS NULL
 -- Reads group names by id. A deleted group keeps its name, because its messages still have its id.
 SELECT id, name FROM outbox.producer_group WHERE id = ANY (%(ids)s::int4[])
 
+-- name: group_ids
+-- Reads group ids by name. A deleted group keeps its id, because its messages still have it.
+SELECT name, id FROM outbox.producer_group WHERE name = ANY (%(names)s::text[])
+
 -- name: topics
 -- Reads the ids of known topics.
 SELECT name, id FROM outbox.topic WHERE name = ANY (%(names)s::text[])

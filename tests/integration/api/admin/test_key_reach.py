@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
+from api.ingest.name_cache import FRESH_SECONDS
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import Header, guarded, token
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service
+from tests.integration.api.fixtures_service import (
+    CHECK_URL,
+    GROUPS,
+    HALVES,
+    Service,
+    prepare_body,
+)
 
 pytestmark = pytest.mark.postgres
 
@@ -175,3 +183,26 @@ async def test_a_refused_change_of_a_group_changes_nothing(keyed: Service, pool:
     body = {"check_url": CHECK_URL}
     answer = await keyed.client.put(f"{GROUPS}/mine", json=body, headers=stale)
     assert answer.status_code == 403
+
+
+async def test_a_bound_key_still_reaches_what_a_deleted_group_of_its_own_has_left(
+    keyed: Service, pool: Pool
+) -> None:
+    """An end whose answer was lost is repeated, whatever became of its group meanwhile."""
+    client = keyed.client
+    scopes = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ)
+    bound = await token(pool, *scopes, groups=("mine",))
+    foreign = await token(pool, *scopes, groups=("theirs",))
+    await keyed.put_group("mine")
+    body = prepare_body(producer_group="mine")
+    at = (await client.post(HALVES, json=body, headers=bound)).headers["location"]
+    end = {"decision": "ROLLBACK"}
+    assert (await client.post(f"{at}/end", json=end, headers=bound)).status_code == 200
+    assert (await client.delete(f"{GROUPS}/mine")).status_code == 204
+    for _ in range(2):
+        again = await client.post(f"{at}/end", json=end, headers=bound)
+        assert (again.status_code, again.json().get("already_ended")) == (200, True)
+        assert (await client.get(at, headers=bound)).json()["state"] == "ROLLED_BACK"
+        assert (await client.post(f"{at}/end", json=end, headers=foreign)).status_code == 404
+        assert (await client.post(HALVES, json=body, headers=bound)).status_code == 404
+        await asyncio.sleep(FRESH_SECONDS)  # what the process remembered of the group is read again
