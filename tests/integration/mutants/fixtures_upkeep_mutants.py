@@ -128,6 +128,16 @@ CHECK_MUTANTS: Final = (
             f"{API}/admin/test_producer_groups.py::test_a_rotated_secret_signs_beside_the_old_one"
         ),
     ),
+    ProductMutant(
+        promise="Every replaced secret signs until its own overlap ends",
+        file="outbox/postgres/checks/producer_groups.sql",
+        rule="WHERE %(overlap)s > 0 AND expires_at > clock_timestamp()",
+        broken="WHERE false",
+        killer=(
+            f"{API}/admin/test_producer_groups.py"
+            "::test_every_replaced_secret_signs_until_its_own_overlap_ends"
+        ),
+    ),
 )
 
 RETENTION_MUTANTS: Final = (
