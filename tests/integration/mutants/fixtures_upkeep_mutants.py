@@ -95,8 +95,8 @@ CHECK_MUTANTS: Final = (
     ProductMutant(
         promise="A tenant cannot make a delay class per message",
         file="outbox/postgres/checks/sweep.py",
-        rule='row["groups_immunity_seconds"])',
-        broken='row["immunity_seconds"])',
+        rule="total_seconds(), half.groups_immunity_seconds)",
+        broken="total_seconds(), half.immunity_seconds)",
         killer=f"{QUEUE}::test_immunities_that_a_producer_chooses_make_few_delay_classes",
     ),
     ProductMutant(
