@@ -82,6 +82,10 @@ class RelayExecutor:
                 hit(_AFTER[type(action)])
         return answer
 
+    def serve(self) -> None:
+        """Take what the producer has noted meanwhile; see Publisher."""
+        self._publisher.serve()
+
     # -- The lock, and the identity of the stores ------------------------------------------------
 
     def _try_lock(self, _: Relay, __: actions.TryLock) -> answers.Answer:

@@ -69,6 +69,7 @@ class ShardRelay:
 
         Publishing takes a slot. A takeover takes none, because it may wait long for Kafka.
         """
+        self._executor.serve()
         if self._state.phase is not Phase.RUN:
             return self._round(answers.Rested())
         return self._slots.take(lambda: self._round(answers.Rested()))

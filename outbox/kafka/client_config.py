@@ -85,6 +85,14 @@ def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> Adm
         return AdminClient({"log_level": 0, **kafka_config, **addressed})
 
 
+def serve(admin: AdminClient) -> None:
+    """Take what the client has noted, such as lost connections.
+
+    It keeps its notes in memory until then, without a bound while Kafka is away.
+    """
+    admin.poll(0)
+
+
 @contextmanager
 def _usable(config: Mapping[str, Any]) -> Iterator[None]:
     """Raise ConfigurationError for properties that the library refuses, without their values."""

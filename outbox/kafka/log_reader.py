@@ -26,7 +26,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclOperation
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS, admin_client
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, serve
 from outbox.kafka.permission import missing_rights, next_event
 from outbox.kafka.topic_description import describe
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
@@ -65,6 +65,7 @@ class KafkaLogReader:
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """Return every partition of the topics that exist."""
+        serve(self._admin)
         try:
             known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
         except KafkaException as error:
@@ -152,6 +153,7 @@ class KafkaLogReader:
     def _ask(
         self, partitions: Iterable[Partition], end: LogEnd
     ) -> tuple[dict[Partition, int], dict[Partition, str]]:
+        serve(self._admin)
         spec, isolation = _SPEC[end]
         futures = self._admin.list_offsets(
             {TopicPartition(topic, number): spec() for topic, number in partitions},

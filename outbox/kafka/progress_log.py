@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from outbox.clock import SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS
+from outbox.kafka.client_config import REQUEST_SECONDS, serve
 from outbox.kafka.permission import next_event, permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
@@ -67,6 +67,7 @@ class KafkaProgressLog:
         The cluster's id comes from the metadata: librdkafka's DescribeCluster aborts the process
         when every broker is fenced for a moment (an answer without brokers and topics).
         """
+        serve(self._admin)
         with _translated(self._topic):
             metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
             futures = self._admin.describe_topics(

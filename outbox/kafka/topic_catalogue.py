@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import admin_client
+from outbox.kafka.client_config import admin_client, serve
 from outbox.kafka.permission import FORBIDDEN, needed, the_topic
 from outbox.telemetry.events import Event, get_logger
 
@@ -42,6 +42,7 @@ class KafkaTopicCatalogue:
 
     def partitions(self) -> Mapping[str, int]:
         """Return every topic's partition count; see TopicCatalogue.partitions."""
+        serve(self._admin)
         try:
             metadata = self._admin.list_topics(timeout=ASK_SECONDS)
         except KafkaException as error:

@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS, admin_client
+from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS, admin_client, serve
 from outbox.kafka.permission import TO_RELAY, missing_rights
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
@@ -35,6 +35,7 @@ class KafkaTopicView:
 
     def read(self, topics: Collection[str]) -> Mapping[str, SeenTopic]:
         """Return what is seen of the topics that exist; see TopicView."""
+        serve(self._admin)
         if not topics:
             return {}
         described = self._admin.describe_topics(

@@ -248,6 +248,12 @@ class Publisher(Protocol):
     be used any more, and KafkaUnavailable for every other error. Then the transaction is in doubt.
     """
 
+    def serve(self) -> None:
+        """Take what the handle has noted since the last call, such as lost connections.
+
+        An idle handle keeps its notes in memory until then, without a bound while Kafka is away.
+        """
+
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
 

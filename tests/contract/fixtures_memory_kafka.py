@@ -111,6 +111,9 @@ class MemoryPublisher:
                     written.committed = True
         self._transaction = None
 
+    def serve(self) -> None:
+        """Do nothing: a handle in memory notes nothing."""
+
     def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
         """Append a record to each topic; the next fence aborts them."""
         for topic, _ in partitions:

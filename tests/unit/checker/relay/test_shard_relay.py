@@ -37,9 +37,20 @@ class OneMessageRows:
         self.free_slots.append(("save", self._slots._free))
 
 
-def test_a_shard_has_a_slot_while_it_publishes_and_none_while_it_saves_its_progress() -> None:
-    slots, kafka, clock, metrics = PublishSlots(), MemoryKafka(), SystemClock(), Metrics()
-    rows, publisher = OneMessageRows(slots), MemoryPublisher(kafka, SHARD)
+class ServedPublisher(MemoryPublisher):
+    """Counts how often its notes were taken."""
+
+    served = 0
+
+    def serve(self) -> None:
+        """Count the call."""
+        self.served += 1
+
+
+def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, ServedPublisher]:
+    """Return a relay that owns its shard, and its producer."""
+    kafka, clock, metrics = MemoryKafka(), SystemClock(), Metrics()
+    publisher = ServedPublisher(kafka, SHARD)
     relay = ShardRelay(
         SHARD,
         cast(Any, rows),
@@ -59,6 +70,21 @@ def test_a_shard_has_a_slot_while_it_publishes_and_none_while_it_saves_its_progr
         identity=IDENTITY,
         cursor=Cursor(START, 0, 0, 0, 1),
     )
+    return relay, publisher
+
+
+def test_a_shard_has_a_slot_while_it_publishes_and_none_while_it_saves_its_progress() -> None:
+    slots = PublishSlots()
+    rows = OneMessageRows(slots)
+    relay, _ = running(slots, rows)
     assert relay.run_once().published == 1
     assert rows.free_slots == [("read", 0), ("save", 1)]
     assert slots._free == 1
+
+
+def test_each_round_takes_what_the_producer_has_noted() -> None:
+    """An idle producer keeps its notes of lost connections for as long as Kafka is away."""
+    slots = PublishSlots()
+    relay, publisher = running(slots, OneMessageRows(slots))
+    relay.run_once()
+    assert publisher.served == 1
