@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
 from api.console.metric_values import MetricValues
+from api.console.page_renderer import read_moment
 from api.console.pages.overview import metric_values
 from api.console.publish_latency import PublishLatency, newest_published, publish_latency
 from api.console.visit import Visit
@@ -21,6 +23,8 @@ SHOWN: Final = 100
 WAITING_SHOWN: Final = 20
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
+OPEN_LONG: Final = timedelta(seconds=10)
+"""After this time of an open transaction the alert OutboxUnconfirmed leads to this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,7 @@ async def show(visit: Visit) -> Response:
         _held(visit),
         _waiting(visit),
     )
-    causes = _causes(held["data"])
+    causes, now = _causes(held["data"]), SystemClock().now()
     return visit.page(
         "publishing.html",
         commands=["outbox held list", "outbox shard list"],
@@ -58,9 +62,10 @@ async def show(visit: Visit) -> Response:
         at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
         partitions=partitions,
+        open_long=[each for each in partitions or () if _is_open_long(each, now)],
         sees_all=_sees_all(visit),
         not_forced=visit.why_not(Scope.OPS_FORCE),
-        now=SystemClock().now(),
+        now=now,
         bound=visit.caller.groups is not None,
     )
 
@@ -73,6 +78,12 @@ async def settle(visit: Visit) -> Response:
     body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
     await visit.api.post(f"{HELD}/{message_id}/{action}", body)
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
+
+
+def _is_open_long(partition: dict[str, Any], now: datetime) -> bool:
+    """Return whether a transaction is open for long, but not for so long that it hangs."""
+    known = partition["hangs"] or partition["suspected"] or partition["open_since"] is None
+    return not known and now - read_moment(partition["open_since"]) > OPEN_LONG
 
 
 def _sees_all(visit: Visit) -> bool:

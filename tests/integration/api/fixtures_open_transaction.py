@@ -17,9 +17,9 @@ SECONDS = 60.0
 
 @contextmanager
 def open_transaction(
-    bootstrap_servers: str, topic: str, behind: float | None = DAY
+    bootstrap_servers: str, topic: str, behind: float | None = DAY, age: float = DAY
 ) -> Iterator[None]:
-    """Leave a transaction open for the block, whose first record is a day old; then abort it.
+    """Leave a transaction open for the block, whose first record has this age; then abort it.
 
     ``behind`` is the age of a relay's record that came after it; None: none came.
     """
@@ -32,7 +32,7 @@ def open_transaction(
     producer = Producer(settings)
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0, timestamp=_ago(DAY))
+    producer.produce(topic, b"open", partition=0, timestamp=_ago(age))
     producer.flush(SECONDS)
     if behind is not None:
         relay = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})

@@ -83,6 +83,25 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
         assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
 
 
+async def test_the_console_names_an_open_transaction_long_before_it_hangs(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    """The alert that leads to the page fires after ten seconds."""
+    servers = kafka_broker.bootstrap_servers
+    topic = make_topic(servers, partitions=1)
+    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
+    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
+        with open_transaction(servers, topic, behind=None, age=30):
+            async with asyncio.timeout(LIVENESS_SECONDS):
+                while "a transaction is open since" not in (
+                    page := (await service.client.get("/ui/publishing")).text
+                ):
+                    pass
+    assert f"<strong>{topic}/0</strong>" in page
+    assert "It is not a relay's: it ends by itself" in page
+    assert "No transaction hangs." not in page
+
+
 async def test_a_transaction_of_a_stranger_is_suspected_if_only_its_own_record_is_old(
     database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
 ) -> None:
