@@ -31,6 +31,8 @@ EVENT_COLUMNS = (
     "decided_by",
     "outcome",
     "http_status",
+    "error",
+    "operator",
     "reason",
 )
 NO_MATCH = "no message matches"

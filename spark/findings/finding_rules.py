@@ -53,7 +53,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.INFO,
         meaning="the record was held, and an operator gave it up",
         action="None: an operator decided it.",
-        command="outbox message get {message_id} --history",
+        command="outbox audit list --message-id {message_id}",
     ),
     FindingClass.OVERDUE: Rule(
         kind=Kind.MISSING,
@@ -117,7 +117,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         severity=Severity.INFO,
         meaning="the message has one more record because a repair published it again",
         action="None: the audit log says who ordered it. Consumers must deduplicate by its id.",
-        command="outbox message get {message_id} --history",
+        command="outbox audit list --message-id {message_id}",
     ),
     FindingClass.EXPECTED_DUPLICATE: Rule(
         kind=Kind.DUPLICATE,

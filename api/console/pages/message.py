@@ -18,6 +18,8 @@ MESSAGES: Final = "/v1/half-messages"
 UNDECIDED: Final = ("PREPARED", "PARKED")
 TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-")
 HIDDEN: Final = ("at", "type", "seq")
+DROPPED: Final = "drop"
+"""The event of a message that an operator gave up."""
 
 
 async def show(visit: Visit) -> Response:
@@ -29,6 +31,7 @@ async def show(visit: Visit) -> Response:
     message = answer.json()
     history = await visit.api.get(f"{MESSAGES}/{message_id}/history")
     undecided = message["state"] in UNDECIDED
+    dropped = next((each for each in history["events"] if each["type"] == DROPPED), None)
     now, not_forced = SystemClock().now(), visit.why_not(Scope.OPS_FORCE)
     return visit.page(
         "message.html",
@@ -39,14 +42,15 @@ async def show(visit: Visit) -> Response:
         message=message,
         as_json=msgspec.json.format(answer.body, indent=2).decode(),
         trace_id=_trace_id(history["events"]),
-        timeline=_timeline(message, history["events"], now.isoformat()),
+        timeline=_timeline(message, history["events"], dropped, now.isoformat()),
         now=now,
         with_payload=wants_payload,
         undecided=undecided,
         not_payload=visit.why_not(Scope.MESSAGES_PAYLOAD),
         not_forced=not_forced
         or (None if undecided else "The message is decided, and a decision is final."),
-        not_settled=not_forced,
+        not_settled=not_forced
+        or (None if dropped is None else "The message was given up, and that is final."),
     )
 
 
@@ -80,7 +84,10 @@ def _trace_id(events: list[dict[str, Any]]) -> str | None:
 
 
 def _timeline(
-    message: dict[str, Any], events: list[dict[str, Any]], now: str
+    message: dict[str, Any],
+    events: list[dict[str, Any]],
+    dropped: dict[str, Any] | None,
+    now: str,
 ) -> list[dict[str, Any]]:
     """Return the events with the seconds since the one before; the last is what consumers see."""
     steps = [
@@ -95,18 +102,19 @@ def _timeline(
         }
         for event in events
     ]
-    steps.append(_visibility(message, now))
+    steps.append(_visibility(message, dropped))
     for before, step in pairwise(steps):
         since = read_moment(step["at"] or now) - read_moment(before["at"] or now)
         step["gap"] = max(0.0, since.total_seconds())
     return steps
 
 
-def _visibility(message: dict[str, Any], now: str) -> dict[str, Any]:
+def _visibility(message: dict[str, Any], dropped: dict[str, Any] | None) -> dict[str, Any]:
     """Return whether consumers see the message, as the last step of its timeline."""
     place = message["publication"]
-    if message["decision"] == "ROLLBACK":
-        return {"at": message["decided_at"], "name": "never visible to consumers", "facts": {}}
+    if message["decision"] == "ROLLBACK" or dropped is not None:
+        at = message["decided_at"] if dropped is None else dropped["at"]
+        return {"at": at, "name": "never visible to consumers", "facts": {}}
     if place is None and message["state"] == "PUBLISHED":
         return {"at": None, "name": "published, and its place in Kafka is not stored", "facts": {}}
     if place is None:

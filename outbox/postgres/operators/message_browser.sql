@@ -99,8 +99,11 @@ SELECT at, type, facts FROM (
     FROM outbox.parked_message CROSS JOIN LATERAL jsonb_array_elements(earlier_parkings) AS earlier
     WHERE half_id = %(half_id)s
     UNION ALL
-    SELECT at, 2, id, 'recheck', jsonb_build_object('operator', operator, 'reason', reason)
-    FROM outbox.audit_log WHERE half_id = %(half_id)s AND action = 'message.recheck'
+    SELECT at, CASE action WHEN 'message.recheck' THEN 2 ELSE 7 END, id,
+        CASE action WHEN 'published_again' THEN action ELSE split_part(action, '.', 2) END,
+        jsonb_build_object('operator', operator, 'reason', reason)
+    FROM outbox.audit_log WHERE half_id = %(half_id)s
+        AND action IN ('message.recheck', 'held.release', 'held.drop', 'message.republish', 'published_again')
     UNION ALL
     SELECT held_at, 6, 0, 'publish_failed', jsonb_build_object('error', publish_error, 'attempts', attempts)
     FROM outbox.held_record WHERE half_id = %(half_id)s

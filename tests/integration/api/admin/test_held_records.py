@@ -64,6 +64,10 @@ async def test_a_record_is_published_again_or_given_up_with_a_reason(
     assert await listed(service) == [again]
     assert given_up in await listed(service, dropped=True)
     reason = WHO["reason"]
+    for message_id, what in ((again, "release"), (given_up, "drop")):
+        history = (await service.client.get(f"/v1/half-messages/{message_id}/history")).json()
+        last = history["events"][-1]
+        assert (last["type"], last["operator"], last["reason"]) == (what, "ann", reason)
     assert await select(pool, AUDITED) == [
         ("held.release", again, "ann", reason),
         ("held.drop", given_up, "ann", reason),
