@@ -80,7 +80,7 @@ async def test_publishing_shows_backlog_errors_and_latency_of_each_topic(
         await held_id(service, pool, "k")
         page = await browser.get("/ui/publishing")
         assert "invoices.issued 1 MSG_SIZE_TOO_LARGE 1 -" in page.text
-        assert re.search(r"orders 0 nothing half at most \d+ ms, 95 % at most \d+ ms", page.text)
+        assert re.search(r"orders 0 nothing \d+ ms \d+ ms", page.text)
         for key in ("l", "m"):
             await held_id(service, pool, key)
         page = await browser.get("/ui/publishing")
