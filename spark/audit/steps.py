@@ -17,12 +17,13 @@ from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
+from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
 from spark.checks import coverage, match_checks, misplaced_keys, stalled, unlogged_commits
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
-from spark.compare import bucket_checksums, late_arrivals, sha256_check
+from spark.compare import bucket_checksums, sha256_check
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.cut import log_history

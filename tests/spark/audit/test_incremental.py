@@ -13,7 +13,7 @@ from outbox.errors import RunOvertaken
 from outbox.messages.message import Resolution
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
-from spark.compare.late_arrivals import LATE
+from spark.audit.late_arrivals import LATE
 from spark.findings.verdict import Verdict
 from spark.progress import Progress
 from spark.report.store_run import store_run

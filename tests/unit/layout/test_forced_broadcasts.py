@@ -29,8 +29,8 @@ BOUNDED: Final = {
     ("spark/checks/sample.py", "marks"): CARRIED,
     ("spark/columns/segments.py", "cuts"): SHARDS,
     ("spark/columns/slot.py", "cuts"): SHARDS,
-    ("spark/compare/late_arrivals.py", "half_ids"): CARRIED,
-    ("spark/compare/late_arrivals.py", "missed"): CARRIED,
+    ("spark/audit/late_arrivals.py", "half_ids"): CARRIED,
+    ("spark/audit/late_arrivals.py", "missed"): CARRIED,
     ("spark/jvm/class_archive_builder.py", "cuts"): SHARDS,
 }
 """By module and the frame that is broadcast: why its size does not grow with the messages."""

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from outbox.messages.message_id import HalfId
+from spark.audit.late_arrivals import has_republished_message
 from spark.compare import open_items
-from spark.compare.late_arrivals import has_republished_message
 from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
