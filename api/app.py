@@ -5,7 +5,8 @@ This is a factory: nothing is global and nothing is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
 from outbox.errors import OutboxError
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+Contract = Callable[[], dict[str, Any]]
 
 ERRORS_MAX: Final = 100
 """Most broken rules that one answer lists."""
@@ -37,12 +39,16 @@ SLUG_OF_STATUS: Final = {
 
 def create_app(
     routers: Sequence[APIRouter],
-    document: dict[str, Any],
+    methods: Mapping[str, Sequence[str]],
+    contract: Contract,
     *,
     lifespan: Lifespan,
     docs_enabled: bool,
 ) -> FastAPI:
-    """Return the application of the cold routes; ``document`` is the contract of all routes."""
+    """Return the application of the cold routes.
+
+    ``methods`` has the methods of all paths, and ``contract`` builds the contract of all routes.
+    """
     app = FastAPI(
         openapi_url=None,
         docs_url=None,
@@ -53,9 +59,9 @@ def create_app(
     )
     for router in routers:
         app.include_router(router)
-    _answer_problems(app, AllowedMethods(document))
+    _answer_problems(app, AllowedMethods(methods))
     if docs_enabled:
-        _serve_contract(app, document)
+        _serve_contract(app, contract)
     return app
 
 
@@ -65,20 +71,30 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _serve_contract(app: FastAPI, document: dict[str, Any]) -> None:
-    """Serve the OpenAPI document and its page, both rendered once."""
-    json_text = msgspec.json.encode(document)
-    page = docs_page(document).encode()
-    app.add_route("/openapi.json", _constant(json_text, "application/json"))
-    app.add_route("/docs", _constant(page, "text/html; charset=utf-8"))
+def _serve_contract(app: FastAPI, contract: Contract) -> None:
+    """Serve the OpenAPI document and its page."""
+    app.add_route(
+        "/openapi.json", _constant(lambda: msgspec.json.encode(contract()), "application/json")
+    )
+    app.add_route(
+        "/docs", _constant(lambda: docs_page(contract()).encode(), "text/html; charset=utf-8")
+    )
 
 
-def _constant(content: bytes, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route that always answers the same; a caller who has it gets 304."""
-    tag = entity_tag(content)
-    headers = {"etag": tag, "cache-control": "public, no-cache"}
+def _constant(render: Callable[[], bytes], media_type: str) -> Callable[..., Awaitable[Response]]:
+    """Return a route that always answers the same; a caller who has it gets 304.
+
+    The first request renders it, in a thread: the contract takes a quarter of a second.
+    """
+    rendering, rendered = asyncio.Lock(), list[bytes]()
 
     async def answer(request: Request) -> Response:
+        async with rendering:
+            if not rendered:
+                rendered.append(await asyncio.to_thread(render))
+        (content,) = rendered
+        tag = entity_tag(content)
+        headers = {"etag": tag, "cache-control": "public, no-cache"}
         if is_known(request.headers.get("if-none-match"), tag):
             return Response(status_code=304, headers=headers)
         return Response(content, headers=headers, media_type=media_type)

@@ -44,7 +44,7 @@ from api.ingest.topic_cache import TopicCache
 from api.installation_wiring import installation
 from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
-from api.openapi import openapi_document
+from api.openapi import methods_of, openapi_document
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
@@ -210,7 +210,8 @@ def _guard(
     )
     app = create_app(
         ROUTERS,
-        contract_of(services.version),
+        methods_of(ROUTERS),
+        partial(contract_of, services.version),
         lifespan=lifespan,
         docs_enabled=settings.docs_enabled,
     )
@@ -249,7 +250,7 @@ def _console(
 
 @cache
 def contract_of(version: str) -> dict[str, Any]:
-    """Return the contract, built once per process because it takes most of a start.
+    """Return the contract, built once per process, when somebody asks for it: it takes long.
 
     The dictionary is shared: do not change it.
     """

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 _PARAMETER = re.compile(r"\\\{[^/]+\\\}")
 
 
 class AllowedMethods:
-    """The methods of every path of an OpenAPI document; a literal path wins over a template."""
+    """The methods of every path; a literal path wins over a template."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        paths = sorted(document["paths"].items(), key=lambda each: each[0].count("{"))
+    def __init__(self, methods_of: Mapping[str, Sequence[str]]) -> None:
+        paths = sorted(methods_of.items(), key=lambda each: each[0].count("{"))
         self._paths = [
             (
                 re.compile(_PARAMETER.sub("[^/]+", re.escape(path))),

@@ -10,12 +10,19 @@ import pytest
 
 from api.admin.router import ROUTERS
 from api.app import create_app
-from api.openapi import openapi_document
+from api.http.allowed_methods import AllowedMethods
+from api.openapi import methods_of, openapi_document
 
 
 def client_of(document: dict[str, Any]) -> httpx2.AsyncClient:
     """Return a client of an application that serves this document."""
-    app = create_app(ROUTERS, document, lifespan=lambda _: nullcontext(), docs_enabled=True)
+    app = create_app(
+        ROUTERS,
+        methods_of(ROUTERS),
+        lambda: document,
+        lifespan=lambda _: nullcontext(),
+        docs_enabled=True,
+    )
     transport = httpx2.ASGITransport(app=app)
     return httpx2.AsyncClient(transport=transport, base_url="http://localhost")
 
@@ -34,3 +41,10 @@ async def test_a_stranger_costs_no_rendering(path: str) -> None:
         other = await client.get(path, headers={"if-none-match": '"x"'})
         assert (other.status_code, other.content) == (200, first.content)
         assert "no-cache" in other.headers["cache-control"]
+
+
+def test_a_refusal_names_the_methods_of_the_contract_without_building_it() -> None:
+    paths = openapi_document(ROUTERS, "1.2.3")["paths"].items()
+    allowed = AllowedMethods(methods_of(ROUTERS))
+    for path, operations in paths:
+        assert allowed.of(path) == ", ".join(sorted(operations)).upper()
