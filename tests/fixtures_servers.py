@@ -20,6 +20,7 @@ from devservers.unprivileged import stand_ins_for
 from tests.aged_installation.fixtures_broker_traits import RETENTION_CHECKS, aged_broker
 from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_xids import pass_2_32_xids
+from tests.fixtures_databases import session_kept
 from tests.fixtures_memory_folder import has_room, memory_folder
 
 
@@ -68,7 +69,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A running PostgreSQL on a free port; `database_url` is its maintenance database."""
     given = request.config.getoption("--postgres-url")
     if given is not None:
-        yield RunningPostgres(given)
+        with session_kept(given):
+            yield RunningPostgres(given)
         return
     servers_dir: Path = request.getfixturevalue("servers_dir")
     binaries: Path | None = request.config.getoption("--postgres-bin")
@@ -77,7 +79,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     try:
         if is_aged():
             pass_2_32_xids(server)
-        yield server
+        with session_kept(server.database_url):
+            yield server
     finally:
         server.stop()
         server.erase()
