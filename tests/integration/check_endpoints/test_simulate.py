@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import pytest
 from starlette.applications import Starlette
@@ -16,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
-from tests.e2e.languages.fixtures_languages import PLAIN
-from tests.fixtures_paths import PROJECT
+from tests.e2e.fixtures_command import Ended, outbox
+from tests.e2e.fixtures_command_here import Command
 from tests.integration.client.fixtures_check_servers import asgi_server, wsgi_server
 from tests.unit.outbox_client.fixtures_checks import GROUP, SECRET
 
@@ -50,26 +49,37 @@ def bent(answer: Answer) -> Iterator[str]:
             yield url
 
 
-def simulate(url: str, *more: str, secret: str = SECRET) -> tuple[int, list[str], str]:
-    """Run the kit; return its exit code, the cases that failed, and stderr."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "cli", "-o", "json", "--quiet", "check", "simulate"),
-            *("--url", url, "--producer-group", GROUP, "--transaction-id", "known", *more),
-        ],
-        env=PLAIN | {"OUTBOX_CHECK_SECRET": secret},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
+class Simulate(Protocol):
+    """Runs the kit; returns its exit code, the cases that failed, and stderr."""
+
+    def __call__(
+        self, url: str, *more: str, secret: str = SECRET
+    ) -> tuple[int, list[str], str]: ...
+
+
+@pytest.fixture
+def simulate(capsys: pytest.CaptureFixture[str]) -> Simulate:
+    """Run it in this process."""
+    return partial(simulated, Command(capsys))
+
+
+def simulated(
+    command: Callable[..., Ended], url: str, *more: str, secret: str = SECRET
+) -> tuple[int, list[str], str]:
+    """Run the kit."""
+    done = command(
+        *("-o", "json", "--quiet", "check", "simulate", "--url", url),
+        *("--producer-group", GROUP, "--transaction-id", "known", *more),
+        OUTBOX_CHECK_SECRET=secret,
     )
-    rows = json.loads(done.stdout or "[]")
-    return done.returncode, [row["case"] for row in rows if not row["passed"]], done.stderr
+    rows = json.loads(done.out or "[]")
+    return done.code, [row["case"] for row in rows if not row["passed"]], done.err
 
 
 def test_the_python_client_s_endpoint_passes() -> None:
+    """The kit is a process here."""
     with CheckEndpoint(GROUP, SECRET, Listener()) as endpoint, wsgi_server(endpoint) as url:
-        assert simulate(url, "--batch", "--within", "30") == (0, [], "")
+        assert simulated(outbox, url, "--batch", "--within", "30") == (0, [], "")
 
 
 def commits_all(reply: Any, asked: Any) -> tuple[int, Any]:
@@ -121,7 +131,7 @@ BATCHES = {"a batch is answered for each", "a batch of 100 is answered"}
     ids=["commits whatever it is asked", "verifies nothing", "forgets the id", "has no batches"],
 )
 def test_a_wrong_endpoint_fails_the_cases_that_it_violates(
-    answer: Answer, failing: set[str]
+    simulate: Simulate, answer: Answer, failing: set[str]
 ) -> None:
     with bent(answer) as url:
         code, failed, stderr = simulate(url, "--batch", "--within", "30")
@@ -130,7 +140,7 @@ def test_a_wrong_endpoint_fails_the_cases_that_it_violates(
     assert f"{len(failing)} of" in stderr
 
 
-def test_an_unreachable_endpoint_is_reported_in_one_line() -> None:
+def test_an_unreachable_endpoint_is_reported_in_one_line(simulate: Simulate) -> None:
     with bent(commits_all) as url:
         pass
     code, failed, stderr = simulate(url)
@@ -139,7 +149,7 @@ def test_an_unreachable_endpoint_is_reported_in_one_line() -> None:
     assert "Traceback" not in stderr
 
 
-def test_a_malformed_secret_is_refused_and_not_shown() -> None:
+def test_a_malformed_secret_is_refused_and_not_shown(simulate: Simulate) -> None:
     code, _, stderr = simulate("http://127.0.0.1:9/", secret="whsec_5")
     assert code == 2
     assert "whsec_5" not in stderr

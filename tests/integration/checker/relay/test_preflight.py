@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from devservers.ports import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.postgres.relay.shard_lock import LOCK_SPACE
-from tests.e2e.fixtures_command import outbox
+from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_databases import migrate
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 USAGE = 2
 ALL_SHARDS = 16
+Doctor = Callable[[str, str], Awaitable[tuple[int, set[str]]]]
 SHARD_LOCKS = (
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
     f" AND classid = {LOCK_SPACE} AND objsubid = 2"
@@ -85,17 +86,22 @@ def shard_locks(connection: psycopg.Connection[Any]) -> int:
     return int(row[0])
 
 
-def doctor(database_url: str, servers: str) -> tuple[int, set[str]]:
-    """Return its exit code and the checks that failed."""
-    ended = outbox(
-        "-o",
-        "json",
-        "doctor",
-        OUTBOX_DATABASE_URL=database_url,
-        OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
-        OUTBOX_API_URL=f"http://{LOOPBACK}:{free_ports(1)[0]}",
-    )
-    return ended.code, {each["check"] for each in ended.json() if each["verdict"] == "failed"}
+@pytest.fixture
+def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """Return a function that returns its exit code and the checks that failed."""
+    command = Command(capsys)
+
+    def ask(database_url: str, servers: str) -> tuple[int, set[str]]:
+        ended = command(
+            *("-o", "json", "doctor"),
+            OUTBOX_DATABASE_URL=database_url,
+            OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
+            OUTBOX_API_URL=f"http://{LOOPBACK}:{free_ports(1)[0]}",
+        )
+        failed = {each["check"] for each in ended.json() if each["verdict"] == "failed"}
+        return ended.code, failed
+
+    return lambda database_url, servers: asyncio.to_thread(ask, database_url, servers)
 
 
 async def relay(database_url: str, servers: str) -> CheckerProcess:
@@ -127,11 +133,12 @@ async def test_an_unsafe_postgresql_is_refused_and_named(
     value: str,
     tmp_path: Path,
     kafka_broker: EmbeddedKafka,
+    doctor: Doctor,
 ) -> None:
     servers = kafka_broker.bootstrap_servers
     ensure_progress_topic(servers)
     with postgres_with(tmp_path / "postgres", {setting: value}) as database_url:
-        code, failed = doctor(database_url, servers)
+        code, failed = await doctor(database_url, servers)
         assert code == 1
         assert setting in failed
         await assert_refused(database_url, servers, setting)
@@ -145,23 +152,23 @@ async def test_an_unsafe_postgresql_is_refused_and_named(
     ],
 )
 async def test_a_broker_whose_transactions_are_not_safe_is_refused_and_named(
-    setting: str, value: str, tmp_path: Path, database_url: str
+    setting: str, value: str, tmp_path: Path, database_url: str, doctor: Doctor
 ) -> None:
     with kafka_with(tmp_path / "kafka", {setting: value}) as servers:
-        code, failed = doctor(database_url, servers)
+        code, failed = await doctor(database_url, servers)
         assert code == 1
         assert setting in failed
         await assert_refused(database_url, servers, setting)
 
 
 async def test_a_progress_topic_that_is_compacted_is_refused_and_named(
-    database_url: str, kafka_broker: EmbeddedKafka
+    database_url: str, kafka_broker: EmbeddedKafka, doctor: Doctor
 ) -> None:
     servers = kafka_broker.bootstrap_servers
     ensure_progress_topic(servers)
     set_cleanup(servers, "compact")
     try:
-        _, failed = doctor(database_url, servers)
+        _, failed = await doctor(database_url, servers)
         assert "cleanup.policy" in failed
         await assert_refused(database_url, servers, "cleanup.policy")
     finally:
@@ -169,12 +176,12 @@ async def test_a_progress_topic_that_is_compacted_is_refused_and_named(
 
 
 async def test_a_pooler_in_the_url_is_refused_and_named(
-    database_url: str, kafka_broker: EmbeddedKafka
+    database_url: str, kafka_broker: EmbeddedKafka, doctor: Doctor
 ) -> None:
     servers = kafka_broker.bootstrap_servers
     ensure_progress_topic(servers)
     async with pooled(database_url) as url:
-        _, failed = await asyncio.to_thread(doctor, url, servers)
+        _, failed = await doctor(url, servers)
         assert "connection" in failed
         await assert_refused(url, servers, "connection")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event
 from uuid import uuid4
@@ -23,7 +24,8 @@ from devservers.ports import LOOPBACK, free_ports
 from outbox.kafka.health.open_transactions import open_transactions
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.record import MESSAGE_ID
-from tests.e2e.fixtures_command import outbox
+from tests.e2e.fixtures_command import Ended, outbox
+from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
@@ -41,6 +43,9 @@ SKIPS_MARKERS = [4, 3]
 """From this release on a single broker is one to avoid."""
 HOUR = 3600.0
 SECONDS = 60.0
+Verdicts = dict[str, tuple[str, str]]
+Doctor = Callable[[str, str], Verdicts]
+Run = Callable[..., Ended]
 
 
 def needs_skipping_release() -> None:
@@ -55,9 +60,15 @@ def needs_share_groups(release: str) -> None:
         pytest.skip(f"Kafka {release} has no share groups: they begin with 4.2")
 
 
-def doctor(database_url: str, servers: str) -> dict[str, tuple[str, str]]:
+@pytest.fixture
+def doctor(capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """Return the command in this process, as a function of the stores' addresses."""
+    return partial(verdicts, Command(capsys))
+
+
+def verdicts(command: Run, database_url: str, servers: str) -> Verdicts:
     """Return verdict and detail of each check."""
-    ended = outbox(
+    ended = command(
         *("-o", "json", "doctor"),
         OUTBOX_DATABASE_URL=database_url,
         OUTBOX_KAFKA_BOOTSTRAP_SERVERS=servers,
@@ -90,7 +101,7 @@ def skipping_broker(tmp_path: Path) -> Iterator[str]:
 
 
 def test_one_broker_of_a_release_that_skips_markers_fails_and_its_topics_are_named(
-    database_url: str, skipping_broker: str
+    doctor: Doctor, database_url: str, skipping_broker: str
 ) -> None:
     topic = data_topic(database_url, skipping_broker)
     verdict, detail = doctor(database_url, skipping_broker)["kafka release"]
@@ -105,11 +116,11 @@ def test_the_usual_release_is_none_to_avoid(
     release = request.config.getoption("--kafka-release")
     avoided = bool(release) and [int(part) for part in release.split(".")] >= SKIPS_MARKERS
     verdict = "failed" if avoided else "ok"
-    assert doctor(database_url, servers)["kafka release"][0] == verdict
+    assert verdicts(outbox, database_url, servers)["kafka release"][0] == verdict
 
 
 def test_a_data_topic_with_unclean_leader_election_fails_and_is_named(
-    database_url: str, servers: str
+    doctor: Doctor, database_url: str, servers: str
 ) -> None:
     data_topic(database_url, servers, min_insync_replicas="2")
     found = doctor(database_url, servers)
@@ -123,7 +134,7 @@ def test_a_data_topic_with_unclean_leader_election_fails_and_is_named(
     ("age", "verdict"), [(0.0, "ok"), (HOUR, "failed")], ids=["young", "an hour old"]
 )
 def test_an_open_transaction_hangs_when_it_is_older_than_kafka_lets_it_become(
-    database_url: str, servers: str, age: float, verdict: str
+    doctor: Doctor, database_url: str, servers: str, age: float, verdict: str
 ) -> None:
     topic = data_topic(database_url, servers)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"relay-{uuid4()}"})
@@ -142,7 +153,7 @@ def test_an_open_transaction_hangs_when_it_is_older_than_kafka_lets_it_become(
 
 
 def test_a_transaction_of_a_stranger_that_copies_old_records_does_not_hang(
-    database_url: str, servers: str
+    doctor: Doctor, database_url: str, servers: str
 ) -> None:
     topic = data_topic(database_url, servers)
     with copies_old_records(servers, topic):
@@ -160,7 +171,12 @@ def test_a_transaction_of_a_stranger_that_copies_old_records_does_not_hang(
     ids=["nothing-behind", "new-message-behind", "old-message-behind", "time-of-brokers"],
 )
 def test_a_transaction_of_a_stranger_hangs_when_a_broker_or_a_relay_gave_the_time(
-    database_url: str, servers: str, stamped: str, behind: float | None, verdict: str
+    doctor: Doctor,
+    database_url: str,
+    servers: str,
+    stamped: str,
+    behind: float | None,
+    verdict: str,
 ) -> None:
     topic = data_topic(database_url, servers, message_timestamp_type=stamped)
     with open_transaction(servers, topic, behind):
@@ -219,7 +235,7 @@ def set_isolation(servers: str, group: str, isolation: str) -> None:
 
 
 def test_a_share_group_is_a_warning_until_it_reads_committed_records_only(
-    database_url: str, servers: str, request: pytest.FixtureRequest
+    doctor: Doctor, database_url: str, servers: str, request: pytest.FixtureRequest
 ) -> None:
     needs_share_groups(request.config.getoption("--kafka-release"))
     topic, group = data_topic(database_url, servers), f"share-{uuid4()}"
