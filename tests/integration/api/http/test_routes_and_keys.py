@@ -5,16 +5,22 @@ The routes come from the OpenAPI document: a route that is not in the table fail
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import LiteralString
+from urllib.parse import urlsplit
 
 import pytest
 
 from devservers.kafka import EmbeddedKafka
+from devservers.postgres import EmbeddedPostgres
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.connections import Pool, make_pool
+from tests.fixtures_databases import drop_database, make_database
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import guarded, token
@@ -51,29 +57,66 @@ SELECT (SELECT count(*) FROM outbox.half_message), (SELECT count(*) FROM outbox.
 """What a refused request must not change."""
 
 
+@pytest.fixture(scope="module")
+def lived(
+    postgres_server: EmbeddedPostgres, template_database: str, kafka_broker: EmbeddedKafka
+) -> Iterator[tuple[str, RouteObjects]]:
+    """Yield a database with the objects, of which each test has a copy, and the objects."""
+    servers, log = kafka_broker.bootstrap_servers, KafkaLog(kafka_broker.bootstrap_servers)
+    ensure_progress_topic(servers)
+    url = make_database(postgres_server.database_url, template_database)
+
+    async def live() -> RouteObjects:
+        async with (
+            make_pool(url, "test", pool_max=2) as pool,
+            administered(url, pool, servers) as it,
+        ):
+            return await objects_of_theirs(it, pool, url, log)
+
+    with ThreadPoolExecutor(1) as beside:  # the first test may have its loop already
+        objects = beside.submit(asyncio.run, live()).result()
+    yield url, objects
+    drop_database(postgres_server.database_url, url)
+
+
+@pytest.fixture
+def theirs(lived: tuple[str, RouteObjects]) -> RouteObjects:
+    """Return objects of the group ``theirs``, and a run of the reconciliation."""
+    return lived[1]
+
+
+@pytest.fixture
+def database_url(
+    postgres_server: EmbeddedPostgres, lived: tuple[str, RouteObjects]
+) -> Iterator[str]:
+    """Yield the URL of a fresh database with the objects."""
+    source = urlsplit(lived[0]).path.removeprefix("/")
+    url = make_database(postgres_server.database_url, source)
+    yield url
+    drop_database(postgres_server.database_url, url)
+
+
 @pytest.fixture
 async def keyed(
     database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
 ) -> AsyncIterator[Service]:
     """Yield the service with keys, and the client of an administrator."""
-    servers = kafka_broker.bootstrap_servers
-    ensure_progress_topic(servers)
+    async with administered(database_url, pool, kafka_broker.bootstrap_servers) as service:
+        yield service
+
+
+@asynccontextmanager
+async def administered(database_url: str, pool: Pool, servers: str) -> AsyncIterator[Service]:
+    """Run the service with keys; its client is an administrator's."""
     async with guarded(database_url, kafka_bootstrap_servers=servers) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         yield service
 
 
-@pytest.fixture(scope="module")
-def kafka_log(kafka_broker: EmbeddedKafka) -> KafkaLog:
-    """Return a topic of this module's own, and who writes to it."""
-    return KafkaLog(kafka_broker.bootstrap_servers)
-
-
-@pytest.fixture
-async def theirs(
+async def objects_of_theirs(
     keyed: Service, pool: Pool, database_url: str, kafka_log: KafkaLog
 ) -> RouteObjects:
-    """Return objects of the group ``theirs``, and a run of the reconciliation."""
+    """Let the group ``theirs`` have its objects, and the installation a reconciliation."""
     client, run = keyed.client, "run-of-all"
     for group in ("mine", "theirs", "theirs-idle"):
         await keyed.put_group(group)
