@@ -1,9 +1,11 @@
 """A Kafka broker on loopback (KRaft): a single node, or one of several.
 
-Kafka's own tool always formats the storage: otherwise the broker starts too, but with
-`transaction.version` 0.
+Kafka's own tool formats the storage: otherwise the broker starts too, but with
+`transaction.version` 0. The tool's answer about features is fetched with the class archive, as it
+is the same for each broker that is alone.
 """
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,15 +19,17 @@ from devservers.class_archive import (
     java,
     recording_options,
 )
-from devservers.kafka_cluster import Cluster
+from devservers.kafka_cluster import Cluster, new_id
 from devservers.kafka_config import NODE_ID, java_options, server_properties
 from devservers.kafka_wire import has_controller
 from devservers.ports import LOOPBACK, free_ports
 from devservers.server import Server
 
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+FEATURES = "bootstrap.checkpoint"
 START_SECONDS = 60.0
 FORMAT_SECONDS = 60.0
+RECORDING_SECONDS = 120.0
 
 
 class EmbeddedKafka(Server):
@@ -81,6 +85,14 @@ class EmbeddedKafka(Server):
         if self._child is not None:
             self._child.wait_until(lambda: has_controller(self.port), seconds)
 
+    def record_classes(self) -> None:
+        """Start and stop; it writes the class archive at its end, for seconds on a busy machine."""
+        self.start()
+        self.signal_stop()
+        if self._child is not None:
+            self._child.ends_within(RECORDING_SECONDS)
+        self.stop()
+
     @property
     def _logs(self) -> Path:
         return self._home / "data"
@@ -97,6 +109,19 @@ class EmbeddedKafka(Server):
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
 
     def _format(self) -> None:
+        features = features_path(self._jars)
+        if self._cluster.size > 1 or not features.exists():
+            self._run_storage_tool()
+            return
+        self._logs.mkdir(exist_ok=True)
+        shutil.copyfile(features, self._logs / FEATURES)
+        facts = {"version": 1, "cluster.id": self._cluster.id, "node.id": self.node_id}
+        lines = [f"{key}={value}\n" for key, value in (facts | {"directory.id": new_id()}).items()]
+        made = self._logs / "meta.properties.new"
+        made.write_text("".join(lines))
+        made.rename(self._logs / "meta.properties")
+
+    def _run_storage_tool(self) -> None:
         tool = [
             "kafka.tools.StorageTool",
             "format",
@@ -118,17 +143,25 @@ class EmbeddedKafka(Server):
         return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
 
 
+def features_path(jars: Sequence[Path]) -> Path:
+    """Return the path of what the tool says about features; it may not exist."""
+    return archive_path(jars).with_suffix(f".{FEATURES}")
+
+
 def make_class_archive(release: str = "") -> Path:
-    """Return the class archive; if there is none, a temporary broker records it first."""
-    archive = archive_path(kafka_jars(release))
-    if not archive.exists():
+    """Return the class archive; without it or the features, a temporary broker makes them first."""
+    jars = kafka_jars(release)
+    archive, features = archive_path(jars), features_path(jars)
+    if not (archive.exists() and features.exists()):
         with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
             made = archive.with_suffix(".new")
             broker = EmbeddedKafka(
                 Path(scratch), java_extra=recording_options(made), release=release
             )
-            broker.start()
-            broker.stop()
+            broker.record_classes()
             if made.is_file():
                 made.rename(archive)
+            copied = features.with_suffix(".new-features")
+            shutil.copyfile(Path(scratch, "data", FEATURES), copied)
+            copied.rename(features)
     return archive

@@ -10,7 +10,7 @@ from devservers.ports import LOOPBACK, free_ports
 MOST_REPLICAS = 3
 
 
-def new_cluster_id() -> str:
+def new_id() -> str:
     """Return a new id in Kafka's format, so that new data is never taken for an old cluster's."""
     return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
@@ -23,7 +23,7 @@ class Cluster:
     """the controller's port by node id"""
     nodes: int = 0
     """number of brokers, if some are no controllers"""
-    id: str = field(default_factory=new_cluster_id)
+    id: str = field(default_factory=new_id)
 
     @property
     def voters(self) -> str:

@@ -27,8 +27,20 @@ def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
 
 
 def test_transaction_version_2_is_finalized(kafka_broker: EmbeddedKafka) -> None:
-    """A storage formatted without Kafka's tool would leave it at 0."""
+    """A storage without what Kafka's tool says about features would leave it at 0."""
     assert finalized_features(kafka_broker.port)["transaction.version"] == 2
+
+
+@pytest.mark.deep
+def test_a_broker_alone_has_the_features_of_one_whose_storage_kafkas_tool_has_formatted(
+    kafka_broker: EmbeddedKafka, tmp_path: Path
+) -> None:
+    formatted = EmbeddedKafka(tmp_path / "kafka", cluster=new_cluster(2, controllers=1))
+    formatted.start()
+    try:
+        assert finalized_features(kafka_broker.port) == finalized_features(formatted.port)
+    finally:
+        formatted.kill()
 
 
 def test_a_port_without_a_broker_has_no_controller() -> None:
