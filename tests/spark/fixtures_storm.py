@@ -35,6 +35,7 @@ IN_FLIGHT = 8
 ENDS = {0: "COMMIT", 1: "ROLLBACK"}
 VERDICTS = {2: "COMMIT", 3: "ROLLBACK", 4: "UNKNOWN"}
 LONG_SECONDS = 120.0
+CALL_SECONDS = 30.0
 ALREADY_ENDED = 409
 OUTCOMES = """
 SELECT transaction_id, CASE decision WHEN 1 THEN 'COMMIT' ELSE 'ROLLBACK' END
@@ -53,6 +54,9 @@ class Storm:
 
     postgres: PostgresNode
     service: LiveService
+    client: httpx2.Client
+    """One for all requests: a request without one first reads all trusted certificates, which takes
+    more CPU than the service does for it."""
     bootstrap_servers: str
     topic: str
     progress_topic: str = PROGRESS_TOPIC
@@ -69,11 +73,30 @@ class Storm:
         """Prepare a message and end it if its number requires it; repeat both until answered."""
         body = {"producer_group": GROUP, "topic": self.topic, "value": str(number)}
         body |= {"transaction_id": f"n-{number}", "key": str(number % 8)}
-        prepared = insist(f"{self.service.url}/half-messages", body, ALREADY_ENDED)
+        prepared = self.insist(f"{self.service.url}/half-messages", body, ALREADY_ENDED)
         self.message_ids[number] = str(prepared["message_id"])
         if number % 5 in ENDS:
             url = f"{self.service.url}/half-messages/{prepared['message_id']}/end"
-            self.answered[number] = str(insist(url, {"decision": ENDS[number % 5]})["decision"])
+            answer = self.insist(url, {"decision": ENDS[number % 5]})
+            self.answered[number] = str(answer["decision"])
+
+    def insist(self, url: str, body: dict[str, Any], *others: int) -> dict[str, Any]:
+        """Post until it is answered, as a producer does; return the answer.
+
+        ``others`` are statuses beside those of success: a check may have decided a message before
+        the repeated prepare arrives.
+        """
+
+        def answered() -> dict[str, Any] | None:
+            try:
+                answer = self.client.post(url, json=body)
+            except httpx2.TransportError:
+                return None
+            assert answer.status_code in (200, 201, 503, *others), answer.text
+            found: dict[str, Any] = answer.json()
+            return None if answer.status_code == 503 else found
+
+        return wait_for(answered, LONG_SECONDS) or {}
 
     def wave(self, fault: Callable[[], object]) -> None:
         """Send the next messages; the fault strikes when some are through and others are not."""
@@ -123,25 +146,6 @@ class Storm:
         self.postgres.start()
 
 
-def insist(url: str, body: dict[str, Any], *others: int) -> dict[str, Any]:
-    """Post until it is answered, as a producer does; return the answer.
-
-    ``others`` are statuses beside those of success: a check may have decided a message before the
-    repeated prepare arrives.
-    """
-
-    def answered() -> dict[str, Any] | None:
-        try:
-            answer = httpx2.post(url, json=body, timeout=30)
-        except httpx2.TransportError:
-            return None
-        assert answer.status_code in (200, 201, 503, *others), answer.text
-        found: dict[str, Any] = answer.json()
-        return None if answer.status_code == 503 else found
-
-    return wait_for(answered, LONG_SECONDS) or {}
-
-
 @contextmanager
 def storm(folder: Path) -> Iterator[Storm]:
     """Run a service with two checkers on servers of its own; nothing has been sent yet.
@@ -171,6 +175,7 @@ def storm(folder: Path) -> Iterator[Storm]:
         yield Storm(
             postgres=postgres,
             service=service,
+            client=stack.enter_context(httpx2.Client(timeout=CALL_SECONDS)),
             bootstrap_servers=servers,
             topic=make_topic(servers, partitions=2),
         )
