@@ -43,13 +43,14 @@ def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Ite
     Before PostgreSQL 17 a transaction is limited only while it is idle.
     """
     with database_errors(), connect(database_url, "reconcile") as connection:
-        for setting, seconds in (
-            ("idle_in_transaction_session_timeout", limits.snapshot_seconds),
-            ("transaction_timeout", limits.snapshot_seconds),
-            ("statement_timeout", limits.statement_seconds),
-            ("lock_timeout", LOCK_SECONDS),
-        ):
-            connection.execute(SQL["set_timeout"], {"name": setting, "value": f"{seconds}s"})
+        timeouts = {
+            "idle_in_transaction_session_timeout": limits.snapshot_seconds,
+            "transaction_timeout": limits.snapshot_seconds,
+            "statement_timeout": limits.statement_seconds,
+            "lock_timeout": LOCK_SECONDS,
+        }
+        texts = [f"{seconds}s" for seconds in timeouts.values()]
+        connection.execute(SQL["set_timeouts"], {"names": [*timeouts], "texts": texts})
         yield connection
 
 

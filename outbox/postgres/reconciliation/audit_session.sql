@@ -1,3 +1,5 @@
--- name: set_timeout
--- Limits the session in time, if this server has the setting.
-SELECT set_config(name, %(value)s, false) FROM pg_settings WHERE name = %(name)s
+-- name: set_timeouts
+-- Limits the session in time, as far as this server has the settings.
+SELECT set_config(name, text, false)
+FROM unnest(%(names)s::text[], %(texts)s::text[]) AS wanted (name, text)
+JOIN pg_settings USING (name)
