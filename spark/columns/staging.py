@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql.utils import is_remote
 
 from outbox.errors import ConfigurationError
 
@@ -44,7 +46,19 @@ def stage_counted(frame: DataFrame, uri: str, **sums: Column) -> tuple[DataFrame
     """Stage a frame, and return these aggregates of its rows, computed while it is written."""
     seen = Observation()
     observed = frame.observe(seen, *(column.alias(name) for name, column in sums.items()))
-    return stage_frame(observed, uri), seen.get
+    return stage_frame(observed, uri), _seen(seen, sums)
+
+
+def _seen(observation: Observation, names: Iterable[str]) -> dict[str, Any]:
+    """Return what was observed, by name.
+
+    PySpark would iterate over the JVM's map, whose end is an exception with its whole stack trace.
+    """
+    if is_remote():
+        return observation.get
+    found: Any = observation._jo
+    values = found.getAsJava()
+    return {name: values[name] for name in names}
 
 
 def sweep(parent: Path, now: float, keep_seconds: float) -> None:

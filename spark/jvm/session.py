@@ -80,7 +80,13 @@ COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
 """A run compiles more than the 100 generated classes that Spark keeps by default. The next run of
 an audit loop would compile all of them again and wait for the JVM to optimize them. The setting
 takes effect only at the start of the JVM or of a Spark Connect server."""
-NAMED_CLASSES: Final = ("PythonUtils", "PythonSQLUtils", "org.apache.spark.sql.functions")
+NAMED_CLASSES: Final = (
+    *("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions"),
+    "org.apache.spark.sql.expressions.Window",
+)
+"""Classes of the JVM that PySpark names in each call, for their static functions."""
+MADE_CLASSES: Final = ("org.apache.spark.sql.Observation",)
+"""Classes of the JVM that PySpark looks up for each object that it makes."""
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Settings for a driver that is its own executor; wrong for a cluster."""
@@ -148,13 +154,27 @@ def _no_py4j_interrupt(record: logging.LogRecord) -> bool:
     return record.msg != "KeyboardInterrupt while sending command."
 
 
-def _keep_classes(session: SparkSession) -> None:
-    """Look up the classes that PySpark names in each call only once.
+class _KeptMembers:
+    """A class of the JVM each of whose members is looked up only once."""
 
-    Py4J does not keep them, and for a name without its package it searches all jars in vain first.
+    def __init__(self, java_class: Any) -> None:
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._java_class, name)
+        setattr(self, name, member)
+        return member
+
+
+def _keep_classes(session: SparkSession) -> None:
+    """Look up the classes that PySpark names in each call, and their functions, only once.
+
+    Py4J keeps neither. For a name without its package it searches all jars in vain first.
     """
     jvm: Any = session._jvm
     for name in NAMED_CLASSES:
+        setattr(jvm, name, _KeptMembers(getattr(jvm, name)))
+    for name in MADE_CLASSES:
         setattr(jvm, name, getattr(jvm, name))
 
 
