@@ -98,13 +98,18 @@ def slow_finding(row: Any) -> Finding:
     )
 
 
-def skewed_topics(timed: DataFrame, cut_at: datetime) -> DataFrame:
-    """Return the topics with too many records of an impossible time.
+def is_skewed(cut_at: datetime) -> Column:
+    """Whether a record has an impossible time.
 
-    Each record was published after its commit and before the snapshot of the cut was taken.
+    It was published after its commit and before the snapshot of the cut was taken.
     """
-    early = F.unix_micros("published_at") - F.unix_micros("committed_at")
-    late = F.unix_micros("published_at") - F.unix_micros(F.lit(cut_at))
+    early, late = _distances(cut_at)
+    return (early < -SKEW_MICROS) | (late > SKEW_MICROS)
+
+
+def skewed_topics(timed: DataFrame, cut_at: datetime) -> DataFrame:
+    """Return the topics with too many records of an impossible time."""
+    early, late = _distances(cut_at)
     offsets = timed.withColumns({"early": early, "late": late})
     before, after = F.col("early") < -SKEW_MICROS, F.col("late") > SKEW_MICROS
     worst = F.struct("topic", "partition", "offset")
@@ -137,6 +142,12 @@ def skew_finding(row: Any, stamped_by: str | None) -> Finding:
             "timestamp_type": stamped_by,
         },
     )
+
+
+def _distances(cut_at: datetime) -> tuple[Column, Column]:
+    """Return how long after its commit, and after the cut, a record was published."""
+    published = F.unix_micros("published_at")
+    return published - F.unix_micros("committed_at"), published - F.unix_micros(F.lit(cut_at))
 
 
 def _durations(timed: DataFrame) -> DataFrame:

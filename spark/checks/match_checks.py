@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.ports import LogReader, SourceSnapshot
@@ -17,7 +18,7 @@ from spark.checks import keys, latency, misplaced_keys, order, sample
 from spark.checks.misplaced_keys import MisplacedRecords, possibly_split
 from spark.columns.digest import Digest
 from spark.columns.frames import Frames
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted
 from spark.compare import matches
 from spark.compare.bucket_checksums import Mismatch
 from spark.compare.matches import Matches
@@ -36,6 +37,8 @@ class MatchChecks:
     matches: Matches
     timed: DataFrame
     """A sample of the newly read records with the times of their commits."""
+    skewed: int
+    """Number of its records with an impossible time."""
     commits: DataFrame
     records: DataFrame
     manifests: DataFrame
@@ -69,11 +72,16 @@ def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | N
     known = keys.with_known_count(found.plain, places)
     fixed = misplaced_keys.fixed_key_topics(counts, options.topic_rules)
     times = latency.sample_times(frames.commits, frames.new_records, latency.one_in(frames.size))
+    skewed = F.count_if(latency.is_skewed(plan.snapshot.taken_at))
+    timed, seen = stage_counted(times, f"{uri}/timed", skewed=skewed)
     return MatchChecks(
         matches=found,
         known=known,
-        misplaced=misplaced_keys.find_misplaced_records(keys.keyed_records(known), fixed, uri),
-        timed=stage_frame(times, f"{uri}/timed"),
+        misplaced=misplaced_keys.find_misplaced_records(
+            keys.keyed_records(known), fixed, uri, frames.elsewhere
+        ),
+        timed=timed,
+        skewed=seen["skewed"],
         commits=frames.new_commits,
         records=frames.records,
         manifests=frames.manifests,
@@ -129,6 +137,8 @@ def _latency_findings(checks: MatchChecks, log_reader: LogReader) -> Iterator[Fi
     targets = latency_targets(list(checks.partitions), checks.rules)
     if targets:
         yield from map(latency.slow_finding, latency.slow_topics(checks.timed, targets).collect())
+    if not checks.skewed:
+        return
     taken_at = checks.plan.snapshot.taken_at
     for row in latency.skewed_topics(checks.timed, taken_at).collect():
         place = Partition(row["topic"], row["worst"]["partition"]), row["worst"]["offset"]

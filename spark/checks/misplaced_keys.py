@@ -63,9 +63,11 @@ def fixed_key_topics(partitions: Mapping[str, int], rules: TopicRules) -> Partit
 
 
 def find_misplaced_records(
-    keyed: DataFrame, partitions: PartitionCounts, stage_uri: str
+    keyed: DataFrame, partitions: PartitionCounts, stage_uri: str, elsewhere: int | None = None
 ) -> MisplacedRecords:
-    """Find the misplaced records."""
+    """Find the misplaced records; ``elsewhere`` is how many there can be, if that is known."""
+    if elsewhere == 0:
+        return MisplacedRecords(rows=keyed.limit(0), count=0, partitions=partitions)
     rows = (
         _with_last_partition(keyed, partitions)
         .where(IS_MISPLACED)
@@ -132,7 +134,7 @@ def full_read_reason(
     earlier = open_items.carried_findings(previous.carried)
     split = {f.topic or "" for f in earlier if f.finding_class is FindingClass.KEY_SPLIT}
     judged = {topic: n for topic, n in partitions.items() if topic not in split}
-    if not judged:
+    if not judged or (frames.elsewhere == 0 and not _any_known(previous, judged)):
         return None
     suspects = _suspects(_newly_judged(previous, frames), judged, previous.misplaced)
     ends = suspects.groupBy("topic").agg(
@@ -158,6 +160,12 @@ def _newly_judged(previous: Previous, frames: Frames) -> DataFrame:
     judged = frames.new_commits.where(F.col("standing") == JUDGED).select("half_id")
     waited = in_turn.where("carried").join(judged, "half_id", "left_semi")
     return new.unionByName(waited.select(new.columns))
+
+
+def _any_known(previous: Previous, judged: PartitionCounts) -> bool:
+    """Whether an earlier run has left a misplaced key of one of these topics."""
+    known = (previous.misplaced.get(topic) for topic in judged)
+    return any(each is not None and each.keys != frozenset() for each in known)
 
 
 def _suspects(

@@ -9,6 +9,7 @@ partition.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark.sql import Column, SparkSession
@@ -22,6 +23,7 @@ MODULO: Final = "home % (last + 1)"
 
 The name ``home`` is part of the carried rows in the database."""
 KAFKA: Final = "org.apache.kafka.common.utils.Utils"
+STATIC_INVOKE: Final = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
 NULL_WITHOUT: Final = (True, True, True)
 """Flags of the call: null for null, may return null, deterministic."""
 
@@ -41,21 +43,29 @@ def expected_partition(key: Column) -> Column:
     return _static_call(key, "murmur2").bitwiseAND(POSITIVE)
 
 
+def is_elsewhere(partitions: Mapping[str, int]) -> Column:
+    """Whether a record is in another partition than its key's, by the number of each topic's."""
+    pairs = [F.lit(each) for pair in {**partitions, "": 1}.items() for each in pair]
+    count = F.try_element_at(F.create_map(*pairs), F.col("topic"))
+    return F.coalesce(F.col("home") % count != F.col("partition"), F.lit(False))
+
+
 def _static_call(argument: Any, function: str) -> Column:
+    """Return the call of a static function; a name in parts would be looked up part by part."""
     session = SparkSession.getActiveSession()
     assert session is not None
     jvm: Any = session._jvm
     expressions = getattr(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
     sequence = jvm.PythonUtils.toSeq
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+    loader = getattr(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
+    call = getattr(jvm, STATIC_INVOKE)(
         loader.loadClass(KAFKA),
-        getattr(getattr(jvm.org.apache.spark.sql.types, "IntegerType$"), "MODULE$"),
+        getattr(getattr(jvm, "org.apache.spark.sql.types.IntegerType$"), "MODULE$"),
         function,
         sequence([expressions.expression(argument._jc)]),
         sequence([]),
         *NULL_WITHOUT,
-        jvm.scala.Option.empty(),
+        getattr(jvm, "scala.Option").empty(),
     )
     column: Column = type(argument)(expressions.column(call))
     return column

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from outbox.errors import OutboxError
 from outbox.messages.manifest import Position
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
-from spark.columns import commit_rank, manifests, schemas, segments, slot
+from spark.columns import commit_rank, expected_partition, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
 from spark.cut import cut_plan, log_history
@@ -140,7 +140,8 @@ def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
         records=records,
         size=size,
         standings=layout.standings,
-        record_counts=counts,
+        elsewhere=counts.pop("elsewhere", None),
+        record_counts=counts or None,
         stage_uri=reader.stage_uri,
     )
 
@@ -233,19 +234,25 @@ def _commits(
 
 def _records(
     reader: Reader, plan: cut_plan.Plan, placed: Callable[[DataFrame], DataFrame]
-) -> tuple[DataFrame, int, Mapping[str, int] | None]:
-    """Stage the records as they were read, or in memory with all columns of their places."""
+) -> tuple[DataFrame, int, dict[str, int]]:
+    """Stage the records as they were read, or in memory with all columns of their places.
+
+    Then the further counts of the records come with them.
+    """
     with reader.progress.stage("read records") as stage:
         read, uri = reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
         if reader.in_memory:
             new = F.count_if(F.expr("NOT carried"))
             counts = slot.record_counts()
-            records, seen = stage_counted(placed(read), uri, rows=new, **counts)
+            elsewhere = F.count_if(expected_partition.is_elsewhere(plan.log.partition_counts))
+            records, seen = stage_counted(
+                placed(read), uri, rows=new, elsewhere=elsewhere, **counts
+            )
         else:
             staged, seen = stage_counted(read, uri, rows=F.count("*"))
             records = placed(staged)
         stage.rows = size = seen.pop("rows")
-    return records, size, seen or None
+    return records, size, seen
 
 
 def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:

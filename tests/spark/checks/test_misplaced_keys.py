@@ -61,8 +61,15 @@ def why_whole(session: SparkSession, last: Previous, *rows: dict[str, Any]) -> s
     """Return the reason of a run with these records, whose judged commits have odd ids."""
     records = schemas.frame_of(session, rows, RECORDS)
     commits = session.range(1, 1000, 2).toDF("half_id").selectExpr("*", f"'{JUDGED}' AS standing")
-    frames: Any = SimpleNamespace(records=records, new_commits=commits)
+    elsewhere = sum(map(is_elsewhere, rows))
+    frames: Any = SimpleNamespace(records=records, new_commits=commits, elsewhere=elsewhere)
     return misplaced_keys.full_read_reason(last, frames, PARTITIONS, free_of(session))
+
+
+def is_elsewhere(row: Mapping[str, Any]) -> bool:
+    """Whether a record is in another partition than its key's, as a small run counts them."""
+    home = row["home"]
+    return home is not None and home % PARTITIONS[row["topic"]] != row["partition"]
 
 
 def free_of(session: SparkSession) -> misplaced_keys.UnrequestedReader:

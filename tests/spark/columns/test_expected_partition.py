@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from outbox.messages.murmur2 import partition_of
-from spark.columns.expected_partition import MODULO, expected_partition
+from spark.columns.expected_partition import MODULO, expected_partition, is_elsewhere
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -27,3 +27,12 @@ def test_a_key_belongs_where_kafkas_producer_sends_it(
     expected = {key: partition_of(key, partitions) for key in KEYS}
     assert {bytes(key): found for key, found in rows if key is not None} == expected
     assert [found for key, found in rows if key is None] == [None]
+
+
+def test_a_record_is_elsewhere_if_its_topic_has_another_partition_for_its_key(
+    session: SparkSession,
+) -> None:
+    rows = [("a", 4, 1), ("a", 4, 0), ("b", 4, 1), ("b", 4, 0), ("a", None, 1), ("gone", 4, 1)]
+    records = session.createDataFrame(rows, "topic string, home int, partition int")
+    found = records.where(is_elsewhere({"a": 2, "b": 3})).collect()
+    assert sorted(tuple(row) for row in found) == [("a", 4, 1), ("b", 4, 0)]
