@@ -246,7 +246,7 @@ def _records(
             counts = slot.record_counts()
             elsewhere = F.count_if(expected_partition.is_elsewhere(plan.log.partition_counts))
             records, seen = stage_counted(
-                placed(read), uri, rows=new, elsewhere=elsewhere, **counts
+                placed(read.coalesce(1)), uri, rows=new, elsewhere=elsewhere, **counts
             )
         else:
             staged, seen = stage_counted(read, uri, rows=F.count("*"))

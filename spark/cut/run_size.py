@@ -26,9 +26,15 @@ SMALL_RUN: Final[Mapping[str, str]] = {
     "spark.sql.optimizer.disableHints": "true",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.defaultSizeInBytes": "1",
+    "spark.sql.maxSinglePartitionBytes": "9223372036854775807b",
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
 }
 """A plan that fits small data is known before the query starts: no statistics, no broadcast and no
-generated code pay for themselves."""
+generated code pay for themselves. Spark shuffles two large single partitions before it joins them,
+and by default it takes all rows in memory for huge. The text of a plan that it keeps for its pages,
+which are off, is the short one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
