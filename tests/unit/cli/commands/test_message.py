@@ -51,7 +51,7 @@ def test_a_history_shows_the_http_status_of_a_check_and_times_to_the_second(
     head, prepared, checked = capsys.readouterr().out.splitlines()
     assert "http status" in head
     assert prepared.split()[:3] == ["1", "2026-09-21T14:13:26Z", "prepared"]
-    assert checked.split()[2:] == ["check", "-", "-", "http_error", "503", "-"]
+    assert checked.split()[2:] == ["check", "-", "-", "http_error", "503", "-", "-", "-"]
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
