@@ -82,12 +82,13 @@ async def swept(world: RelayWorld) -> int:
 
 RIGHTS = """
 SELECT kind, name, grantee, privilege_type FROM (
-    SELECT 'relation' AS kind, oid::regclass::text AS name,
+    SELECT 'relation' AS kind, relname::text AS name,
         coalesce(relacl, acldefault('r', relowner)) AS acl
     FROM pg_class WHERE relnamespace = 'outbox'::regnamespace AND relkind IN ('r', 'p', 'v')
     UNION ALL
-    SELECT 'column', attrelid::regclass || '.' || attname, attacl
-    FROM pg_attribute WHERE attacl IS NOT NULL AND attrelid::regclass::text LIKE 'outbox.%'
+    SELECT 'column', relname || '.' || attname, attacl
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE attacl IS NOT NULL AND relnamespace = 'outbox'::regnamespace
     UNION ALL
     SELECT 'function', proname || '(' || pg_get_function_identity_arguments(oid) || ')',
         coalesce(proacl, acldefault('f', proowner))
