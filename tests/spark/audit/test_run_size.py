@@ -53,15 +53,19 @@ def test_a_small_run_reports_what_a_distributed_run_reports(
 
 
 def shown(report: Report) -> Mapping[str, Any]:
-    """Return all that a run reports and leaves; two runs of one state agree in it."""
+    """Return all that a run reports and leaves; two runs of one state agree in it.
+
+    Each counts the partitions of a topic for the first time, and notes when.
+    """
     assert report.checkpoint is not None
+    counted = {name: {**each, "since": None} for name, each in report.log_state["counted"].items()}
     return {
         "findings": sorted((each.as_json() for each in report.findings), key=str),
         "counts": report.counts,
         "classes": report.class_counts,
         "minutes": report.minutes,
         "latencies": report.latencies,
-        "log": report.log_state,
+        "log": {**report.log_state, "counted": counted},
         "carried": sorted(report.checkpoint.carried, key=str),
         "positions": report.checkpoint.positions,
     }
