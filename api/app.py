@@ -86,14 +86,17 @@ def _constant(render: Callable[[], bytes], media_type: str) -> Callable[..., Awa
 
     The first request renders it, in a thread: the contract takes a quarter of a second.
     """
-    rendering, rendered = asyncio.Lock(), list[bytes]()
+    rendering, rendered = asyncio.Lock(), list[tuple[bytes, str]]()
+
+    def tagged() -> tuple[bytes, str]:
+        content = render()
+        return content, entity_tag(content)
 
     async def answer(request: Request) -> Response:
         async with rendering:
             if not rendered:
-                rendered.append(await asyncio.to_thread(render))
-        (content,) = rendered
-        tag = entity_tag(content)
+                rendered.append(await asyncio.to_thread(tagged))
+        ((content, tag),) = rendered
         headers = {"etag": tag, "cache-control": "public, no-cache"}
         if is_known(request.headers.get("if-none-match"), tag):
             return Response(status_code=304, headers=headers)
