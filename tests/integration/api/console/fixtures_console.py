@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -135,3 +136,11 @@ async def logged_in(
 def key_text(header: dict[str, str]) -> str:
     """Return the key of a header."""
     return header["Authorization"].removeprefix("Bearer ")
+
+
+async def until_finished(browser: Browser, page: Page) -> Page:
+    """Load the page of an action until it is finished."""
+    async with asyncio.timeout(60):
+        while "finished:" not in page.text:
+            page = await browser.get(page.path)
+    return page

@@ -1,8 +1,7 @@
-"""Parked messages, groups, publishing, reconciliations, keys, system and bulk actions as pages."""
+"""Parked messages, groups, publishing, reconciliations, keys and the system as pages."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
@@ -14,7 +13,7 @@ from api.console.pages import parked
 from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
+from tests.integration.api.console.fixtures_console import logged_in, until_finished
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED, TRIPPED, begin_now
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
@@ -284,12 +283,6 @@ async def test_a_key_is_revoked(database_url: str, pool: Pool) -> None:
         assert "The key is revoked" in page.text
 
 
-async def plan(browser: Browser, q: str, action: str) -> Page:
-    """Ask for a dry run from the start page."""
-    page = Page(await browser.client.get("/ui/", params={"q": q}))
-    return await browser.send(page, "/ui/bulk-actions/plan", action=action)
-
-
 async def test_the_totals_of_a_run_lead_to_its_findings_and_they_to_their_messages(
     database_url: str, pool: Pool
 ) -> None:
@@ -316,106 +309,3 @@ async def test_the_totals_of_a_run_lead_to_its_findings_and_they_to_their_messag
         assert (lost in narrow.html, other in narrow.html) == (True, False)
         assert "discrepancies?kind=missing&topic=points+%26+co&hour=2026-01-01T10" in narrow.text
         assert (await browser.get(f"/ui/messages/{lost}")).status == 200
-
-
-async def until_finished(browser: Browser, page: Page) -> Page:
-    """Load the page of an action until it is finished."""
-    async with asyncio.timeout(60):
-        while "finished:" not in page.text:
-            page = await browser.get(page.path)
-    return page
-
-
-async def test_all_that_match_are_decided_after_a_dry_run_and_a_reason(
-    database_url: str, pool: Pool
-) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        await service.put_group("other")
-        mine = [await service.prepared_id() for _ in range(3)]
-        theirs = await service.prepared_id(producer_group="other")
-        dry = await plan(browser, "state:prepared group:billing age:<1h", "rollback")
-        assert "matches 3 messages" in dry.text
-        assert "Nothing was done." in dry.text
-        assert await states(service, mine) == {"PREPARED"}
-        unreasoned = await browser.send(dry, "/ui/bulk-actions")
-        assert unreasoned.status == 422
-        started = await browser.send(dry, "/ui/bulk-actions", reason="the database is gone")
-        assert re.search("Begins in (30|29) s; waiting: 0 of 3 done", started.text)
-        await begin_now(pool)
-        finished = await until_finished(browser, started)
-        assert "3 of 3 done" in finished.text
-        assert await states(service, mine) == {"ROLLED_BACK"}
-        assert await states(service, [theirs]) == {"PREPARED"}
-        rows = await select(
-            pool, "SELECT operator, reason FROM outbox.audit_log WHERE operator <> 'aged'"
-        )
-        assert set(rows) == {("Ada", "the database is gone")}
-
-
-async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: Pool) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        message_id = await service.prepared_id()
-        dry = await plan(browser, "state:prepared group:billing", "rollback")
-        waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
-        cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
-        assert "cancelled: 0 of 1 done" in cancelled.text
-        assert "Nothing more is done of this action." in cancelled.text
-        assert not [action for action in cancelled.forms() if action.endswith("/cancel")]
-        resumed = await browser.send(cancelled, f"{waiting.path}/resume")
-        assert "The action goes on where it stopped." in resumed.text
-        await browser.send(resumed, f"{waiting.path}/cancel")
-        await begin_now(pool)
-        other = await browser.send(
-            await plan(browser, "state:prepared group:billing", "recheck"),
-            "/ui/bulk-actions",
-            reason="it is next in the queue",
-        )
-        await begin_now(pool)
-        await until_finished(browser, other)
-        assert await states(service, [message_id]) == {"PREPARED"}
-
-
-async def test_an_action_that_has_ended_is_not_said_to_be_cancelled_or_to_go_on(
-    database_url: str, pool: Pool
-) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        await service.prepared_id()
-        dry = await plan(browser, "state:prepared group:billing", "rollback")
-        waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
-        cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
-        await browser.send(cancelled, f"{waiting.path}/resume")
-        await begin_now(pool)
-        await until_finished(browser, await browser.get(waiting.path))
-        for page, turn in ((waiting, "cancel"), (cancelled, "resume")):
-            late = await browser.send(page, f"{waiting.path}/{turn}")
-            assert "The action had ended before, and nothing was changed." in late.text
-            assert "finished: 1 of 1 done" in late.text
-
-
-async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: Pool) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        message_id = await service.prepared_id()
-        page = await browser.get("/ui/?q=group:billing")
-        assert "Your key needs the scope ops:force." in page.text
-        fields = page.forms()["/ui/bulk-actions/plan"] | {"action": "rollback"}
-        csrf = page.forms()["/ui/logout"]
-        dry, path = "/ui/bulk-actions/plan", "/ui/bulk-actions"
-        for bad, status in (
-            ({}, 403),
-            ({"q": ""}, 422),
-            ({"q": "age:x"}, 422),
-            ({"action": "destroy"}, 422),
-        ):
-            form = fields | {"reason": "r"} | bad
-            assert (await browser.client.get(dry, params=form)).status_code == status
-            assert (await browser.client.post(path, data=form | csrf)).status_code == status
-        assert await states(service, [message_id]) == {"PREPARED"}
-
-
-async def states(service: Service, ids: list[str]) -> set[str]:
-    """Return the states of messages."""
-    found = [(await service.client.get(f"/v1/half-messages/{each}")).json() for each in ids]
-    return {each["state"] for each in found}
