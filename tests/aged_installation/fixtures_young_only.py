@@ -51,8 +51,10 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_checks_are_counted_by_outcome_in_the_last_minutes_and_in_the_last_day": LAST_HOUR,
         "test_the_outcomes_of_a_long_day_are_estimated_from_a_bounded_sample": LAST_HOUR,
     },
-    "tests/integration/api/console/test_pages.py": {
-        "test_the_overview_draws_the_last_hour_and_says_it_in_words": LAST_HOUR,
+    "tests/integration/api/console/test_overview.py": {
+        "test_the_overview_shows_messages_and_the_oldest_of_each_group": WHOLE,
+        "test_the_overview_names_breakers_latency_and_outcomes_of_checks": LAST_HOUR,
+        "test_a_calm_overview_says_so_and_a_key_without_scopes_reads_which_it_lacks": CHAIN,
     },
     "tests/integration/postgres/operators/test_history_reads.py": {
         "": "writes a history of its own, from xid 1 to the present"
