@@ -146,7 +146,7 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/pages/bulk_action.py",
         rule="if not search.filters and search.state is None:",
         broken="if False:",
-        killer=f"{CONSOLE}/test_pages.py::test_an_action_needs_a_search_and_the_scope",
+        killer=f"{CONSOLE}/test_bulk_actions.py::test_an_action_needs_a_search_and_the_scope",
     ),
     ProductMutant(
         promise="An action on selected messages does nothing without a selection",
