@@ -29,8 +29,9 @@ AGED_DEEP := $(SECOND_CLEAN_AUDIT) tests/spark/audit/test_planted_faults.py test
   tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
   tests/integration/check_endpoints tests/integration/kafka tests/contract
 AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/checker/maintenance \
-  tests/integration/checker/checks/test_resting_groups.py tests/integration/checker/relay/test_deleted_topic.py \
-  tests/integration/checker/relay/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
+  tests/integration/checker/checks/test_resting_groups.py \
+  tests/integration/checker/relay/refusals/test_deleted_topic.py \
+  tests/integration/checker/relay/refusals/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
   tests/integration/api/metrics/test_probes.py tests/integration/postgres/operators/test_installation_admin.py
 # The rules of the source tree are checked by `make lint`.
 LAYOUT := tests/unit/layout

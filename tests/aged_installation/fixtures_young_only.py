@@ -30,7 +30,7 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
     "tests/integration/mutants/test_killed_without_servers.py": {"": MUTANT},
     "tests/integration/mutants/test_list.py": {"": MUTANT},
     "tests/integration/transaction_markers/test_skipped_markers.py": {"": NONE},
-    "tests/integration/checker/relay/test_unseen_batches.py": {
+    "tests/integration/checker/relay/settlement/test_unseen_batches.py": {
         "test_what_never_arrived_beside_a_committed_manifest_is_published_again": UNPROVEN,
     },
     "tests/integration/postgres/operators/test_shard_admin.py": {

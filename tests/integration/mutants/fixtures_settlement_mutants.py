@@ -98,7 +98,7 @@ SETTLEMENT_MUTANTS: Final = (
         file="outbox/kafka/unseen_records.py",
         rule="return doubtful | expired | replaced",
         broken="return doubtful | expired",
-        killer="tests/integration/checker/relay/test_gone_logs.py"
+        killer="tests/integration/checker/relay/settlement/test_gone_logs.py"
         "::test_a_topic_that_was_created_again_and_has_grown_past_the_batch_proves_no_loss",
     ),
     ProductMutant(
@@ -249,7 +249,7 @@ SETTLEMENT_MUTANTS: Final = (
         file="checker/relay/settlement.py",
         rule="            self._commit_log.beat()\n",
         broken="            pass\n",
-        killer="tests/integration/checker/relay/test_long_settlement.py"
+        killer="tests/integration/checker/relay/settlement/test_long_settlement.py"
         "::test_a_standby_sees_that_the_owner_lives_while_it_reads_its_last_batches",
     ),
     ProductMutant(
@@ -257,7 +257,7 @@ SETTLEMENT_MUTANTS: Final = (
         file="outbox/kafka/unseen_records.py",
         rule="if sent.topic in stamped\n",
         broken="if False\n",
-        killer="tests/integration/checker/relay/test_stamped_topics.py"
+        killer="tests/integration/checker/relay/publication/test_stamped_topics.py"
         "::test_a_visible_record_is_not_published_again_though_the_brokers_clock_is_late",
     ),
 )

@@ -17,13 +17,13 @@ from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_kafka import set_max_message_bytes
-from tests.integration.checker.relay.fixtures_refused_records import (
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
     drain_until_free,
     large,
     lower,
 )
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -15,8 +15,11 @@ from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import make_pool
-from tests.integration.checker.relay.fixtures_refused_records import drain_until_free, manifests
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
+    drain_until_free,
+    manifests,
+)
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

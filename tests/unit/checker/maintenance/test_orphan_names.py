@@ -1,6 +1,6 @@
 """Kafka's absence and its return are one line each in the log of the task that names orphans.
 
-What is named, with real stores: tests/integration/checker/relay/test_orphan_names.py.
+What is named, with real stores: tests/integration/checker/relay/settlement/test_orphan_names.py.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from checker.relay_wiring import RelayBuilder
 from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import first_offset
 from tests.fixtures_spans import CALLER, NOT_RECORDED, RECORDED, KeptSpans, linked_ids
-from tests.integration.checker.relay.fixtures_refused_records import large, lower
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_refused_records import large, lower
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -17,8 +17,11 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import HalfId
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from tests.integration.checker.relay.fixtures_forgotten_tail import forget_tail, progress_of
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
+    forget_tail,
+    progress_of,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

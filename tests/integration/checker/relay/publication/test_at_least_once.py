@@ -19,9 +19,9 @@ from tests.integration.checker.relay.fixtures_backlog import (
     published_up_to,
     wait_running,
 )
-from tests.integration.checker.relay.fixtures_lost_record import PAST, lose_the_record
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_lost_record import PAST, lose_the_record
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     listed,
     past_values,
     record_headers,

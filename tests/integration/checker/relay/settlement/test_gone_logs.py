@@ -14,7 +14,7 @@ import pytest
 from tests.aged_installation.fixtures_log_starts import write_foreign
 from tests.fixtures_kafka import delete_topic, make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
     transaction,
     unconfirmed_seconds,

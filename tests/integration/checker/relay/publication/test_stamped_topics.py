@@ -12,7 +12,7 @@ import pytest
 from outbox.messages.message_id import SHARDS
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
     abort_record,
     listed,

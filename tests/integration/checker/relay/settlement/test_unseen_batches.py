@@ -17,7 +17,7 @@ from outbox.messages.murmur2 import partition_of
 from tests.aged_installation.fixtures_log_starts import write_foreign
 from tests.fixtures_kafka import delete_all_records, make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
     abort_record,
     listed,

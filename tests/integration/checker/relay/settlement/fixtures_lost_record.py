@@ -6,7 +6,7 @@ from typing import Final
 
 from outbox.messages.manifest import Manifest
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     abort_record,
     listed,
     write_manifest,

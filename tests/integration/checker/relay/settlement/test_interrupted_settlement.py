@@ -20,9 +20,13 @@ from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_lost_record import NEWEST, PAST, lose_the_record
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.settlement.fixtures_lost_record import (
+    NEWEST,
+    PAST,
+    lose_the_record,
+)
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
     listed,
     message_text,

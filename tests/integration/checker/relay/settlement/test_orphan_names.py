@@ -17,8 +17,11 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import Pool
 from outbox.relay.ports import RecordName, UnnamedRecord
-from tests.integration.checker.relay.fixtures_forgotten_tail import forget_tail, progress_of
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
+    forget_tail,
+    progress_of,
+)
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

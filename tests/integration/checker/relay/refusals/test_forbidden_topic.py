@@ -20,10 +20,10 @@ from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
-from tests.integration.checker.relay.fixtures_lost_record import PAST
-from tests.integration.checker.relay.fixtures_refused_records import drops
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.fixtures_unseen_batches import (
+from tests.integration.checker.relay.refusals.fixtures_refused_records import drops
+from tests.integration.checker.relay.settlement.fixtures_lost_record import PAST
+from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     listed,
     past_values,
     record_headers,

@@ -14,7 +14,8 @@ from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import Pool, make_pool
-from tests.integration.checker.relay.fixtures_refused_records import (
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
     drain_until_free,
     heads,
@@ -22,7 +23,6 @@ from tests.integration.checker.relay.fixtures_refused_records import (
     lower,
     raise_again,
 )
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

@@ -9,7 +9,8 @@ import pytest
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind
 from tests.fixtures_kafka import delete_topic, make_topic, read_committed
 from tests.fixtures_replacing import replace
-from tests.integration.checker.relay.fixtures_refused_records import (
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
     drain_until_free,
     due_now,
@@ -20,7 +21,6 @@ from tests.integration.checker.relay.fixtures_refused_records import (
     open_rows,
     raise_again,
 )
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

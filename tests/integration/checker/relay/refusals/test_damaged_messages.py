@@ -6,7 +6,8 @@ import pytest
 
 from outbox.messages.message_id import HalfId, message_id_text
 from tests.fixtures_paths import PROJECT
-from tests.integration.checker.relay.fixtures_refused_records import (
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
     drain_until_free,
     due_now,
@@ -16,7 +17,6 @@ from tests.integration.checker.relay.fixtures_refused_records import (
     open_rows,
     raise_again,
 )
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

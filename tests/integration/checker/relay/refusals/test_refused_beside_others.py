@@ -15,7 +15,8 @@ from outbox.relay.protocol.record_hold import RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refused
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
-from tests.integration.checker.relay.fixtures_refused_records import (
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     LARGE,
     SMALLEST,
     drops,
@@ -23,7 +24,6 @@ from tests.integration.checker.relay.fixtures_refused_records import (
     lower,
     open_rows,
 )
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

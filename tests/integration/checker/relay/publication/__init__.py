@@ -1,0 +1,1 @@
+"""What the relay publishes, in which order, and in which mode."""

@@ -1,0 +1,1 @@
+"""What Kafka refuses is held and published later; everything else flows."""

@@ -1,0 +1,1 @@
+"""A relay dies, freezes or leaves, and another one continues."""
