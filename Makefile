@@ -84,7 +84,7 @@ test-lived:
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
 	  $(AGED) -n 4 --durations=15 -m "not deep" $(AGED_DEEP) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
-	  rm -f $(DEARER); $(BIN)/python -m benchmarks.gate || { touch $(DEARER); failed=1; }; exit $$failed
+	  rm -f $(DEARER); $(BIN)/python -m benchmarks.cost.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived
 	@$(AGED) -n 4 --durations=15 $(AGED_SUITES)
@@ -104,14 +104,14 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
 	@TEST_INSTALLS=1 $(BIN)/python -m pytest -rs tests/e2e/test_readme.py tests/unit/deploy/test_distributions.py tests/unit/deploy/test_dashboard_types.py
 	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
-	@$(BIN)/python -m benchmarks.checks --keep checks
-	@$(BIN)/python -m benchmarks.checks --scale 0.1 --outage 900 --per-second 200 --keep outage
-	@$(BIN)/python -m benchmarks.backlog
-	@$(BIN)/python -m benchmarks.disturbances
-	@$(BIN)/python -m benchmarks.flat
-	@$(BIN)/python -m benchmarks.sweep
-	@$(BIN)/python -m benchmarks.hostile --seconds 600
-	@$(BIN)/python -m benchmarks.cuts --cuts 30
+	@$(BIN)/python -m benchmarks.speed.checks --keep checks
+	@$(BIN)/python -m benchmarks.speed.checks --scale 0.1 --outage 900 --per-second 200 --keep outage
+	@$(BIN)/python -m benchmarks.endurance.backlog
+	@$(BIN)/python -m benchmarks.endurance.disturbances
+	@$(BIN)/python -m benchmarks.endurance.flat
+	@$(BIN)/python -m benchmarks.speed.settings_grid
+	@$(BIN)/python -m benchmarks.endurance.hostile --seconds 600
+	@$(BIN)/python -m benchmarks.audit.cuts --cuts 30
 	@$(BIN)/outbox-chaos controls --seed $(SEED)
 	@mkdir -p $(RUNS)
 	@for profile in $(PROFILES); do $(BIN)/outbox-chaos evidence $(RUNS)/$$profile --profile $$profile --seed $(SEED) || exit; done

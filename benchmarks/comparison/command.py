@@ -31,7 +31,7 @@ from benchmarks.measure.machine import busy_seconds, facts, hardware, report
 from benchmarks.measure.pause import end_in_order, resume
 from benchmarks.measure.previous_release import checkout, commit_of, previous_release
 from benchmarks.rivals.rocketmq.servers import BROKER, VERSION, fetch, rocketmq
-from benchmarks.service import outbox_dev
+from benchmarks.speed.service import outbox_dev
 from chaos.run.code_version import code_version, versions
 from cli.invocation.exit_codes import CommandFailed
 from devservers.artifacts import PROJECT_ROOT

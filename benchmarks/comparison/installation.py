@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from benchmarks import clients, latency
 from benchmarks.comparison.plan import CLIENTS, PATHS, RATES, Plan, Row
 from benchmarks.load.http_load import connect, half
 from benchmarks.measure.cpu_time import Meter, resident_megabytes
 from benchmarks.measure.pause import pause, resume
 from benchmarks.rivals.hot_paths import SHAPES, cycles
-from benchmarks.service import GROUP, TOPIC, register
+from benchmarks.speed import clients, latency
+from benchmarks.speed.service import GROUP, TOPIC, register
 from outbox.messages.message_id import SHARDS, shard_of
 from outbox.postgres.sessions.connections import connect as connect_database
 

@@ -16,9 +16,9 @@ from benchmarks.measure.pause import pause, resume
 from benchmarks.raw import copy_rate
 from benchmarks.raw.http_protocol import bare_server
 from benchmarks.raw.producer_rate import transactional_rate
-from benchmarks.relay import TOPIC as RECORDS
-from benchmarks.relay import record
-from benchmarks.service import GROUP, TOPIC
+from benchmarks.speed.relay import TOPIC as RECORDS
+from benchmarks.speed.relay import record
+from benchmarks.speed.service import GROUP, TOPIC
 
 COPIED: Final = 50_000
 PRODUCED: Final = {500: 40_000, 2000: 40_000}

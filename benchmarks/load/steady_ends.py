@@ -7,7 +7,7 @@ import json
 import time
 
 from benchmarks.load.http_load import Connection, Load, connect, half
-from benchmarks.service import GROUP, TOPIC
+from benchmarks.speed.service import GROUP, TOPIC
 
 
 async def ends(url: str, seconds: int, per_second: int) -> Load:

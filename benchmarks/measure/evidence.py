@@ -13,7 +13,7 @@ from chaos.run.code_version import code_version, commit_words, git_commit, versi
 
 def keep(folder: Path, name: str, title: str) -> None:
     """Write ``<name>.md`` and ``<name>.json``."""
-    command = " ".join(["python -m benchmarks.checks", *sys.argv[1:]])
+    command = " ".join(["python -m benchmarks.speed.checks", *sys.argv[1:]])
     found = {
         "profile": name,
         "command": command,

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from xxhash import xxh64_intdigest
 
-from benchmarks.filled_stores import PARTITIONS, Stores
-from benchmarks.relay import TOPIC
+from benchmarks.audit.filled_stores import PARTITIONS, Stores
+from benchmarks.speed.relay import TOPIC
 from outbox.messages.content_digest import SEED
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.sessions.jdbc import jdbc_address

@@ -19,7 +19,7 @@ from typing import Any, Final
 from benchmarks.load.http_load import Load, batch_cycles, half, single_cycles
 from benchmarks.measure.cpu_time import Meter
 from benchmarks.measure.machine import report, start
-from benchmarks.service import GROUP, TOPIC, outbox_dev, register, stopped
+from benchmarks.speed.service import GROUP, TOPIC, outbox_dev, register, stopped
 
 BATCH: Final = 500
 SHAPES: Final = {"single x 1": (1, 400), "single x 64": (64, 3_000), "batch 500 x 4": (4, 20_000)}

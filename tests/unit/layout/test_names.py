@@ -12,7 +12,7 @@ from tests.unit.layout.fixtures_source_tree import PACKAGES, classes, modules
 
 FORMER_FOLDERS = ["outbox/storage", "outbox/publication", "outbox/relay_protocol", "cli/embedded"]
 FORMER_MODULES = {
-    "benchmarks": "beasts",
+    "benchmarks": "beasts sweep",
     "outbox": "callback_guard ends every_table failure_text held_desk installation_desk "
     "judged_sessions lanes leaves leaving log_facts names plain_outbox resolving retire secrets "
     "shard_desk standby_wait standing turns",

@@ -1,4 +1,4 @@
-"""The plain audit of benchmarks/cuts.py detects each fault that it counts."""
+"""The plain audit of benchmarks/audit/cuts.py detects each fault that it counts."""
 
 from __future__ import annotations
 

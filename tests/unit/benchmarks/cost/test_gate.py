@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.gate import clear, kept
+from benchmarks.cost.gate import clear, kept
 
 
 @pytest.mark.parametrize(

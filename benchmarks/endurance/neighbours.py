@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.load.steady_ends import ends
 from benchmarks.measure.machine import report, start
-from benchmarks.service import outbox_dev, register, stopped
+from benchmarks.speed.service import outbox_dev, register, stopped
 
 SIZE: Final = 8 * 2**20 - 100
 GOOD: Final = b'{"producer_group":"bench","topic":"bench-topic","value":"x"}'

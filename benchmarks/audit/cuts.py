@@ -23,12 +23,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from benchmarks.checks import PAUSE, Bench
 from benchmarks.load.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
 from benchmarks.load.slow_endpoint import slow_endpoint
 from benchmarks.measure.machine import report, start
 from benchmarks.rivals.plain_audit import PlainAudit, Seen
-from benchmarks.service import outbox_dev
+from benchmarks.speed.checks import PAUSE, Bench
+from benchmarks.speed.service import outbox_dev
 from outbox.settings.environment import load_settings
 from outbox.telemetry.events import configure_logging
 from spark.audit.audit import Audit

@@ -29,7 +29,7 @@ from benchmarks.load.steady_batches import KeyOrder, SteadyBatches
 from benchmarks.measure.cpu_time import resident_megabytes
 from benchmarks.measure.machine import report, start
 from benchmarks.measure.pause import end_in_order
-from benchmarks.service import GROUP, outbox_dev, register
+from benchmarks.speed.service import GROUP, outbox_dev, register
 
 TOPIC: Final = "backlog"
 WARM_SECONDS: Final = 10.0

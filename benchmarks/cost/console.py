@@ -18,7 +18,7 @@ from typing import Final
 import httpx2
 
 from api.wiring import build
-from benchmarks.history import GROUP, fill
+from benchmarks.cost.history import GROUP, fill
 from benchmarks.measure.machine import report, start
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from benchmarks.load.committed import register
 from benchmarks.load.one_by_one import commit_one_by_one
 from benchmarks.measure.cpu_time import Meter
-from benchmarks.relay import KEYS, TOPIC, drain, relays, store
+from benchmarks.speed.relay import KEYS, TOPIC, drain, relays, store
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres

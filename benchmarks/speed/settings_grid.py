@@ -28,7 +28,7 @@ from benchmarks.load.http_load import Load, batch_cycles, half, single_cycles
 from benchmarks.measure.cpu_time import Meter
 from benchmarks.measure.machine import report, start
 from benchmarks.measure.pause import end_in_order
-from benchmarks.service import GROUP
+from benchmarks.speed.service import GROUP
 
 SIZES: Final = (100, 1_000, 8_000, 64_000)
 PARTITIONS: Final = (1, 8, 64)
@@ -68,7 +68,7 @@ class Cell:
     @property
     def topic(self) -> str:
         """The topic with that many partitions."""
-        return f"sweep-{self.partitions}"
+        return f"grid-{self.partitions}"
 
     @property
     def messages(self) -> int:
@@ -91,13 +91,13 @@ CELLS: Final = [
 ]
 
 
-class SweptInstallation(Installation):
+class GridInstallation(Installation):
     """An installation with a topic for each number of partitions."""
 
     def __init__(self, name: str, running: dict[str, Any]) -> None:
         super().__init__(name, running, with_clients=False)
         admin = AdminClient({"bootstrap.servers": running["kafka_bootstrap_servers"]})
-        topics = [NewTopic(f"sweep-{count}", num_partitions=count) for count in PARTITIONS]
+        topics = [NewTopic(f"grid-{count}", num_partitions=count) for count in PARTITIONS]
         for done in admin.create_topics(topics).values():
             done.result(30)
 
@@ -125,25 +125,25 @@ class SweptInstallation(Installation):
 
 
 def main() -> None:
-    """Run the sweep."""
+    """Compare each variant with the defaults on every load."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="take each n-th load")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
     asked = parser.parse_args()
     end_in_order()
     cells = CELLS[:: asked.every]
-    start("sweep", loads=len(cells), variants=len(asked.variants))
+    start("settings_grid", loads=len(cells), variants=len(asked.variants))
     with awake_at_the_end() as running:
-        usual = SweptInstallation("defaults", running)
+        usual = GridInstallation("defaults", running)
         usual.sleep_programs()
         for name in asked.variants:
             with awake_at_the_end(settings=VARIANTS[name]) as changed:
-                other = SweptInstallation(name, changed)
+                other = GridInstallation(name, changed)
                 other.sleep_programs()
                 compare(usual, other, cells)
 
 
-def compare(usual: SweptInstallation, other: SweptInstallation, cells: Sequence[Cell]) -> None:
+def compare(usual: GridInstallation, other: GridInstallation, cells: Sequence[Cell]) -> None:
     """Measure each load on both in turn; print the ratios and the traps.
 
     A load on which the variant seems better is measured again, and the median counts.
@@ -167,7 +167,7 @@ def compare(usual: SweptInstallation, other: SweptInstallation, cells: Sequence[
     report(f"variant: {other.name}", loads=len(rates), **figures, traps=traps)
 
 
-def ratios(usual: SweptInstallation, other: SweptInstallation, cell: Cell) -> tuple[float, float]:
+def ratios(usual: GridInstallation, other: GridInstallation, cell: Cell) -> tuple[float, float]:
     """Measure a load on both; return the ratios of rate and CPU time, changed to defaults."""
     found = {}
     for each in (usual, other):

@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from benchmarks.load.http_load import Connection, batch_cycles, connect, half
 from benchmarks.measure.cpu_time import cpu_seconds
 from benchmarks.measure.machine import report, start
-from benchmarks.service import GROUP, TOPIC, outbox_dev, register
+from benchmarks.speed.service import GROUP, TOPIC, outbox_dev, register
 from outbox.messages.record import MESSAGE_ID
 from outbox.postgres.sessions.connections import connect as connect_database
 

@@ -26,11 +26,11 @@ from pathlib import Path
 from statistics import fmean, linear_regression
 from typing import Any, Final
 
-from benchmarks.checks import DELAYS, IMMUNITY_SECONDS, PAUSE, Bench
 from benchmarks.load.http_load import half
 from benchmarks.load.slow_endpoint import slow_endpoint
 from benchmarks.measure.machine import report, start
-from benchmarks.service import TOPIC, outbox_dev
+from benchmarks.speed.checks import DELAYS, IMMUNITY_SECONDS, PAUSE, Bench
+from benchmarks.speed.service import TOPIC, outbox_dev
 from chaos.workload.hostile_endpoints import EXPIRED_TLS, HOSTILE_ENDPOINTS, environment_of
 from devservers.child import Child, Command
 from devservers.ports import LOOPBACK, free_ports, is_free

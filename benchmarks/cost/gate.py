@@ -36,7 +36,7 @@ MOST_PAIRS: Final = 11
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 1 if a path has become too dear."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cost.gate", description=__doc__)
     parser.add_argument("--release", help="the commit to compare with; default: the last tag")
     parser.add_argument("--tree", type=Path, help="the checkout to judge; default: this one")
     parser.add_argument("--planted", type=float, metavar="MICROSECONDS")

@@ -22,14 +22,14 @@ from typing import Any, Final
 import httpx2
 import psycopg
 
-from benchmarks.backlog import wait_until
 from benchmarks.comparison.command import awake_at_the_end
 from benchmarks.comparison.installation import Installation
+from benchmarks.endurance.backlog import wait_until
 from benchmarks.load.history import LEAF_XIDS
 from benchmarks.load.http_load import batch_cycles, connect, half
 from benchmarks.measure.machine import report, start
 from benchmarks.measure.pause import end_in_order
-from benchmarks.service import TOPIC
+from benchmarks.speed.service import TOPIC
 from outbox.postgres.sessions.connections import connect as connect_database
 
 PATHS: Final = {"single x 64": 1_500, "batch 500 x 4": 15_000}

@@ -28,7 +28,7 @@ from benchmarks.load.http_load import Load
 from benchmarks.load.steady_ends import ends
 from benchmarks.measure.machine import report, start
 from benchmarks.measure.pause import end_in_order
-from benchmarks.service import outbox_dev, register
+from benchmarks.speed.service import outbox_dev, register
 from chaos.faults.leaves import TRANSACTIONS
 
 AT_ONCE: Final = 10_000

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from benchmarks.filled_stores import Stores, in_flushes, one_by_one, stores
+from benchmarks.audit.filled_stores import Stores, in_flushes, one_by_one, stores
 from benchmarks.measure.cpu_time import Cost, Meter
 from benchmarks.measure.machine import report, start
 from benchmarks.rivals.audit_rivals import bare_scan, full_join, single_node

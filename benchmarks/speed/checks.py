@@ -26,7 +26,7 @@ from benchmarks.load.http_load import half
 from benchmarks.load.slow_endpoint import SLOW_SECONDS, slow_endpoint
 from benchmarks.measure.evidence import keep
 from benchmarks.measure.machine import report, start
-from benchmarks.service import TOPIC, outbox_dev, stopped
+from benchmarks.speed.service import TOPIC, outbox_dev, stopped
 
 EVIDENCE: Final = Path("docs/evidence")
 TITLES: Final = {

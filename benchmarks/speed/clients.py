@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from benchmarks.measure.cpu_time import Meter
 from benchmarks.measure.machine import report, start
-from benchmarks.service import GROUP, TOPIC, outbox_dev, register
+from benchmarks.speed.service import GROUP, TOPIC, outbox_dev, register
 from outbox_client import (
     AsyncTransactionProducer,
     LocalTransactionState,

@@ -1,0 +1,1 @@
+"""What does an audit cost, and is it ever wrong?"""

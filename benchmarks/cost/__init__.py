@@ -1,0 +1,1 @@
+"""What does it cost: a message, a statement, a page, after much has happened?"""

@@ -1,0 +1,1 @@
+"""What does an installation withstand: an outage, disturbances, bad neighbours, a long history?"""

@@ -1,0 +1,1 @@
+"""How fast is it, and which settings would change that?"""
