@@ -29,7 +29,7 @@ from outbox_client import (
 from outbox_client.psycopg import PsycopgBarrier
 from tests.e2e.fixtures_service import Service
 from tests.fixtures_databases import drop_database, make_database
-from tests.integration.client.fixtures_check_servers import wsgi_server
+from tests.integration.client.checks.fixtures_check_servers import wsgi_server
 
 pytestmark = pytest.mark.e2e
 

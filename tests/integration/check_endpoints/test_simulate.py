@@ -17,7 +17,7 @@ from starlette.routing import Route
 from outbox_client import Check, CheckEndpoint, LocalTransactionState
 from tests.e2e.fixtures_command import Ended, outbox
 from tests.e2e.fixtures_command_here import Command
-from tests.integration.client.fixtures_check_servers import asgi_server, wsgi_server
+from tests.integration.client.checks.fixtures_check_servers import asgi_server, wsgi_server
 from tests.unit.outbox_client.fixtures_checks import GROUP, SECRET
 
 

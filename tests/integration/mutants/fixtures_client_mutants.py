@@ -8,7 +8,7 @@ from tests.integration.mutants.fixtures_mutant import ProductMutant
 
 CLIENT: Final = "tests/unit/outbox_client"
 SENDING: Final = "tests/integration/client/test_send_in_transaction.py"
-BARRIER: Final = "tests/integration/client/test_barrier.py"
+BARRIER: Final = "tests/integration/client/barrier/test_barrier.py"
 
 CLIENT_MUTANTS: Final = (
     ProductMutant(
@@ -194,7 +194,7 @@ CLIENT_MUTANTS: Final = (
         rule="self.ends_at = monotonic() + seconds",
         broken='self.ends_at = float("inf")',
         killer=(
-            "tests/integration/client/test_endless_answers.py"
+            "tests/integration/client/calls/test_endless_answers.py"
             "::test_an_answer_that_drips_is_given_up_in_time[threads-interim answers]"
         ),
     ),
@@ -204,7 +204,7 @@ CLIENT_MUTANTS: Final = (
         rule="            for chunk in response.iter_stream():\n",
         broken='            for chunk in [__import__("gzip").decompress(response.read())]:\n',
         killer=(
-            "tests/integration/client/test_endless_answers.py"
+            "tests/integration/client/calls/test_endless_answers.py"
             "::test_a_compressed_answer_is_not_unpacked[threads]"
         ),
     ),

@@ -41,7 +41,7 @@ from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening
-from tests.integration.client.fixtures_check_servers import wsgi_server
+from tests.integration.client.checks.fixtures_check_servers import wsgi_server
 
 pytestmark = [
     pytest.mark.postgres,

@@ -12,7 +12,7 @@ from tests.integration.api.console.fixtures_console import logged_in
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, Service
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.integration.client.fixtures_check_servers import wsgi_server
+from tests.integration.client.checks.fixtures_check_servers import wsgi_server
 
 pytestmark = pytest.mark.postgres
 

@@ -77,7 +77,7 @@ async def test_g8_a_hanging_group_leaves_another_groups_checks_alone(pool: Pool)
 async def test_a33_beside_a_hanging_backlog_healthy_groups_are_asked_as_if_it_were_not_there(
     pool: Pool, database_url: str
 ) -> None:
-    """The delay is the order of calls; ``benchmarks.checks`` measures it in seconds."""
+    """The delay is the order of calls; ``benchmarks.speed.checks`` measures it in seconds."""
     released, hanging_calls = asyncio.Event(), 0
 
     async def hang(request: web.Request, check: Check) -> web.StreamResponse:

@@ -10,7 +10,7 @@ import pytest
 
 from outbox_client import AsyncCheckEndpoint, Check, CheckEndpoint, LocalTransactionState
 from outbox_client.checks.verdicts import BODY_MAX_BYTES
-from tests.integration.client.fixtures_check_servers import (
+from tests.integration.client.checks.fixtures_check_servers import (
     fastapi_server,
     starlette_server,
     wsgi_server,

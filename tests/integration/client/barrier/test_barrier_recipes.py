@@ -14,7 +14,7 @@ import pymysql  # type: ignore[import-untyped]
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.integration.client.fixtures_mariadb import SERVER, mariadb, mariadb_program
+from tests.integration.client.barrier.fixtures_mariadb import SERVER, mariadb, mariadb_program
 
 PAGE = (PROJECT / "docs" / "barrier.md").read_text("utf-8")
 SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", PAGE, re.DOTALL))

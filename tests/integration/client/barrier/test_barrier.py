@@ -26,7 +26,7 @@ from outbox_client.async_sqlalchemy import AsyncSqlAlchemyBarrier
 from outbox_client.psycopg import CREATE_TABLE, AsyncPsycopgBarrier, PsycopgBarrier
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.fixtures_waiting import wait_for
-from tests.integration.client.fixtures_async_barriers import (
+from tests.integration.client.barrier.fixtures_async_barriers import (
     async_psycopg_parts,
     async_sqlalchemy_parts,
 )

@@ -1,0 +1,1 @@
+"""The barrier: a check during a local transaction never decides against it."""

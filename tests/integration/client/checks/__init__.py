@@ -1,0 +1,1 @@
+"""The check endpoint of a producer in real servers."""

@@ -1,0 +1,1 @@
+"""The services of the examples, on a real broker and database."""
