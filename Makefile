@@ -24,7 +24,7 @@ SECOND_CLEAN_AUDIT := tests/spark/audit/test_clean_run.py
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
 # (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
 AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
-AGED_DEEP := $(SECOND_CLEAN_AUDIT) tests/spark/audit/test_planted_faults.py tests/e2e/acceptance \
+AGED_DEEP := $(SECOND_CLEAN_AUDIT) tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
   tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
   tests/integration/check_endpoints tests/integration/kafka tests/contract

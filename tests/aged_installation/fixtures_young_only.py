@@ -23,7 +23,7 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
     "tests/e2e/upgrade/test_rolling_upgrade.py": {
         "": "begins with the schema of the release before, which an aged database has left"
     },
-    "tests/spark/audit/test_mutants.py": {"": MUTANT},
+    "tests/spark/audit/mutants/test_mutants.py": {"": MUTANT},
     "tests/integration/mutants/test_access_list.py": {"": MUTANT},
     "tests/integration/mutants/test_killed_access_mutants.py": {"": MUTANT},
     "tests/integration/mutants/test_killed_on_postgres.py": {"": MUTANT},

@@ -13,9 +13,9 @@ from spark.audit.audit import Audit
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from tests.fixtures_kafka import committed_records
+from tests.spark.audit.fixtures_storm import ENDS, Storm, planned, storm
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_runs import make_options, make_parts
-from tests.spark.fixtures_storm import ENDS, Storm, planned, storm
 
 pytestmark = [*REAL_STORES, pytest.mark.chaos, pytest.mark.deep]
 
@@ -44,7 +44,7 @@ def test_a27_whatever_is_killed_acknowledged_ends_stand_and_each_message_is_deci
 def test_a40_spark_finds_nothing_wrong_with_what_the_kills_left(
     after: Storm, session: SparkSession, tmp_path: Path
 ) -> None:
-    """Planted faults of each kind: test_planted_faults.py."""
+    """Planted faults of each kind: faults/test_planted_faults.py."""
     report = Audit(make_parts(session, after), make_options(after, tmp_path)).run()
     committed = planned(range(len(after.message_ids)))["COMMIT"]
     assert {each.finding_class for each in report.findings} <= {FindingClass.PARKED}

@@ -21,10 +21,10 @@ from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
 from tests.spark.audit import test_broadcasts
-from tests.spark.fixtures_every_fault import plant
+from tests.spark.audit.faults.fixtures_every_fault import plant
+from tests.spark.audit.faults.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_planted_disorder import Plant
 
 pytestmark = REAL_STORES
 

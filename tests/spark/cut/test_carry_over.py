@@ -13,8 +13,8 @@ from outbox.settings.environment import process_environment
 from spark.columns.frames import Frames
 from spark.compare import open_items
 from spark.cut import carry_over
-from tests.spark.fixtures_histories import History, any_histories, drawn
-from tests.spark.fixtures_history_runs import wrong_results
+from tests.spark.cut.fixtures_histories import History, any_histories, drawn
+from tests.spark.cut.fixtures_history_runs import wrong_results
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK

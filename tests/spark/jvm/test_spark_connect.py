@@ -16,9 +16,9 @@ from devservers.child import CLEAN_ENVIRONMENT
 from devservers.kafka import EmbeddedKafka
 from spark.jvm.session import SPARK_VERSION
 from tests.fixtures_paths import PROJECT
-from tests.spark.fixtures_clusters import SMALL_JOB, connect_server
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_planted_faults import classes_found, plant_faults
+from tests.spark.jvm.fixtures_clusters import SMALL_JOB, connect_server
+from tests.spark.jvm.fixtures_planted_faults import classes_found, plant_faults
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -35,7 +35,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
     server: str, tmp_path: Path
 ) -> None:
-    done = _run(sys.executable, "-m", "tests.spark.fixtures_connect_program", server, str(tmp_path))
+    done = _run(
+        sys.executable, "-m", "tests.spark.jvm.fixtures_connect_program", server, str(tmp_path)
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     bills = {"topic": "bills", "target": 2.0, "allowed": None}

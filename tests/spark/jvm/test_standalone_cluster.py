@@ -23,8 +23,8 @@ from devservers.ports import LOOPBACK, free_ports
 from spark.audit.audit import Audit
 from spark.jvm.session import QUICK_JVM
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_planted_faults import classes_found, plant_faults
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.jvm.fixtures_planted_faults import classes_found, plant_faults
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from spark.findings.finding_class import FindingClass
-from tests.spark.fixtures_histories import (
+from tests.spark.cut.fixtures_histories import (
     Cut,
     History,
     any_histories,

@@ -30,7 +30,15 @@ from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, SnapshotIdenti
 from spark.columns import manifests, schemas
 from spark.cut.cut_plan import LogCut, Range
 from tests.fixtures_messages import make_message
-from tests.spark.fixtures_histories import ABSENT, MESSAGES, Cut, History, Open, Written, open_at
+from tests.spark.cut.fixtures_histories import (
+    ABSENT,
+    MESSAGES,
+    Cut,
+    History,
+    Open,
+    Written,
+    open_at,
+)
 
 NOON: Final = datetime(2026, 1, 1, tzinfo=UTC)
 TOPIC, PROGRESS = "points", "outbox.progress"

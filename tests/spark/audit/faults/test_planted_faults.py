@@ -18,7 +18,7 @@ from spark.findings.finding import Finding
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
-from tests.spark.fixtures_every_fault import SECRET, plant
+from tests.spark.audit.faults.fixtures_every_fault import SECRET, plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts

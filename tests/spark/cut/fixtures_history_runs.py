@@ -24,8 +24,8 @@ from spark.cut.checkpoint import cut_of, previous_of
 from spark.cut.reader import Reader, plan_read, read_frames
 from spark.findings.finding_class import FindingClass
 from spark.progress import Progress
-from tests.spark.fixtures_histories import History, Open
-from tests.spark.fixtures_scenarios import Cell, Moment, cells_of
+from tests.spark.cut.fixtures_histories import History, Open
+from tests.spark.cut.fixtures_scenarios import Cell, Moment, cells_of
 
 
 @dataclass(kw_only=True)

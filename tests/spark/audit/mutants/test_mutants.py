@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 from pyspark.errors import PySparkException
 
+from tests.spark.audit.mutants.fixtures_mutant import Mutant, Needs
+from tests.spark.audit.mutants.fixtures_mutants import MUTANTS
+from tests.spark.audit.mutants.fixtures_mutated_module import mutated
 from tests.spark.fixtures_markers import ON_SPARK, REAL_STORES
-from tests.spark.fixtures_mutant import Mutant, Needs
-from tests.spark.fixtures_mutants import MUTANTS
-from tests.spark.fixtures_mutated_module import mutated
 
 pytestmark = pytest.mark.deep
 

@@ -17,9 +17,9 @@ from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
+from tests.spark.audit.faults.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_runs import make_options, make_parts
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]

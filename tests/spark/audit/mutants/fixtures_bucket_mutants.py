@@ -6,9 +6,9 @@ from typing import Final
 
 from spark.columns import segments
 from spark.compare import bucket_checksums
+from tests.spark.audit.mutants.fixtures_mutant import Mutant, Needs
 from tests.spark.columns import test_join_sizes
 from tests.spark.compare import test_bucket_checksums
-from tests.spark.fixtures_mutant import Mutant, Needs
 
 COMPONENTS: Final = "same[0] & same[1] & same[2]"
 EACH_COMPONENT: Final = test_bucket_checksums.test_each_component_sees_what_the_two_others_miss

@@ -1,8 +1,8 @@
 """The reconciliation with one broken rule at a time; the suite must notice each one.
 
 A mutant is a code line in its correct and its broken form, and the test that must fail then.
-``python -m tests.spark.fixtures_mutants`` runs them all and shows who killed which; arguments go to
-pytest, so ``-k "not store"`` leaves out those that need Kafka and PostgreSQL.
+``python -m tests.spark.audit.mutants.fixtures_mutants`` runs them all and shows who killed which;
+arguments go to pytest, so ``-k "not store"`` leaves out those that need Kafka and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from spark.jvm import kafka_options
 from spark.report import page, tables
-from tests.spark import fixtures_bucket_mutants, fixtures_run_mutants
 from tests.spark.audit import test_moving_system, test_reads
+from tests.spark.audit.mutants import fixtures_bucket_mutants, fixtures_run_mutants
+from tests.spark.audit.mutants.fixtures_mutant import Mutant, Needs
 from tests.spark.columns import test_digest_and_slot
 from tests.spark.compare import test_placement
-from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.unit.spark.compare import test_decision_table, test_diagnosis
 from tests.unit.spark.cut import test_cut_capture, test_cut_plan, test_log_history
 from tests.unit.spark.findings import test_verdict
@@ -283,7 +283,7 @@ class Survivors:
 
 def main(arguments: list[str]) -> int:
     """Run every mutant; return 0 if each was killed."""
-    names = ["tests/spark/audit/test_mutants.py", "-q", "--no-header", *arguments]
+    names = ["tests/spark/audit/mutants/test_mutants.py", "-q", "--no-header", *arguments]
     return int(pytest.main(names, plugins=[Survivors()]))
 
 

@@ -13,9 +13,9 @@ from spark.cut.log_state import Baseline
 from spark.findings import stored_finding
 from spark.findings.finding_class import FindingClass
 from tests.integration.postgres.reconciliation import test_run_lock, test_run_store
+from tests.spark.audit.mutants.fixtures_mutant import Mutant, Needs
 from tests.spark.checks import test_misplaced_keys
 from tests.spark.cut import test_carry_over
-from tests.spark.fixtures_mutant import Mutant, Needs
 from tests.unit.spark.compare import test_diagnosis, test_expiry, test_last_records
 from tests.unit.spark.cut import test_checkpoint
 from tests.unit.spark.fixtures_suspects import make_suspect

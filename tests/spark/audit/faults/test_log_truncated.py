@@ -26,11 +26,11 @@ from spark.report.store_run import store_run
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_kafka import make_topic, read_committed
 from tests.fixtures_waiting import wait_for
+from tests.spark.audit.faults.fixtures_truncated_log import cut_tail
 from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
-from tests.spark.fixtures_truncated_log import cut_tail
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 

@@ -21,7 +21,7 @@ from spark.cut.cut_plan import Range
 from spark.cut.sources import Sources
 from spark.jvm.kafka_options import kafka_options
 from spark.jvm.session import SessionSettings, spark_session
-from tests.spark.fixtures_clusters import SMALL_JOB
+from tests.spark.jvm.fixtures_clusters import SMALL_JOB
 
 TARGETS = ({"topic": "points", "target": 1.5, "allowed": None}, {"topic": "bills", "target": 2.0})
 

@@ -1,0 +1,1 @@
+"""The reconciliation with one broken rule at a time."""
