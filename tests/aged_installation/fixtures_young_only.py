@@ -51,7 +51,7 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
         "test_checks_are_counted_by_outcome_in_the_last_minutes_and_in_the_last_day": LAST_HOUR,
         "test_the_outcomes_of_a_long_day_are_estimated_from_a_bounded_sample": LAST_HOUR,
     },
-    "tests/integration/api/console/test_overview.py": {
+    "tests/integration/api/console/pages/test_overview.py": {
         "test_the_overview_shows_messages_and_the_oldest_of_each_group": WHOLE,
         "test_the_overview_names_breakers_latency_and_outcomes_of_checks": LAST_HOUR,
         "test_a_calm_overview_says_so_and_a_key_without_scopes_reads_which_it_lacks": CHAIN,

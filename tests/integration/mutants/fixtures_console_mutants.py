@@ -70,7 +70,7 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/console.py",
         rule="if visit.is_refresh or visit.session is None:",
         broken="if visit.session is None:",
-        killer=f"{CONSOLE}/test_start_page.py"
+        killer=f"{CONSOLE}/pages/test_start_page.py"
         "::test_a_refresh_gets_the_list_alone_and_does_not_renew_the_session",
     ),
     ProductMutant(
@@ -94,7 +94,7 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/page_renderer.py",
         rule="autoescape=True,",
         broken="autoescape=False,",
-        killer=f"{CONSOLE}/test_start_page.py::test_hostile_text_is_shown_as_text",
+        killer=f"{CONSOLE}/pages/test_start_page.py::test_hostile_text_is_shown_as_text",
     ),
     ProductMutant(
         promise="A page runs no script that was written into it",
@@ -131,7 +131,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/operators/csv_line.py",
         rule='return "\'" + text if text.startswith(NOT_IN_A_CELL) else text',
         broken="return text",
-        killer=f"{CONSOLE}/test_start_page.py"
+        killer=f"{CONSOLE}/pages/test_start_page.py"
         "::test_an_export_holds_exactly_what_matches_and_no_formula",
     ),
     ProductMutant(
@@ -139,21 +139,21 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/metric_values.py",
         rule="return self._caller.groups is None or labels.get(GROUP) in self._caller.groups",
         broken="return True",
-        killer=f"{CONSOLE}/test_pages.py::test_a_bound_key_sees_no_number_of_another_group",
+        killer=f"{CONSOLE}/pages/test_pages.py::test_a_bound_key_sees_no_number_of_another_group",
     ),
     ProductMutant(
         promise="An action of the console needs a search",
         file="api/console/pages/bulk_action.py",
         rule="if not search.filters and search.state is None:",
         broken="if False:",
-        killer=f"{CONSOLE}/test_bulk_actions.py::test_an_action_needs_a_search_and_the_scope",
+        killer=f"{CONSOLE}/pages/test_bulk_actions.py::test_an_action_needs_a_search_and_the_scope",
     ),
     ProductMutant(
         promise="An action on selected messages does nothing without a selection",
         file="api/console/pages/bulk_action.py",
         rule='is_selection = given.get("of") == SELECTED',
         broken='is_selection = "message" in given',
-        killer=f"{CONSOLE}/test_exact_actions.py"
+        killer=f"{CONSOLE}/pages/test_exact_actions.py"
         "::test_an_action_takes_the_selected_messages_and_no_others",
     ),
     ProductMutant(
@@ -193,14 +193,14 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/pages/bulk_action.py",
         rule="{name: given[name] for name in BOUNDS if name in given}",
         broken="{}",
-        killer=f"{CONSOLE}/test_exact_actions.py::test_an_age_counts_from_the_dry_run",
+        killer=f"{CONSOLE}/pages/test_exact_actions.py::test_an_age_counts_from_the_dry_run",
     ),
     ProductMutant(
         promise="An action on a cluster of parked messages takes no others",
         file="api/console/pages/parked.py",
         rule="return f\"{found} outcome:{last['outcome']}{status}\"",
         broken="return f\"{found} outcome:{last['outcome']}\"",
-        killer=f"{CONSOLE}/test_exact_actions.py"
+        killer=f"{CONSOLE}/pages/test_exact_actions.py"
         "::test_each_cluster_of_parked_messages_is_searched_and_acted_on_alone",
     ),
     ProductMutant(
@@ -264,7 +264,7 @@ CONSOLE_MUTANTS: Final = (
         file="api/console/pages/publishing.py",
         rule='"at least " if held["has_more"] or "cursor" in visit.query else ""',
         broken='""',
-        killer=f"{CONSOLE}/test_repair_pages.py"
+        killer=f"{CONSOLE}/pages/test_repair_pages.py"
         "::test_publishing_shows_backlog_errors_and_latency_of_each_topic",
     ),
     ProductMutant(
@@ -272,7 +272,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/api_keys.py",
         rule="if key_id not in rows}",
         broken="if False}",
-        killer=f"{CONSOLE}/test_repair_pages.py"
+        killer=f"{CONSOLE}/pages/test_repair_pages.py"
         "::test_a_key_that_has_ended_and_is_still_used_is_shown_with_its_successor",
     ),
 )

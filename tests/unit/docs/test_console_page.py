@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fixtures_paths import PROJECT
-from tests.integration.api.console.fixtures_chromium import size_of
+from tests.integration.api.console.browser.fixtures_chromium import size_of
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH, name_of
 
 SMALLEST_BYTES = 15_000

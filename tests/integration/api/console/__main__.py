@@ -18,7 +18,7 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
-from tests.integration.api.console.fixtures_desk import Desk, sitting
+from tests.integration.api.console.browser.fixtures_desk import Desk, sitting
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH, name_of
 from tests.integration.api.fixtures_held import hold

@@ -31,9 +31,9 @@ from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_separate_broker import separate_broker
-from tests.integration.api.console.fixtures_chromium import PROGRAM
+from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
+from tests.integration.api.console.browser.fixtures_desk import Desk, log_in
 from tests.integration.api.console.fixtures_console import key_text
-from tests.integration.api.console.fixtures_desk import Desk, log_in
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import WITH_KEYS, token

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool, make_pool
-from tests.integration.api.console.fixtures_chromium import Tab, chromium
+from tests.integration.api.console.browser.fixtures_chromium import Tab, chromium
 from tests.integration.api.console.fixtures_console import OPERATOR, key_text
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
 from tests.integration.api.fixtures_service import HALVES, prepare_body, settings_for

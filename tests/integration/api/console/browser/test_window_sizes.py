@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.integration.api.console.fixtures_chromium import PROGRAM
-from tests.integration.api.console.fixtures_desk import PAGES, Desk
+from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
+from tests.integration.api.console.browser.fixtures_desk import PAGES, Desk
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_service import HALVES

@@ -10,8 +10,8 @@ import csv
 import pytest
 
 from outbox.messages.message_id import parse_message_id
-from tests.integration.api.console.fixtures_chromium import PROGRAM
-from tests.integration.api.console.fixtures_desk import Desk
+from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
+from tests.integration.api.console.browser.fixtures_desk import Desk
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from devservers.postgres import EmbeddedPostgres
 from tests.fixtures_databases import drop_database, make_database
-from tests.integration.api.console.fixtures_desk import Desk, sitting
+from tests.integration.api.console.browser.fixtures_desk import Desk, sitting
 
 NO_BROKER = "127.0.0.1:9"
 

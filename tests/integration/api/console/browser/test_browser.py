@@ -9,8 +9,8 @@ import asyncio
 
 import pytest
 
-from tests.integration.api.console.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
-from tests.integration.api.console.fixtures_desk import PAGES, Desk
+from tests.integration.api.console.browser.fixtures_chromium import LIVENESS_SECONDS, PROGRAM
+from tests.integration.api.console.browser.fixtures_desk import PAGES, Desk
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.console.fixtures_overtaken_time import begin_now
 from tests.integration.api.fixtures_held import hold

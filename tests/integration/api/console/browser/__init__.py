@@ -1,0 +1,1 @@
+"""The console in Chromium, on a real service."""
