@@ -25,7 +25,7 @@ from outbox.relay.protocol.actions import (
 from outbox.relay.protocol.answers import Answer, Failed, LockTaken, Rested, StoresIdentified
 from outbox.relay.protocol.state import Phase, Progress, Relay
 from outbox.relay.protocol.transition import Next
-from tests.model.postgres import IDENTITY
+from tests.model.stores.postgres import IDENTITY
 
 INSTALLATION: Final = UUID(int=1)
 SAME_STORES: Final = StoresIdentified(INSTALLATION, IDENTITY, SHARDS, None)

@@ -10,11 +10,11 @@ from time import process_time
 from typing import Final
 
 from tests.model.configurations import WALKED, Configuration
-from tests.model.counterexample import narrate
 from tests.model.mutants import Mutant
-from tests.model.search import Result, Search
-from tests.model.universe import Universe
-from tests.model.walks import Walked, walk
+from tests.model.search.counterexample import narrate
+from tests.model.search.search import Result, Search
+from tests.model.search.walks import Walked, walk
+from tests.model.worlds.universe import Universe
 
 SEED: Final = 20_250_101
 WORKERS: Final = 2

@@ -7,9 +7,9 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from outbox.relay.protocol.state import Cursor
-from tests.model.kafka import Broker
-from tests.model.postgres import Database
 from tests.model.relays import ModelAnswer
+from tests.model.stores.kafka import Broker
+from tests.model.stores.postgres import Database
 
 LONG_REPLAY: Final = "a REPLAY of more than one manifest"
 FAST_THEN_HISTORY: Final = "FAST, then HISTORY"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, Relay, Visible
-from tests.model import broker_actions, database_actions
+from tests.model.actions import broker_actions, database_actions
 from tests.model.relays import Local, ReadEnd
 from tests.model.scene import AtBroker, AtDatabase, Outcome
 

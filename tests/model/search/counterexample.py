@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tests.model.scene import cursor_text
-from tests.model.search import Violation
-from tests.model.universe import CLIENTS, Universe
-from tests.model.world import NOBODY, World
+from tests.model.search.search import Violation
+from tests.model.worlds.universe import CLIENTS, Universe
+from tests.model.worlds.world import NOBODY, World
 
 _NAMES = "AB"
 

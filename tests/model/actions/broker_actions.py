@@ -10,18 +10,6 @@ from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SEC
 from outbox.relay.protocol.settlement import OPEN_SECONDS, STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
 from outbox.relay.unseen_batches import UnseenBatches, acknowledged, ids_of
-from tests.model.kafka import (
-    Broker,
-    Record,
-    abort,
-    all_manifests,
-    end_transaction,
-    found,
-    produce,
-    produce_healing,
-    produce_manifest,
-    skips,
-)
 from tests.model.relays import ReadEnd
 from tests.model.scene import (
     GONE_LOG,
@@ -36,6 +24,18 @@ from tests.model.scene import (
     message_id,
     named,
     numbers,
+)
+from tests.model.stores.kafka import (
+    Broker,
+    Record,
+    abort,
+    all_manifests,
+    end_transaction,
+    found,
+    produce,
+    produce_healing,
+    produce_manifest,
+    skips,
 )
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.model.clients import client_moves
+from tests.model.actions.clients import client_moves
+from tests.model.actions.late_frames import arrivals
+from tests.model.actions.relay_actions import asks_database, at_broker, at_database, at_lost_session
 from tests.model.configurations import Configuration
-from tests.model.kafka import Broker
-from tests.model.late_frames import arrivals
-from tests.model.postgres import Database, standby_of
-from tests.model.relay_actions import asks_database, at_broker, at_database, at_lost_session
 from tests.model.relays import Relays, Step
 from tests.model.scene import AtBroker, AtDatabase, Fault, Outcome, Rules
-from tests.model.world import UNCHANGED, Effect, Numbered, World
+from tests.model.stores.kafka import Broker
+from tests.model.stores.postgres import Database, standby_of
+from tests.model.worlds.world import UNCHANGED, Effect, Numbered, World
 
 
 class Effects:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.model.configurations import Configuration
-from tests.model.postgres import Database, Ids, begin, end, undecided
 from tests.model.scene import Fault, named
+from tests.model.stores.postgres import Database, Ids, begin, end, undecided
 
 
 class ClientMove(NamedTuple):

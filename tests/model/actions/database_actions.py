@@ -11,21 +11,6 @@ from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.settlement import UNPROVEN_SECONDS
 from outbox.relay.protocol.state import Failure
-from tests.model.postgres import (
-    Database,
-    Held,
-    Ids,
-    hold,
-    mark_released,
-    open_held,
-    owns,
-    positions,
-    postpone,
-    recover,
-    save,
-    store_halt,
-)
-from tests.model.postgres import order_repairs as enter_repairs
 from tests.model.relays import RowRead
 from tests.model.scene import (
     FAST_THEN_HISTORY,
@@ -43,6 +28,21 @@ from tests.model.scene import (
     named,
     numbers,
 )
+from tests.model.stores.postgres import (
+    Database,
+    Held,
+    Ids,
+    hold,
+    mark_released,
+    open_held,
+    owns,
+    positions,
+    postpone,
+    recover,
+    save,
+    store_halt,
+)
+from tests.model.stores.postgres import order_repairs as enter_repairs
 
 
 def read_row(scene: AtDatabase, _: actions.ReadBounds) -> Iterator[Outcome]:

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from outbox.messages.manifest import PUBLISHED, START, Kind, Manifest
 from outbox.relay.protocol.state import Found, HaltReason, require
-from tests.model.kafka import Broker, Record, all_manifests
-from tests.model.postgres import Database, positions
 from tests.model.scene import named, numbers
+from tests.model.stores.kafka import Broker, Record, all_manifests
+from tests.model.stores.postgres import Database, positions
 
 Lost = frozenset[int]
 

@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
-from tests.model.search import Judge, Violation
-from tests.model.universe import Universe
-from tests.model.world import World
+from tests.model.search.search import Judge, Violation
+from tests.model.worlds.universe import Universe
+from tests.model.worlds.world import World
 
 STEPS: Final = 150
 """The number of steps with faults; most walks are quiet by then."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.model.kafka import Broker, end_transaction, replace_topic
 from tests.model.scene import STALE_FRAME, Fault
+from tests.model.stores.kafka import Broker, end_transaction, replace_topic
 
 
 class Arrival(NamedTuple):

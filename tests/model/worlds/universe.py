@@ -12,12 +12,12 @@ from outbox.messages.manifest import START
 from outbox.relay.protocol.state import Cursor, Progress
 from outbox.relay.protocol.step import step
 from tests.model.configurations import Configuration
-from tests.model.effects import Effects
-from tests.model.kafka import Broker
-from tests.model.postgres import IDENTITY, Database, promote
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules
-from tests.model.world import ABSENT, NOBODY, UNCHANGED, Effect, Following, Transition, World
+from tests.model.stores.kafka import Broker
+from tests.model.stores.postgres import IDENTITY, Database, promote
+from tests.model.worlds.effects import Effects
+from tests.model.worlds.world import ABSENT, NOBODY, UNCHANGED, Effect, Following, Transition, World
 
 CLIENTS = -1
 """The actor of a step that is not a relay's."""

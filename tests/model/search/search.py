@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tests.model.invariants import Wrong, wrong
-from tests.model.universe import Universe
-from tests.model.world import World
+from tests.model.worlds.invariants import Wrong, wrong
+from tests.model.worlds.universe import Universe
+from tests.model.worlds.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Searches and walks through worlds, and the way to a wrong one."""

@@ -1,0 +1,1 @@
+"""The worlds of a configuration, the steps between them, and what must hold in each."""
