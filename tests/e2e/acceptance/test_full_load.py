@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.acceptance.fixtures_counts import counts
 from tests.e2e.fixtures_check_endpoint import check_endpoint
-from tests.e2e.fixtures_counts import counts
 from tests.e2e.fixtures_service import Service
 from tests.fixtures_waiting import wait_for
 

@@ -19,8 +19,8 @@ import pytest
 
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
+from tests.e2e.acceptance.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_check_endpoint import check_endpoint
-from tests.e2e.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_service import Service, outbox_dev
 from tests.fixtures_kafka import set_max_message_bytes
 from tests.fixtures_waiting import wait_for

@@ -1,4 +1,4 @@
-"""The README shows the demo as it is; tests/e2e/test_readme.py runs its commands."""
+"""The README shows the demo as it is; tests/e2e/pages/test_readme.py runs its commands."""
 
 from __future__ import annotations
 

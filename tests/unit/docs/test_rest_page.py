@@ -1,4 +1,4 @@
-"""The tables of docs/rest.md are those of the contract; tests/e2e/test_rest_page.py types it."""
+"""The tables of docs/rest.md are the contract's; tests/e2e/pages/test_rest_page.py types it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`outbox bench` with the keys of a tenant: it works with the least scopes, or says which it needs.
 
-What each mode measures: `tests/e2e/test_bench.py`.
+What each mode measures: `tests/e2e/command/test_bench.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of the doctor names the next command; tests/e2e/test_command.py runs it."""
+"""The table of the doctor names the next command; tests/e2e/command/test_command.py runs it."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from time import monotonic
 import httpx2
 import pytest
 
+from tests.e2e.command.fixtures_listening import listening_addresses
 from tests.e2e.fixtures_command import outbox
-from tests.e2e.fixtures_listening import listening_addresses
 from tests.e2e.fixtures_service import Service, outbox_dev
 from tests.fixtures_waiting import wait_for
 

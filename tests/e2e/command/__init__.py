@@ -1,0 +1,1 @@
+"""The `outbox` command as a user runs it."""

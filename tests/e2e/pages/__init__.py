@@ -1,0 +1,1 @@
+"""What pages print, typed as it is printed."""

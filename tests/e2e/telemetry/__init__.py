@@ -1,0 +1,1 @@
+"""The metrics and traces of a whole installation."""
