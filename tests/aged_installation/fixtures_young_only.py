@@ -36,7 +36,7 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
     "tests/integration/postgres/operators/test_shard_admin.py": {
         "test_accepted_duplicates_are_published_again_and_the_shard_continues": HELD,
     },
-    "tests/integration/api/admin/test_reconciliations.py": {
+    "tests/integration/api/admin/reconciliations/test_reconciliations.py": {
         "test_runs_are_listed_newest_first_page_by_page": CHAIN,
         "test_the_run_gauges_are_read_from_the_tables": CHAIN,
         "test_a_key_that_is_bound_to_groups_sees_no_run": CHAIN,

@@ -239,7 +239,7 @@ ACCESS_MUTANTS: Final = (
         rule="message_at(caller.tenant, topic",
         broken="message_at(None, topic",
         killer=(
-            "tests/integration/api/admin/test_records.py"
+            "tests/integration/api/admin/messages/test_records.py"
             "::test_the_searches_of_a_tenant_refuse_none_of_another_tenant"
         ),
     ),

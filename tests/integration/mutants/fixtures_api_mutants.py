@@ -95,7 +95,7 @@ API_MUTANTS: Final = (
         rule="decided_by=DecidedBy.OPERATOR,",
         broken="",
         killer=(
-            f"{API}/admin/test_operations.py"
+            f"{API}/admin/messages/test_operations.py"
             "::test_an_operators_decision_wins_like_any_other_and_is_audited"
         ),
     ),

@@ -161,7 +161,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/bulk_actions.py",
         rule="and (groups is None or status.producer_group_id in groups)",
         broken="",
-        killer="tests/integration/api/admin/test_bulk_reach.py"
+        killer="tests/integration/api/admin/messages/test_bulk_reach.py"
         "::test_a_key_names_no_messages_of_another_group",
     ),
     ProductMutant(
@@ -169,7 +169,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/bulk_actions.py",
         rule="and (half_id, status.nonce) in named",
         broken="",
-        killer="tests/integration/api/admin/test_bulk_reach.py"
+        killer="tests/integration/api/admin/messages/test_bulk_reach.py"
         "::test_an_action_on_named_messages_takes_these_and_no_others",
     ),
     ProductMutant(
@@ -177,7 +177,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/bulk_actions.sql",
         rule="AND (starts_at IS NULL OR starts_at <= clock_timestamp() OR",
         broken="AND (true OR",
-        killer="tests/integration/api/admin/test_bulk_actions.py"
+        killer="tests/integration/api/admin/messages/test_bulk_actions.py"
         "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
     ),
     ProductMutant(
@@ -185,7 +185,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/bulk_actions.sql",
         rule="SET cancelled_at = clock_timestamp(), finished_at = clock_timestamp()",
         broken="SET cancelled_at = clock_timestamp()",
-        killer="tests/integration/api/admin/test_bulk_actions.py"
+        killer="tests/integration/api/admin/messages/test_bulk_actions.py"
         "::test_an_action_waits_for_its_delay_and_is_cancelled_for_good",
     ),
     ProductMutant(
@@ -208,7 +208,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/message_browser.py",
         rule="limit=at_most - 1), held=held))",
         broken="limit=at_most - 1), held=False))",
-        killer="tests/integration/api/admin/test_bulk_reach.py"
+        killer="tests/integration/api/admin/messages/test_bulk_reach.py"
         "::test_refused_records_are_found_behind_many_newer_committed_messages",
     ),
     ProductMutant(
@@ -216,7 +216,7 @@ CONSOLE_MUTANTS: Final = (
         file="outbox/postgres/operators/bulk_actions.py",
         rule='FAILURES_KEPT - row["named"]]',
         broken='FAILURES_KEPT if row["position"] == 0 else 0]',
-        killer="tests/integration/api/admin/test_bulk_reach.py"
+        killer="tests/integration/api/admin/messages/test_bulk_reach.py"
         "::test_the_first_failures_are_named_wherever_they_are_in_an_action",
     ),
     ProductMutant(

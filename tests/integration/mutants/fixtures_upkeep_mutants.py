@@ -338,7 +338,7 @@ OPERATOR_MUTANTS: Final = (
         rule="SET dropped_at = clock_timestamp(), drop_reason = %(reason)s",
         broken="SET drop_reason = %(reason)s",
         killer=(
-            f"{API}/admin/test_bulk_actions.py::test_held_records_are_released_or_dropped_by_filter"
+            f"{API}/admin/messages/test_bulk_actions.py::test_held_records_are_released_or_dropped_by_filter"
         ),
     ),
     ProductMutant(
@@ -347,7 +347,7 @@ OPERATOR_MUTANTS: Final = (
         rule="SELECT half_id, 2, CASE WHEN EXISTS (SELECT FROM resumed)",
         broken="SELECT half_id, 2, CASE WHEN false",
         killer=(
-            f"{API}/admin/test_operations.py"
+            f"{API}/admin/messages/test_operations.py"
             "::test_a17_a_parked_message_returns_once_and_the_second_recheck_only_makes_it_due"
         ),
     ),
@@ -357,7 +357,7 @@ OPERATOR_MUTANTS: Final = (
         rule="    WHERE a.ordered AND NOT %(accept_order)s\n",
         broken="    WHERE false\n",
         killer=(
-            f"{API}/admin/test_republish.py"
+            f"{API}/admin/reconciliations/test_republish.py"
             "::test_a_plan_lists_the_messages_to_republish_and_the_refused_ones_with_reasons"
         ),
     ),
@@ -367,7 +367,7 @@ OPERATOR_MUTANTS: Final = (
         rule="r.released_at IS NULL OR r.repair IS NOT NULL AND",
         broken="r.released_at IS NULL OR false AND",
         killer=(
-            f"{API}/admin/test_republish.py"
+            f"{API}/admin/reconciliations/test_republish.py"
             "::test_a_repair_that_no_run_has_judged_yet_is_not_made_again"
         ),
     ),
@@ -377,7 +377,7 @@ OPERATOR_MUTANTS: Final = (
         rule="WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class",
         broken="WHERE f.half_id = h.half_id AND f.class",
         killer=(
-            f"{API}/admin/test_republish.py"
+            f"{API}/admin/reconciliations/test_republish.py"
             "::test_a_finding_that_closed_after_its_order_is_not_repaired"
         ),
     ),

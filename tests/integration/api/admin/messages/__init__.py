@@ -1,0 +1,1 @@
+"""What an operator reads of messages and orders about them."""

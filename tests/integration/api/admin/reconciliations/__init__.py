@@ -1,0 +1,1 @@
+"""Finished reconciliations over REST, and what follows from their findings."""
