@@ -14,7 +14,7 @@ from chaos.controls.broken_relays import RelayPlace
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
 from tests.chaos.conftest import ProxiedBroker
-from tests.chaos.fixtures_stale_frame import (
+from tests.chaos.faults.fixtures_stale_frame import (
     PERFORMED,
     SOUND_COMMIT,
     SOUND_GIVING_UP,

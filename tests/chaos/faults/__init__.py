@@ -1,0 +1,1 @@
+"""Each fault strikes a real service, which continues without loss or duplicate."""
