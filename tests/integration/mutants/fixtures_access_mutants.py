@@ -18,7 +18,7 @@ from api.app import operation_id
 from tests.fixtures_paths import PROJECT
 from tests.integration.mutants.fixtures_mutant import ProductMutant
 
-MATRIX: Final = "tests/integration/api/http/test_routes_and_keys.py"
+MATRIX: Final = "tests/integration/api/http/authentication/test_routes_and_keys.py"
 REACH: Final = "tests/integration/api/admin/test_key_reach.py"
 FOLDER: Final = "api/admin/routes"
 ROUTE_FILES: Final = (
@@ -279,7 +279,7 @@ ACCESS_MUTANTS: Final = (
         rule="if known is not None and known[0] > oldest:",
         broken="if known is not None:",
         killer=(
-            "tests/integration/api/http/test_remembered_keys.py"
+            "tests/integration/api/http/authentication/test_remembered_keys.py"
             "::test_what_became_of_a_key_elsewhere_is_known_here_in_time[revoked]"
         ),
     ),

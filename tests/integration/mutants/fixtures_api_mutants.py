@@ -14,7 +14,7 @@ API_MUTANTS: Final = (
         file="api/guard.py",
         rule="            with self._in_flight.resting():\n                await send(message)\n",
         broken="            await send(message)\n",
-        killer=f"{API}/http/test_slow_bodies.py::test_answers_that_nobody_reads_take_no_room",
+        killer=f"{API}/http/connection/test_slow_bodies.py::test_answers_that_nobody_reads_take_no_room",
     ),
     ProductMutant(
         promise="An object of thousands of members is refused before each of them is",
@@ -40,7 +40,7 @@ API_MUTANTS: Final = (
         rule="        self._set_option(socket.SO_SNDBUF, SEND_BUFFER_BYTES)\n",
         broken="",
         killer=(
-            f"{API}/http/test_connections.py"
+            f"{API}/http/connection/test_connections.py"
             "::test_what_a_client_leaves_unread_is_little_and_is_dropped_in_time"
         ),
     ),
@@ -50,7 +50,7 @@ API_MUTANTS: Final = (
         rule="        self._closing.release()\n",
         broken="",
         killer=(
-            f"{API}/http/test_connections.py::test_a_connection_that_has_ended_takes_no_memory"
+            f"{API}/http/connection/test_connections.py::test_a_connection_that_has_ended_takes_no_memory"
         ),
     ),
     ProductMutant(
@@ -87,7 +87,7 @@ API_MUTANTS: Final = (
         file="api/guard.py",
         rule="        if not caller.has(route.scope):\n",
         broken="        if False:\n",
-        killer=f"{API}/http/test_routes_and_keys.py::test_a_route_needs_its_scope[end]",
+        killer=f"{API}/http/authentication/test_routes_and_keys.py::test_a_route_needs_its_scope[end]",
     ),
     ProductMutant(
         promise="An operator's decision is logged with the operator as who decided",
@@ -153,7 +153,7 @@ API_MUTANTS: Final = (
         rule='[*self.default_headers, *message["headers"]]',
         broken='[*message["headers"]]',
         killer=(
-            f"{API}/http/test_whole_answers.py"
+            f"{API}/http/connection/test_whole_answers.py"
             "::test_a_hot_answer_has_the_headers_that_every_answer_has"
         ),
     ),
@@ -165,7 +165,7 @@ API_MUTANTS: Final = (
             "        self._refuse_for_load(route)\n        self._in_flight.__enter__()\n"
             "        if route is None:\n            body = "
         ),
-        killer=f"{API}/http/test_slow_bodies.py::test_bodies_that_come_slowly_refuse_no_request",
+        killer=f"{API}/http/connection/test_slow_bodies.py::test_bodies_that_come_slowly_refuse_no_request",
     ),
     ProductMutant(
         promise="Incomplete bodies hold a bounded amount of memory",
@@ -173,7 +173,7 @@ API_MUTANTS: Final = (
         rule="while self._free < 0:",
         broken="while False:",
         killer=(
-            f"{API}/http/test_slow_bodies.py"
+            f"{API}/http/connection/test_slow_bodies.py"
             "::test_incomplete_bodies_hold_a_bounded_amount_of_memory_of_who_sends_most"
         ),
     ),
@@ -183,7 +183,7 @@ API_MUTANTS: Final = (
         rule="if each.tenant == most and each.size)",
         broken="if each.size)",
         killer=(
-            f"{API}/http/test_slow_bodies.py"
+            f"{API}/http/connection/test_slow_bodies.py"
             "::test_incomplete_bodies_hold_a_bounded_amount_of_memory_of_who_sends_most"
         ),
     ),
@@ -222,7 +222,7 @@ API_MUTANTS: Final = (
         rule="        self._chunks += 1\n",
         broken="",
         killer=(
-            f"{API}/http/test_framing_matrix.py"
+            f"{API}/http/connection/test_framing_matrix.py"
             "::test_small_chunks_without_end_are_refused_after_the_answer_too"
         ),
     ),
@@ -232,7 +232,7 @@ API_MUTANTS: Final = (
         rule="len(name) + len(value) + HEADER_BYTES",
         broken="len(name) + len(value)",
         killer=(
-            f"{API}/http/test_framing_matrix.py"
+            f"{API}/http/connection/test_framing_matrix.py"
             "::test_a_head_of_thousands_of_small_headers_is_refused_before_its_end"
         ),
     ),
@@ -242,7 +242,7 @@ API_MUTANTS: Final = (
         rule="return heads > HEAD_MAX_BYTES or len(self.pipeline)",
         broken="return len(self.pipeline)",
         killer=(
-            f"{API}/http/test_framing_matrix.py"
+            f"{API}/http/connection/test_framing_matrix.py"
             "::test_the_heads_that_wait_on_one_connection_take_as_much_memory_as_one_head"
         ),
     ),
@@ -252,7 +252,7 @@ API_MUTANTS: Final = (
         rule="                each.verified.set_result((began, key))\n",
         broken="                each.verified.set_result((self._clock.monotonic(), key))\n",
         killer=(
-            f"{API}/http/test_remembered_keys.py"
+            f"{API}/http/authentication/test_remembered_keys.py"
             "::test_a_slow_verification_does_not_prolong_the_time[4.0]"
         ),
     ),
@@ -262,7 +262,7 @@ API_MUTANTS: Final = (
         rule="if self._bounded and len(self._next) >= WAITING_MAX:",
         broken="if False:",
         killer=(
-            f"{API}/http/test_invented_keys.py"
+            f"{API}/http/authentication/test_invented_keys.py"
             "::test_few_invented_tokens_wait_and_no_tenant_is_refused_for_them"
         ),
     ),
@@ -272,7 +272,7 @@ API_MUTANTS: Final = (
         rule="            if not asked.waiting and self._next.get(token) is asked:\n",
         broken="            if False:\n",
         killer=(
-            f"{API}/http/test_invented_keys.py"
+            f"{API}/http/authentication/test_invented_keys.py"
             "::test_a_token_is_asked_about_only_while_somebody_waits_for_it"
         ),
     ),

@@ -328,7 +328,7 @@ OPERATOR_MUTANTS: Final = (
         rule="WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL\n",
         broken="WHERE key_id = ANY (%(key_ids)s::text[])\n",
         killer=(
-            f"{API}/http/test_keys_and_scopes.py"
+            f"{API}/http/authentication/test_keys_and_scopes.py"
             "::test_a_key_is_shown_once_and_stops_working_when_it_is_revoked"
         ),
     ),

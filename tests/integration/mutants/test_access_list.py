@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.api.fixtures_routes import ROUTES
+from tests.integration.api.http.authentication.fixtures_routes import ROUTES
 from tests.integration.mutants.fixtures_access_mutants import (
     ACCESS_MUTANTS,
     group_killer,

@@ -8,7 +8,12 @@ from typing import Any, Final
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.integration.api.fixtures_routes import DOCUMENT, PLACES, PUBLIC, ROUTES
+from tests.integration.api.http.authentication.fixtures_routes import (
+    DOCUMENT,
+    PLACES,
+    PUBLIC,
+    ROUTES,
+)
 
 PAGE: Final = (PROJECT / "docs" / "routes.md").read_text("utf-8")
 ROW: Final = re.compile(r"^\| `([A-Z]+) (/[^`]+)`(?: (∗))? \| (.+) \|$", re.MULTILINE)

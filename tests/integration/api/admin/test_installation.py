@@ -16,9 +16,9 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_kafka import first_offset, make_topic
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
-from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
+from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 

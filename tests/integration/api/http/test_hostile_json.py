@@ -13,10 +13,15 @@ import pytest
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
-from tests.integration.api.fixtures_routes import NOTHING, PLACES, PUBLIC, ROUTES
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import settings_for
 from tests.integration.api.fixtures_sockets import Listener, listening, request
+from tests.integration.api.http.authentication.fixtures_routes import (
+    NOTHING,
+    PLACES,
+    PUBLIC,
+    ROUTES,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.deep]
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from outbox.messages.message import HalfMessage
-from tests.contract.fixtures_service import PUBLISHED
+from tests.contract.service.fixtures_service import PUBLISHED
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Answer, Check, Producer, says, status
 

@@ -29,7 +29,7 @@ from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
-from tests.integration.api.fixtures_open_transaction import open_transaction
+from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
 from tests.integration.transaction_markers.fixtures_mortal_brokers import mortal_brokers
 from tests.integration.transaction_markers.fixtures_skipped_marker import ended_leaderless
 

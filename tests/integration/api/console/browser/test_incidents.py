@@ -37,11 +37,11 @@ from tests.integration.api.console.fixtures_console import key_text
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
-from tests.integration.api.fixtures_open_transaction import open_transaction
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import listening
 from tests.integration.client.checks.fixtures_check_servers import wsgi_server
+from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
 
 pytestmark = [
     pytest.mark.postgres,

@@ -26,8 +26,8 @@ from hypothesis.stateful import (
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.failpoints import arm
-from tests.contract.fixtures_service import leaf_of
-from tests.contract.fixtures_service_model import (
+from tests.contract.service.fixtures_service import leaf_of
+from tests.contract.service.fixtures_service_model import (
     ANSWERS,
     BUSY,
     COMMIT,
@@ -36,7 +36,7 @@ from tests.contract.fixtures_service_model import (
     SILENT,
     UNKNOWN,
 )
-from tests.contract.fixtures_service_twins import ServiceTwins, prepare_body
+from tests.contract.service.fixtures_service_twins import ServiceTwins, prepare_body
 from tests.fixtures_databases import drop_database, make_database
 
 pytestmark = pytest.mark.deep

@@ -19,7 +19,7 @@ from outbox.messages.message_id import parse_message_id
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.sessions.connections import Pool, make_pool
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
-from tests.contract.fixtures_service_model import (
+from tests.contract.service.fixtures_service_model import (
     BUSY,
     CHECK_MAX,
     IMMUNITY,

@@ -24,7 +24,9 @@ from tests.fixtures_databases import drop_database, make_database
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import guarded, token
-from tests.integration.api.fixtures_routes import (
+from tests.integration.api.fixtures_rows import CHECKED, select
+from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
+from tests.integration.api.http.authentication.fixtures_routes import (
     BULK_FILTERS,
     CURSORS,
     FINDS_NOTHING,
@@ -41,8 +43,6 @@ from tests.integration.api.fixtures_routes import (
     RouteObjects,
     call,
 )
-from tests.integration.api.fixtures_rows import CHECKED, select
-from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

@@ -12,8 +12,15 @@ import httpx2
 
 from outbox.checks.producer_group import ProducerGroup
 from outbox.failpoints import FailpointRaised, arm
-from tests.contract.fixtures_service import ServicePlace
-from tests.contract.fixtures_service_model import COMMIT, ROLLBACK, TICK, UNKNOWN, Asked, Dictionary
+from tests.contract.service.fixtures_service import ServicePlace
+from tests.contract.service.fixtures_service_model import (
+    COMMIT,
+    ROLLBACK,
+    TICK,
+    UNKNOWN,
+    Asked,
+    Dictionary,
+)
 from tests.integration.api.fixtures_service import TOPIC
 
 _T = TypeVar("_T")

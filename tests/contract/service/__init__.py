@@ -1,0 +1,1 @@
+"""The whole service beside a dictionary: any order of steps agrees."""

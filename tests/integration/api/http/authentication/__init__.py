@@ -1,0 +1,1 @@
+"""Who may call: keys, scopes, strangers and browsers."""

@@ -1,0 +1,1 @@
+"""Connections, framing and bytes on the wire."""
