@@ -13,11 +13,11 @@ import yaml  # type: ignore[import-untyped]
 
 from api.console.pages.site_map import PAGES
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
+from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_anchors import anchors
 
-PROJECT = Path(__file__).parents[3]
 ALERTS = PROJECT / "deploy" / "alerts"
-CASES = sorted((PROJECT / "tests/unit/deploy/alerts").glob("*.yml"))
+CASES = sorted((PROJECT / "tests/unit/deploy/monitoring/alerts").glob("*.yml"))
 CONTRACT = {
     *("OutboxOldestPreparedTooOld", "OutboxParked", "OutboxPublishSlow", "OutboxBacklogGrowing"),
     *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),

@@ -1,0 +1,1 @@
+"""Alerts, dashboards, and who may change them."""

@@ -1,0 +1,1 @@
+"""Tables of pages that people look things up in."""
