@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.integration.api.http.authentication.fixtures_routes import ROUTES
-from tests.integration.mutants.fixtures_access_mutants import (
+from tests.integration.mutants.lists.fixtures_access_mutants import (
     ACCESS_MUTANTS,
     group_killer,
     scope_killer,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.mutants.fixtures_access_mutants import ACCESS_MUTANTS
 from tests.integration.mutants.fixtures_mutant import ProductMutant
 from tests.integration.mutants.fixtures_mutants import MUTANTS
 from tests.integration.mutants.fixtures_product_copy import ProductCopy
+from tests.integration.mutants.lists.fixtures_access_mutants import ACCESS_MUTANTS
 
 pytestmark = [pytest.mark.deep, pytest.mark.postgres, pytest.mark.kafka]
 

@@ -1,0 +1,1 @@
+"""Mutants of the product, one list a room of it."""
