@@ -33,6 +33,15 @@ Pace = Annotated[
         help="Share of the profile's random faults; less for a slow machine.",
     ),
 ]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"),
+]
+FolderOfRuns = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Folder of the runs.", show_default="a new folder"),
+]
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="Folder of a run.")
 ]
@@ -62,15 +71,8 @@ def run(
     profile: Annotated[
         str, typer.Option(help="Name of the profile: which faults, and how many.")
     ] = "smoke",
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
-    ] = 1,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
-        ),
-    ] = None,
+    seed: Seed = 1,
+    seconds: Seconds = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -125,15 +127,8 @@ def check(folder: Folder) -> None:
 
 
 def controls(
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
-    ] = 1,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", metavar="DIR", help="Folder of the runs.", show_default="a new folder"
-        ),
-    ] = None,
+    seed: Seed = 1,
+    folder: FolderOfRuns = None,
 ) -> None:
     """Run relays that break one rule each: exit 0 if all were caught, 1 if one was not."""
     from chaos.run.control_suite import run_controls
@@ -152,15 +147,8 @@ def evidence(
     ],
     *,
     profile: Annotated[str, typer.Option(help="Name of the profile.")],
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
-    ] = 1,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
-        ),
-    ] = None,
+    seed: Seed = 1,
+    seconds: Seconds = None,
     slices: Annotated[
         int, typer.Option(metavar="COUNT", min=0, help="Number of runs.", show_default="profile's")
     ] = 0,
@@ -192,27 +180,15 @@ def evidence(
 def matrix(
     *,
     profile: Annotated[str, typer.Option(help="Name of the profile.")] = "releases",
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Seed of the faults and the load.")
-    ] = 1,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", min=5.0, help="Time of the faults.", show_default="profile's"
-        ),
-    ] = None,
+    seed: Seed = 1,
+    seconds: Seconds = None,
     kafka: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RELEASE", help="A release; repeat for several.", show_default="all fetched"
         ),
     ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", metavar="DIR", help="Folder of the runs.", show_default="a new folder"
-        ),
-    ] = None,
+    folder: FolderOfRuns = None,
     pace: Pace = 1.0,
     record: Annotated[
         bool, typer.Option("--record", help="Write docs/evidence and the table in docs/chaos.md.")
