@@ -23,10 +23,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from benchmarks.audit.plain_audit import PlainAudit, Seen
 from benchmarks.load.mixed_traffic import PARTITIONS, SIZES, Producers, Traffic
 from benchmarks.load.slow_endpoint import slow_endpoint
 from benchmarks.measure.machine import report, start
-from benchmarks.rivals.plain_audit import PlainAudit, Seen
 from benchmarks.speed.checks import PAUSE, Bench
 from benchmarks.speed.service import outbox_dev
 from outbox.settings.environment import load_settings

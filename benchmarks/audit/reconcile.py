@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from benchmarks.audit.audit_rivals import bare_scan, full_join, single_node
+from benchmarks.audit.compare_step import compare_alone
 from benchmarks.audit.filled_stores import Stores, in_flushes, one_by_one, stores
 from benchmarks.measure.cpu_time import Cost, Meter
 from benchmarks.measure.machine import report, start
-from benchmarks.rivals.audit_rivals import bare_scan, full_join, single_node
-from benchmarks.rivals.compare_step import compare_alone
 from checker.relay_wiring import tune_garbage_collector
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings

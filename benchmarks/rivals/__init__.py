@@ -1,1 +1,1 @@
-"""Other methods for an audit, as references for its cost and its verdicts."""
+"""Other systems and plain ways for the same work, as references."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from benchmarks.rivals.plain_audit import Seen, compared
+from benchmarks.audit.plain_audit import Seen, compared
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId
 
