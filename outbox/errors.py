@@ -20,6 +20,7 @@ OutboxError
 ├── CommittedMessageDamaged     the row of a held message cannot be read; it waits for its repair
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
+│   ├── DatabaseRefused         PostgreSQL refuses a statement: a right, a stranger's trigger
 │   ├── SchemaBehind            the database lacks a table or a column: a migration is missing
 │   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
@@ -157,6 +158,10 @@ class SessionsOpen(OutboxError):
 
 class DatabaseUnavailable(OutboxError):
     """PostgreSQL cannot be reached or cannot write; the result of the last write is unknown."""
+
+
+class DatabaseRefused(DatabaseUnavailable):
+    """PostgreSQL refuses a statement for a missing right or by a stranger's trigger; it says so."""
 
 
 class SchemaBehind(DatabaseUnavailable):

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from outbox.errors import (
+    DatabaseRefused,
     DatabaseUnavailable,
     GroupInUse,
     MessageNotFound,
@@ -25,6 +26,7 @@ from outbox.errors import (
     ScopeMissing,
     UnknownGroup,
 )
+from outbox.telemetry.events import Event, get_logger
 
 MEDIA_TYPE: Final = "application/problem+json"
 WAITING_STATUSES: Final = frozenset({429, 503})
@@ -229,6 +231,7 @@ NOT_MIGRATED: Final = {"checks": {"migrations": "behind"}}
 BEHIND: Final = "the database lacks a migration of this version: run `outbox migrate up`"
 SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
+    DatabaseRefused: "database-unavailable",
     SchemaBehind: "not-ready",
     Overloaded: "overloaded",
     ScopeMissing: "scope-missing",
@@ -242,8 +245,18 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
 """The slug of each library error that callers see; any other one is an internal error."""
 
 
+_refusals: Final[set[str]] = set()
+"""What PostgreSQL has refused so far."""
+
+
 def problem_of(error: OutboxError) -> Problem:
-    """Turn an error of the library into the problem a caller sees."""
+    """Turn an error of the library into the problem a caller sees.
+
+    A refusal of PostgreSQL is logged once: only an administrator can end it.
+    """
+    if isinstance(error, DatabaseRefused) and str(error) not in _refusals:
+        _refusals.add(str(error))
+        get_logger().error(Event.DATABASE_REFUSED, error=str(error))
     slug = SLUG_OF.get(type(error), "internal-error")
     wait = DATABASE_RETRY_SECONDS if isinstance(error, DatabaseUnavailable) else None
     if isinstance(error, Overloaded):

@@ -58,6 +58,8 @@ class Event(StrEnum):
     DEPENDENCY_LOST = "dependency_lost"
     """PostgreSQL or Kafka does not answer."""
     DEPENDENCY_BACK = "dependency_back"
+    DATABASE_REFUSED = "database_refused"
+    """PostgreSQL refuses what requests need: a right is missing, or a trigger of a stranger."""
     SERVER_UNSAFE = "server_unsafe"
     """PostgreSQL is back with an unsafe setting and is not used."""
     DEFAULT_LEAF_USED = "default_leaf_used"

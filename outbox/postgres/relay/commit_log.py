@@ -21,6 +21,7 @@ from outbox.postgres.relay import held_records, shard_lock
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
 from outbox.postgres.relay.doubts import order_repairs, read_in_doubt
 from outbox.postgres.relay.recovery import recover_published
+from outbox.postgres.sessions.availability import unavailable
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.doubt import InDoubt
@@ -249,7 +250,7 @@ class PostgresCommitLog:
             yield self._connection
         except psycopg.Error as error:
             self.close()
-            raise DatabaseUnavailable(type(error).__name__) from error
+            raise unavailable(error) from error
 
     def _save_publications(self, session: Connection, published: Iterable[PublishedBatch]) -> None:
         for batch in published:

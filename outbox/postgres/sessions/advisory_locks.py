@@ -17,7 +17,7 @@ import psycopg
 from psycopg.errors import InsufficientPrivilege
 
 from outbox.clock import Clock, SystemClock
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import RIGHTS_LOST, available
 from outbox.postgres.sessions.connections import conninfo
 from outbox.postgres.sessions.statements import load
 
@@ -60,7 +60,11 @@ class PostgresAdvisoryLocks:
             held = await _run(connection, "lock", key)
             if held:
                 self._refused.pop((kind, number), None)
-            free = held or await self._is_nobodys(connection, kind, number)
+            try:
+                free = held or await self._is_nobodys(connection, kind, number)
+            except RIGHTS_LOST:
+                await connection.close()
+                raise
         try:
             yield free
         finally:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import errors as pg
 
-from outbox.errors import DatabaseUnavailable, SchemaBehind
+from outbox.errors import DatabaseRefused, DatabaseUnavailable, SchemaBehind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 
 LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName)
+RIGHTS_LOST: Final = (pg.InsufficientPrivilege, pg.UndefinedObject)
+"""Also where the role of a session was created anew: only a new login has its rights."""
+REFUSED: Final = (*RIGHTS_LOST, pg.RaiseException)
+"""What administrators and the triggers of other programs raise; no defect of a statement."""
 UNAVAILABLE: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
@@ -29,14 +33,23 @@ UNAVAILABLE: Final = (
 async def available() -> AsyncIterator[None]:
     """Raise DatabaseUnavailable for every failure of the connection or the server.
 
-    Raises SchemaBehind for a database that lacks what a statement names.
+    Raises SchemaBehind for a database that lacks what a statement names, and DatabaseRefused for
+    one that does not let us run it.
     """
     try:
         yield
     except LACKING as error:
         raise SchemaBehind(str(error).strip().splitlines()[0]) from error
-    except UNAVAILABLE as error:
-        raise DatabaseUnavailable(type(error).__name__) from error
+    except (*REFUSED, *UNAVAILABLE) as error:
+        raise unavailable(error) from error
+
+
+def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
+    """Return the error for one of PostgreSQL's: with its words if it refuses a statement."""
+    if isinstance(error, REFUSED):
+        reason = error.diag.message_primary or type(error).__name__
+        return DatabaseRefused(f"PostgreSQL refuses: {reason}")
+    return DatabaseUnavailable(type(error).__name__)
 
 
 @contextmanager

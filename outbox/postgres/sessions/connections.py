@@ -26,6 +26,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
+from outbox.postgres.sessions.availability import RIGHTS_LOST
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import SyncReplication
 
@@ -123,7 +124,11 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
         """Lend a connection for the block."""
         async with super().connection(timeout) as connection:
             with self._waits.confirming(connection):
-                yield connection
+                try:
+                    yield connection
+                except RIGHTS_LOST:
+                    await connection.close()
+                    raise
 
 
 class PoolShare:

@@ -7,6 +7,7 @@ from typing import LiteralString
 
 import pytest
 
+from api.http import problems
 from api.ingest.batcher import FlushLimits
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
@@ -104,3 +105,26 @@ async def park_one_by_one(pool: Pool) -> None:
         pool, f"SELECT half_id FROM outbox.half_message WHERE {NEW_HALVES}"
     ):
         await select(pool, PARK + " AND half_id = %s", half_id)
+
+
+async def test_a_right_that_was_taken_away_is_an_outage_and_no_defect(
+    service: Service,
+    pool: Pool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A producer repeats its request, and the operator reads once which right is missing."""
+    monkeypatch.setattr(problems, "_refusals", set())
+    message_id = await service.prepared_id()
+    await select(pool, "REVOKE INSERT ON outbox.op_message, outbox.half_message FROM outbox_api")
+    answers = [await service.end(message_id, "COMMIT") for _ in range(3)]
+    answers.append(await service.prepare())
+    assert {(each.status_code, each.json()["code"]) for each in answers} == {
+        (503, "database-unavailable")
+    }
+    assert all("retry-after" in each.headers for each in answers)
+    logged = "".join(capsys.readouterr())
+    assert "Traceback" not in logged
+    assert logged.count("permission denied for table op_message") == 1
+    await select(pool, "GRANT INSERT ON outbox.op_message, outbox.half_message TO outbox_api")
+    assert (await service.end(message_id, "COMMIT")).status_code == 200

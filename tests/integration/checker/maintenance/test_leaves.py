@@ -14,6 +14,7 @@ from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
     RETRY_SECONDS,
 )
+from checker.periodic_task import PeriodicTask, PeriodicTaskLoop
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance import partitions
 from outbox.postgres.maintenance.partitions import PostgresPartitions
@@ -31,6 +32,7 @@ from tests.integration.checker.maintenance.fixtures_many_rows import (
     sessions_wait,
 )
 from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL
+from tests.unit.checker.checks.fixtures_fakes import Beats, ManualClock
 
 pytestmark = pytest.mark.postgres
 
@@ -46,6 +48,12 @@ SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= 
 """
 FROZEN_FLUSH = b"""
 BEGIN; SELECT outbox.current_xid(); COPY outbox.half_message FROM STDIN (FORMAT BINARY); COMMIT
+"""
+FORBIDDING = """
+CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
+CREATE EVENT TRIGGER forbid ON ddl_command_start WHEN TAG IN ('CREATE TABLE')
+EXECUTE FUNCTION public.forbid()
 """
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
 
@@ -243,3 +251,23 @@ async def test_an_audit_that_has_begun_finds_rows_where_they_were(
         assert sorted(snapshot.halves(ids)) == sorted(ids)
     assert await maintenance(world).step() == EVERY_SECONDS
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
+
+
+async def test_a_strangers_event_trigger_that_refuses_a_leaf_is_one_line_of_the_log(
+    world: World, database_url: str
+) -> None:
+    """The line has the words of the trigger. The task gives no heartbeat, which is its alarm."""
+    await world.execute(WITHOUT_LEAF)
+    beats = Beats()
+    task = PeriodicTask(name="leaves", step=maintenance(world).step)
+    loop = PeriodicTaskLoop(task, beats, ManualClock(), world.metrics, beat_seconds=5)
+    with psycopg.connect(database_url, autocommit=True) as stranger, capture_logs() as lines:
+        stranger.execute(FORBIDDING)
+        for _ in range(3):
+            await loop.run_once()
+        assert beats.beaten == []
+        stranger.execute("DROP EVENT TRIGGER forbid")
+        await loop.run_once()
+    assert beats.beaten == ["leaves"]
+    assert [each["event"] for each in lines] == ["dependency_lost", "dependency_back"]
+    assert "a ticket is needed" in lines[0]["error"]
