@@ -7,9 +7,10 @@ from threading import Event
 
 from alembic import context
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, pool, text
+from sqlalchemy import Connection, text
 
 from outbox.postgres.schema.metadata import METADATA
+from outbox.postgres.sessions.engine import make_engine
 from outbox.settings.environment import database_url
 
 GRANTS = Path(__file__).with_name("grants.sql")
@@ -35,8 +36,7 @@ END $$
 def _url() -> str:
     """Return the URL that the caller passes (tests, ``outbox migrate``) or the setting."""
     given = context.config.attributes.get("database_url")
-    url = str(given) if given is not None else database_url()
-    return url.replace("postgresql://", "postgresql+psycopg://", 1)
+    return str(given) if given is not None else database_url()
 
 
 def _lock(connection: Connection) -> None:
@@ -70,8 +70,7 @@ def _grant(connection: Connection) -> None:
 
 def run() -> None:
     """Run the migrations under one lock, so that two concurrent callers are safe."""
-    engine = create_engine(_url(), poolclass=pool.NullPool)
-    with engine.connect() as connection:
+    with make_engine(_url()).connect() as connection:
         _lock(connection)
         connection.execute(text("CREATE SCHEMA IF NOT EXISTS outbox"))
         connection.commit()

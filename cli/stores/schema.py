@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, pool
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from psycopg.errors import LockNotAvailable
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from devservers.artifacts import PROJECT_ROOT
 from outbox.errors import ConfigurationError, DatabaseUnavailable
 from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.sessions.availability import REFUSED, unavailable
+from outbox.postgres.sessions.engine import make_engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +33,30 @@ class SchemaState:
 def upgrade(database_url: str) -> None:
     """Upgrade the schema to the newest revision; safe to repeat and to run concurrently.
 
-    Raises DatabaseUnavailable, and ConfigurationError for a database that cannot store all texts.
+    Raises DatabaseUnavailable, also for a migration that gave up behind a lock, and DatabaseRefused
+    for one that a right or a stranger's trigger forbids; nothing of it was changed then. Raises
+    ConfigurationError for a database that cannot store all texts.
     """
     _refuse_encoding(database_url)
     config = _config()
     config.attributes["database_url"] = database_url
     try:
         command.upgrade(config, "head")
-    except OperationalError as error:
+    except (psycopg.Error, DBAPIError) as error:
+        _raise_known(error)
+        raise
+
+
+def _raise_known(error: Exception) -> None:
+    """Raise what an operator can end; any other error is a defect of the migration."""
+    cause = error.__cause__ if isinstance(error, DBAPIError) else error
+    if isinstance(cause, REFUSED):
+        raise unavailable(cause) from error
+    if isinstance(cause, LockNotAvailable):
+        raise DatabaseUnavailable(
+            f"{_first_line(error)}: a session uses its tables, nothing was changed; run it again"
+        ) from error
+    if isinstance(cause, psycopg.OperationalError):
         raise DatabaseUnavailable(_first_line(error)) from error
 
 
@@ -47,9 +66,8 @@ def schema_state(database_url: str) -> SchemaState:
     Raises DatabaseUnavailable.
     """
     newest = ScriptDirectory.from_config(_config()).get_current_head()
-    url = database_url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
-        with create_engine(url, poolclass=pool.NullPool).connect() as connection:
+        with make_engine(database_url).connect() as connection:
             options = {"version_table_schema": "outbox"}
             context = MigrationContext.configure(connection, opts=options)
             return SchemaState(current=context.get_current_revision(), newest=str(newest))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import psycopg
 import pytest
 
-from cli.stores.schema import upgrade
+from cli.stores.schema import schema_state, upgrade
+from devservers.ports import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
-from outbox.errors import ConfigurationError
-from tests.fixtures_databases import drop_database, with_database
+from outbox.errors import ConfigurationError, DatabaseRefused, DatabaseUnavailable
+from tests.fixtures_databases import as_role, drop_database, with_database
 
 pytestmark = pytest.mark.postgres
 
@@ -28,3 +31,63 @@ def test_a_database_of_another_encoding_than_utf8_is_refused(
         made = connection.execute("SELECT to_regnamespace('outbox') IS NOT NULL").fetchone()
     assert made == (False,)
     drop_database(postgres_server.database_url, url)
+
+
+LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+def test_limits_of_time_for_other_programs_do_not_end_a_migration(database_url: str) -> None:
+    """A long one would be ended each time that somebody runs it again."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for limit in LIMITS:
+            change = f"ALTER DATABASE {connection.info.dbname} SET {limit} = '1ms'"
+            connection.execute(change.encode())
+    upgrade(database_url)
+    assert schema_state(database_url).is_current
+
+
+def test_a_migration_finds_the_primary_among_several_hosts(database_url: str) -> None:
+    (nobody,) = free_ports(1)
+    place = urlsplit(database_url)
+    hosts = f"{LOOPBACK}:{nobody},{place.netloc.rpartition('@')[2]}"
+    user = place.netloc.rpartition("@")[0]
+    several = place._replace(netloc=f"{user}@{hosts}", query="target_session_attrs=read-write")
+    upgrade(several.geturl())
+    assert schema_state(several.geturl()).is_current
+
+
+BEFORE_THE_LAST = "UPDATE outbox.alembic_version SET version_num = '0034'"
+FORBIDDING = """
+CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
+CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION public.forbid()
+"""
+
+
+def test_a_migration_that_gives_up_behind_a_reader_is_no_internal_error(
+    database_url: str,
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(BEFORE_THE_LAST)
+    with psycopg.connect(database_url) as reader:
+        reader.execute("SELECT FROM outbox.producer_group")
+        with pytest.raises(DatabaseUnavailable, match=r"lock timeout.*run it again"):
+            upgrade(database_url)
+
+
+def test_a_migration_that_a_strangers_trigger_refuses_is_no_internal_error(
+    database_url: str,
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(FORBIDDING)
+    with pytest.raises(DatabaseRefused, match="a ticket is needed"):
+        upgrade(database_url)
+
+
+def test_a_migration_by_another_role_than_the_owner_names_what_it_may_not(
+    database_url: str,
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(BEFORE_THE_LAST)
+    with pytest.raises(DatabaseRefused, match="permission denied"):
+        upgrade(as_role(database_url, "outbox_publish"))
