@@ -20,6 +20,14 @@ PARAMETERS: Final = {
 }
 """Arrays are sent in binary from the first row on, which costs a third of the text form. Limits for
 other programs of the database do not end a run."""
+SERVERS: Final = {
+    "read-write": "primary",
+    "primary": "primary",
+    "read-only": "secondary",
+    "standby": "secondary",
+    "prefer-standby": "preferSecondary",
+}
+"""JDBC's word for each `target_session_attrs`: which of several hosts is meant."""
 KEPT: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
@@ -32,6 +40,8 @@ def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> Jdb
     user = parts.get("user", "")
     database = quote(parts.get("dbname") or user, safe="")
     options = PARAMETERS | {name: parts[name] for name in KEPT if name in parts}
+    if (wanted := SERVERS.get(parts.get("target_session_attrs", ""))) is not None:
+        options["targetServerType"] = wanted
     return JdbcAddress(
         url=f"jdbc:postgresql://{_authority(host, parts)}/{database}?{urlencode(options)}",
         user=user,

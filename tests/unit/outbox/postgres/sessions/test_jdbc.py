@@ -57,3 +57,19 @@ def test_what_a_service_file_and_the_environment_name_counts_for_spark_too(
     monkeypatch.setenv("PGHOST", "/run/postgresql")
     with pytest.raises(ConfigurationError, match="not a socket"):
         jdbc_address("postgresql://u@/box")
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("read-write", "primary"),
+        ("primary", "primary"),
+        ("read-only", "secondary"),
+        ("standby", "secondary"),
+        ("prefer-standby", "preferSecondary"),
+    ],
+)
+def test_spark_asks_for_the_same_of_several_hosts(asked: str, wanted: str) -> None:
+    """Otherwise it would read a standby that is named first, where the snapshot is not known."""
+    address = jdbc_address(f"postgresql://u@one,two/box?target_session_attrs={asked}")
+    assert f"targetServerType={wanted}" in address.url.partition("?")[2].split("&")
