@@ -11,7 +11,7 @@ from api.console.visit import Visit
 from outbox.access import Scope
 
 WORST_FIRST: Final = ("failed", "warning", "ok")
-CAUSES: Final = ("postgres", "postgres disk", "kafka")
+CAUSES: Final = ("postgres", "postgres writes", "kafka")
 """Checks whose failure makes others fail."""
 
 

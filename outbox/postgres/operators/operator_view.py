@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
@@ -23,6 +23,13 @@ from outbox.postgres.sessions.statements import load
 SQL: Final = load(__name__)
 
 Row = dict[str, Any]
+
+
+class WriteRefusal(NamedTuple):
+    """Why PostgreSQL does not write: the first line of its error, and the code."""
+
+    text: str
+    code: str | None
 
 
 class OperatorView:
@@ -73,7 +80,7 @@ class OperatorView:
         found = self._rows("revision")
         return str(found[0]["version_num"]) if found else None
 
-    def write_refusal(self) -> str | None:
+    def write_refusal(self) -> WriteRefusal | None:
         """Write a megabyte and take it back; return the error of a server that refuses.
 
         A role that may not have temporary tables learns nothing: None.
@@ -83,11 +90,19 @@ class OperatorView:
                 self._connection.execute(SQL["write"])
         except psycopg.errors.InsufficientPrivilege:
             return None
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if self._connection.closed:
                 raise DatabaseUnavailable("the connection was lost") from error
-            return str(error).strip().splitlines()[0]
+            return WriteRefusal(str(error).strip().splitlines()[0], error.sqlstate)
         return None
+
+    def event_triggers(self) -> list[str]:
+        """Return the event triggers of this database, which may refuse what the leaves need."""
+        return [row["name"] for row in self._rows("event_triggers")]
+
+    def oldest_database(self) -> Row:
+        """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
+        return self._rows("oldest_database")[0]
 
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""

@@ -82,6 +82,15 @@ WHERE relnamespace = to_regnamespace('outbox') AND relrowsecurity ORDER BY 1
 SELECT datname::text AS database, datcollversion AS made_with, pg_database_collation_actual_version(oid) AS present
 FROM pg_database WHERE datname = current_database()
 
+-- name: event_triggers
+-- Reads from the catalogue the event triggers of this database: one of another program may refuse what ours need.
+SELECT evtname::text AS name FROM pg_event_trigger WHERE evtenabled <> 'D' ORDER BY 1
+
+-- name: oldest_database
+-- Reads from the catalogue the database of the server whose oldest transaction is the oldest, and how many transactions
+-- ago that was. Locks nothing.
+SELECT datname::text AS database, age(datfrozenxid) AS age FROM pg_database ORDER BY 2 DESC, 1 LIMIT 1
+
 -- name: migrated
 -- Returns whether the database was ever migrated.
 SELECT to_regclass('outbox.alembic_version') IS NOT NULL AS migrated

@@ -12,7 +12,7 @@ from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.operators.installation import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, newest_revision
-from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.operators.operator_view import OperatorView, WriteRefusal
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
 
@@ -35,6 +35,17 @@ TABLES_OF_AN_END = 2
 """An END locks each leaf of the halves and of the decisions, and so does a read of the relay."""
 SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
 """To run on the database's host."""
+READ_ONLY = "25006"
+SHOW_READ_ONLY = (
+    """psql "$OUTBOX_DATABASE_URL" -xc "SELECT pg_is_in_recovery(), setting, source"""
+    """ FROM pg_settings WHERE name = 'default_transaction_read_only'\""""
+)
+NO_ROOM = ("53", "58")
+"""The classes of errors of a full or broken disk."""
+OLD_AGE = 1_000_000_000
+"""Five times the age at which autovacuum begins whatever is set for a table."""
+LAST_AGE = 2_000_000_000
+"""PostgreSQL takes no more transactions 3 million before 2^31."""
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
@@ -43,7 +54,9 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
     try:
         with OperatorView(url) as view:
             yield from server_health(view.server(), SystemClock().now().timestamp())
-            yield disk_health(view.write_refusal())
+            triggers = view.event_triggers()
+            yield write_health(view.write_refusal(), triggers)
+            yield age_health(**view.oldest_database())
             yield collation_health(**view.collation())
             policies = view.policies()
             yield policy_health(policies)
@@ -54,7 +67,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
                 most = BEATS_MISSED * settings.checker_heartbeat_seconds
-                yield from heartbeat_health(view.tasks(), most)
+                yield from heartbeat_health(view.tasks(), most, triggers)
                 yield halt_health([shard_state(row) for row in view.shards()])
                 yield leaf_health(view.without_leaf())
                 yield leaf_lock_health(**view.leaf_locks())
@@ -88,7 +101,9 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
 
 
-def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
+def heartbeat_health(
+    tasks: list[dict[str, Any]], most_seconds: float, event_triggers: Sequence[str] = ()
+) -> Iterator[HealthCheck]:
     """Check the age of each task's last heartbeat.
 
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
@@ -105,17 +120,52 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
             continue
         alive = abs(age) <= most_seconds  # Far ahead: from before the clock was set back.
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
+        if not alive and name in UPKEEP:
+            more += _refused_by(event_triggers)
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
         yield health_check(f"task {name}", alive, detail, otherwise, START_CHECKER)
 
 
-def disk_health(refusal: str | None) -> HealthCheck:
+def write_health(refusal: WriteRefusal | None, event_triggers: Sequence[str]) -> HealthCheck:
     """Check that PostgreSQL writes; ``refusal`` is its error."""
     if refusal is None:
-        return health_check("postgres disk", True, "no write was refused")
-    detail = f"{refusal}; prepares and ends get 503 until there is room, nothing is lost"
-    return health_check("postgres disk", False, detail, command=SHOW_DISK)
+        return health_check("postgres writes", True, "no write was refused")
+    code, command = refusal.code or "", None
+    detail = f"{refusal.text}; prepares and ends get 503 meanwhile, nothing is lost"
+    if code == READ_ONLY:
+        detail += (
+            ": this is a standby, or default_transaction_read_only is on for the role, the database"
+            " or the server"
+        )
+        command = SHOW_READ_ONLY
+    elif code.startswith(NO_ROOM):
+        command = SHOW_DISK
+    else:
+        detail += _refused_by(event_triggers)
+    return health_check("postgres writes", False, detail, command=command)
+
+
+def age_health(database: str, age: int) -> HealthCheck:
+    """Check that no database of the server is near the age at which PostgreSQL takes no writes."""
+    detail = f"the oldest of database {database} is {age / 1e6:.0f} million transactions old"
+    if age < OLD_AGE:
+        return health_check("transaction ids", True, detail)
+    detail += (
+        ", and at 2 144 million PostgreSQL takes no more writes: see that autovacuum runs, drop old"
+        " replication slots, end old transactions, and run VACUUM (FREEZE) in database "
+        f"{database}"
+    )
+    verdict = HealthStatus.WARNING if age < LAST_AGE else HealthStatus.FAILED
+    return health_check("transaction ids", False, detail, verdict)
+
+
+def _refused_by(event_triggers: Sequence[str]) -> str:
+    """Return what may refuse it, as the end of a sentence."""
+    if not event_triggers:
+        return ""
+    names = ", ".join(event_triggers)
+    return f"; is it the event trigger {names}? It must leave out the owner of the schema outbox"
 
 
 def halt_health(shards: Sequence[ShardState]) -> HealthCheck:

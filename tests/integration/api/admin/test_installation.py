@@ -176,7 +176,7 @@ async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_wh
     assert checks["kafka"]["detail"].startswith("127.0.0.1:9: ")
     assert checks["kafka"]["command"] == "docker compose up --detach kafka"
     assert checks["task relay"]["command"] == "docker compose up --detach checker"
-    assert checks["postgres disk"]["verdict"] == "ok"
+    assert checks["postgres writes"]["verdict"] == "ok"
     assert checks["migrations"]["command"] is None
 
 

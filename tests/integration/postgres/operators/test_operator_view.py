@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from outbox.operators.health_check import HealthStatus
+from outbox.operators.health_check import HealthCheck, HealthStatus
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.operators.postgres_checks import postgres_checks
@@ -73,3 +73,37 @@ def test_an_order_of_texts_that_has_changed_since_the_indexes_were_made_is_seen(
             "made_with": "2.36",
             "present": None,
         }
+
+
+FORBIDDING = """
+CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
+CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION public.forbid()
+"""
+
+
+def doctor(database_url: str) -> dict[str, HealthCheck]:
+    """Return what the doctor finds in PostgreSQL, as the API's role."""
+    settings = load_settings({"OUTBOX_DATABASE_URL": as_role(database_url, "outbox_api")})
+    return {each.check: each for each in postgres_checks(settings)}
+
+
+def test_a_database_that_was_made_read_only_is_no_full_disk(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        change = f"ALTER DATABASE {name} SET default_transaction_read_only = on"
+        connection.execute(change.encode())
+    found = doctor(database_url)["postgres writes"]
+    assert found.verdict is HealthStatus.FAILED
+    assert "default_transaction_read_only" in found.detail
+    assert "disk" not in found.detail
+    assert "df -h" not in (found.command or "")
+
+
+def test_a_strangers_trigger_that_refuses_tables_is_named(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(FORBIDDING)
+    found = doctor(database_url)["postgres writes"]
+    assert found.verdict is HealthStatus.FAILED
+    assert "a ticket is needed" in found.detail
+    assert "event trigger forbid" in found.detail

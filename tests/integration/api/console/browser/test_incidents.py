@@ -275,7 +275,7 @@ async def test_full_disk_is_named_until_there_is_room(crowded: tuple[Desk, Path]
     desk, disk = crowded
     fill(disk)
     await from_alert(desk, "OutboxCheckerSilent")
-    await shows(desk, "postgres disk: failed")
+    await shows(desk, "postgres writes: failed")
     assert "No space left on device" in await desk.tab.text()
     assert (await command_on(desk, "df")).startswith("df -h ")
     make_room(disk)

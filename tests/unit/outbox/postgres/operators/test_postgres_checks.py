@@ -5,9 +5,10 @@ from typing import Any
 
 from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.installation import ShardState
+from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
+    age_health,
     collation_health,
-    disk_health,
     halt_health,
     heartbeat_health,
     leaf_health,
@@ -17,6 +18,7 @@ from outbox.postgres.operators.postgres_checks import (
     postgres_checks,
     server_health,
     watermark_health,
+    write_health,
 )
 from outbox.settings.environment import load_settings
 
@@ -150,11 +152,29 @@ def test_leaves_that_need_more_locks_than_a_session_has_room_for_are_a_warning()
 
 
 def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> None:
-    assert disk_health(None).verdict is HealthStatus.OK
-    found = disk_health("No space left on device")
+    assert write_health(None, []).verdict is HealthStatus.OK
+    found = write_health(WriteRefusal("No space left on device", "53100"), ["audit"])
     assert found.verdict is HealthStatus.FAILED
     assert found.detail.startswith("No space left on device; ")
     assert (found.command or "").startswith("df -h ")
+    assert "audit" not in found.detail
+
+
+def test_a_database_that_nears_the_end_of_its_transaction_ids_is_named() -> None:
+    assert age_health("box", 400_000_000).verdict is HealthStatus.OK
+    near = age_health("box", 1_500_000_000)
+    assert near.verdict is HealthStatus.WARNING
+    assert "VACUUM (FREEZE) in database box" in near.detail
+    assert age_health("box", 2_100_000_000).verdict is HealthStatus.FAILED
+
+
+def test_a_silent_task_of_the_leaves_names_what_may_refuse_its_work() -> None:
+    tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    silent = {"chore": "leaves", "seconds_ago": 900.0}
+    found = {each.check: each for each in heartbeat_health([*tasks, silent], 15, ["no_ddl"])}
+    assert "event trigger no_ddl" in found["task leaves"].detail
+    alive = {each.check: each for each in heartbeat_health(tasks, 15, ["no_ddl"])}
+    assert "no_ddl" not in "".join(each.detail for each in alive.values())
 
 
 def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_named() -> None:
