@@ -207,9 +207,16 @@ class KafkaUnseenRecords:
     def _visible(
         self, doubt: Doubt, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
     ) -> frozenset[bytes]:
-        """Return which of the listed messages a read_committed consumer reads."""
+        """Return which of the listed messages a read_committed consumer reads.
+
+        A manifest may say where records were that are gone by now.
+        """
+        if not doubt.listed:
+            return frozenset()
+        begins = all_of(self._facts.offsets(starts.keys(), LogEnd.START)) if starts else {}
+        places = {p: max(at, begins[p]) for p, at in starts.items()}
         try:
-            return self._values({}, starts, ends, _message_id) if doubt.listed else frozenset()
+            return self._values({}, places, ends, _message_id)
         except KafkaForbidden:
             return frozenset(doubt.listed)
 

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.aged_installation.fixtures_log_starts import write_foreign
-from tests.fixtures_kafka import delete_topic, make_topic
+from tests.fixtures_kafka import delete_all_records, delete_topic, make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
@@ -122,3 +122,18 @@ def test_a_topic_that_goes_before_its_batch_was_seen_does_not_stay_unconfirmed(
     until(settled)
     assert "publication_unproven" in "".join(capsys.readouterr())
     assert world.one(REPAIRED) == 0
+
+
+def test_a_takeover_settles_batches_though_their_records_were_deleted_meanwhile(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a short retention, or by an administrator: the second manifest says where they were."""
+    relay = world.relay()
+    for value in (b"1", b"2"):
+        world.commit_values(value)
+        drain(relay)
+    delete_all_records(world.bootstrap_servers, world.topic, 0)
+    world.commit_values(b"3")
+    drain(world.relay_again(), rounds=20)
+    assert world.values(1) == [b"3"]
+    assert "publication_unproven" in "".join(capsys.readouterr())
