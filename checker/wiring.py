@@ -180,6 +180,7 @@ async def _group_scheduler(
         guarded_resolver(settings),
         proxy_url=proxy.get_secret_value() if proxy else None,
         spans=spans,
+        note_unasked=observer.unasked,
     )
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from outbox.checks.check_round import Answer, Outcome
 
@@ -48,22 +48,31 @@ def classify(answer: HttpAnswer, message_id: str) -> Answer:
     return _verdict(document, message_id)
 
 
-def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> list[Answer]:
+class BatchAnswers(NamedTuple):
+    """The Answer to each question of a batch, and how many verdicts nobody had asked for."""
+
+    answers: list[Answer]
+    unasked: int
+
+
+def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> BatchAnswers:
     """Return the Answer of a batch for each message, in the order of the request.
 
-    A missing id, or an id with two different verdicts, is bad for that message alone. Ids that were
-    not asked are ignored.
+    A missing id, or an id with two different verdicts, is bad for that message alone. Verdicts on
+    ids that were not asked for decide nothing.
     """
     if answer.status != 200:
-        return [_without_verdict(answer)] * len(message_ids)
+        return BatchAnswers([_without_verdict(answer)] * len(message_ids), 0)
     document = _document(answer)
     verdicts = document if isinstance(document, str) else document.get("verdicts")
     if isinstance(verdicts, str):
-        return [_bad(verdicts)] * len(message_ids)
+        return BatchAnswers([_bad(verdicts)] * len(message_ids), 0)
     if not isinstance(verdicts, list):
-        return [_bad("no_verdicts")] * len(message_ids)
+        return BatchAnswers([_bad("no_verdicts")] * len(message_ids), 0)
     by_id = _by_id(verdicts)
-    return [_batch_item(by_id.get(message_id, []), message_id) for message_id in message_ids]
+    answers = [_batch_item(by_id.get(each, []), each) for each in message_ids]
+    unasked = sum(len(by_id[each]) for each in by_id.keys() - set(message_ids))
+    return BatchAnswers(answers, unasked)
 
 
 def _without_verdict(answer: HttpAnswer) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -67,8 +67,13 @@ class HttpCheckEndpoint:
         *,
         proxy_url: str | None = None,
         spans: Spans | None = None,
+        note_unasked: Callable[[ProducerGroup, int], object] | None = None,
     ) -> None:
-        """Create an endpoint; ``spans`` None records no span of a call."""
+        """Create an endpoint; ``spans`` None records no span of a call.
+
+        ``note_unasked`` gets the number of verdicts of a batch that nobody had asked for.
+        """
+        self._note_unasked = note_unasked
         self._proxy_url = proxy_url
         self._spans = spans
         self._resolver = resolver
@@ -131,7 +136,10 @@ class HttpCheckEndpoint:
             return [returned] * len(questions)
         ids = [str(question.half.message_id) for question in questions]
         if group.batch_check:
-            return classify_batch(returned, ids)
+            found = classify_batch(returned, ids)
+            if found.unasked and self._note_unasked is not None:
+                self._note_unasked(group, found.unasked)
+            return found.answers
         return [classify(returned, ids[0])]
 
     async def _post(

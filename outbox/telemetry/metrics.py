@@ -98,7 +98,12 @@ CATALOGUE: Final = (
         "Time from decision to acknowledgement, first and last record of each batch",
         ("topic",),
     ),
-    Metric("checks_total", "counter", "Checks by outcome", ("producer_group", "outcome")),
+    Metric(
+        "checks_total",
+        "counter",
+        "Checks by outcome; unasked counts verdicts of a batch that nobody asked for",
+        ("producer_group", "outcome"),
+    ),
     Metric(
         "check_duration_seconds",
         "histogram",

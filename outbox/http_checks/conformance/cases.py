@@ -206,7 +206,7 @@ def _each(questions: Sequence[Question]) -> Judge:
     ids = [_id(question) for question in questions]
 
     def judge(answer: HttpAnswer) -> str | None:
-        outcomes = [found.outcome for found in classify_batch(answer, ids)]
+        outcomes = [found.outcome for found in classify_batch(answer, ids).answers]
         return next((wrong for it in outcomes if (wrong := _wrong(it, answer, NO_TRACE))), None)
 
     return judge

@@ -76,9 +76,16 @@ class World:
     first_leaf = 0
     """The first leaf that the test writes to."""
 
-    def __init__(self, pool: Pool, checker: Pool, endpoint: HttpCheckEndpoint, limit: int) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        checker: Pool,
+        endpoint: HttpCheckEndpoint,
+        limit: int,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.pool, self.checker = pool, checker
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.store = PostgresHalfStore(checker)
         self.queue = PostgresCheckQueue(checker, lambda secret, _: secret.decode())
         observer, clock = CheckObserver(self.metrics), SystemClock()
@@ -186,9 +193,11 @@ async def open_world(
     pool: Pool, *, policy: SsrfPolicy = LOOPBACK_ALLOWED, limit: int = 256
 ) -> AsyncIterator[World]:
     """Yield a world whose checks may go to loopback."""
+    metrics = Metrics()
+    noted = CheckObserver(metrics).unasked
     role = make_conninfo(str(pool.conninfo), user="outbox_checker", password="outbox_checker")
     async with (
         make_pool(role, "test", pool_max=10) as checker,
-        HttpCheckEndpoint(GuardedResolver(policy)) as endpoint,
+        HttpCheckEndpoint(GuardedResolver(policy), note_unasked=noted) as endpoint,
     ):
-        yield World(pool, checker, endpoint, limit)
+        yield World(pool, checker, endpoint, limit, metrics)

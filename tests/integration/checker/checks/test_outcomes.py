@@ -363,6 +363,27 @@ async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
     assert set(await world.states(halves)) == {State.COMMITTED}
 
 
+async def test_verdicts_on_ids_that_were_not_asked_for_decide_nothing_and_are_counted(
+    world: World,
+) -> None:
+    group = await world.group("http://127.0.0.1:1/check", batch_check=True)
+    (other,) = await world.prepare(group)
+
+    async def answer(_: web.Request, data: Check) -> web.StreamResponse:
+        ids = [each["message_id"] for each in data["checks"]] + [str(other.message_id)]
+        return web.json_response(
+            {"verdicts": [{"message_id": each, "decision": "COMMIT"} for each in ids]}
+        )
+
+    async with Producer(answer) as producer:
+        asked = await world.group(producer.url, "orders", batch_check=True)
+        (half,) = await world.due(asked)
+        await world.check(asked)
+    assert await world.states([half, other]) == [State.COMMITTED, State.PREPARED]
+    labels = {"producer_group": "orders", "outcome": "unasked"}
+    assert world.metrics.registry.get_sample_value("outbox_checks_total", labels) == 1
+
+
 async def test_the_value_is_sent_if_the_group_asks_for_it(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url, check_payload=True)
