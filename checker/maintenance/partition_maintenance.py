@@ -63,8 +63,9 @@ class PartitionMaintenance:
     async def _ahead(self) -> int:
         """Return how many leaves are used up in AHEAD_SECONDS at the present rate."""
         xid, at = await self._leaves.newest_xid()
-        if self._seen is not None and at - self._seen[1] >= EVERY_SECONDS / 2:
+        if self._seen is None or at < self._seen[1]:  # the first look, or the clock was set back
+            self._seen = xid, at
+        elif at - self._seen[1] >= EVERY_SECONDS / 2:
             self._rate = (xid - self._seen[0]) / (at - self._seen[1])
             self._seen = xid, at
-        self._seen = self._seen or (xid, at)
         return min(max(AHEAD, ceil(self._rate * AHEAD_SECONDS / (1 << LEAF_BITS))), AHEAD_MOST)

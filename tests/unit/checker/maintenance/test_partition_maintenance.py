@@ -63,6 +63,17 @@ async def test_leaves_last_for_six_hours_at_the_present_rate(rate: int, ahead: i
     assert leaves.asked == [AHEAD, ahead, ahead], "a step that follows soon keeps the rate"
 
 
+async def test_the_present_rate_is_known_soon_after_the_clock_was_set_back() -> None:
+    leaves = FakePartitions()
+    task = PartitionMaintenance(leaves, Metrics())
+    leaves.newest = (0, 86_400.0)
+    await task.step()
+    for xid, at in ((60_000, 0.0), (120_000, 60.0)):
+        leaves.newest = (xid, at)
+        await task.step()
+    assert leaves.asked == [AHEAD, AHEAD, 21]
+
+
 async def test_a_leaf_that_somebody_is_in_the_way_of_is_tried_again_soon() -> None:
     leaves = FakePartitions()
     task = PartitionMaintenance(leaves, Metrics())
