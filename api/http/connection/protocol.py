@@ -109,6 +109,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """
         self._ending = True
         self._table.lost(self)
+        if self._running is not None:  # the server knows only the newest of pipelined requests
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
         self._reading.release()
         self._writing.release()

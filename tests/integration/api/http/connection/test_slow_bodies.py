@@ -12,6 +12,7 @@ from contextlib import ExitStack, asynccontextmanager
 from itertools import islice
 
 import pytest
+from structlog.testing import capture_logs
 
 from api.http.connection.open_connections import ConnectionLimits
 from outbox.access import Scope
@@ -189,12 +190,15 @@ async def test_answers_that_nobody_reads_take_no_room(database_url: str, pool: P
     admin = await token(pool, Scope.ADMIN)
     patient = ConnectionLimits(unread_seconds=10 * LIVENESS_SECONDS)
     served = two_tenants(database_url, pool, patient, http_max_inflight=2)
-    async with served as (listener, _, quiet):
-        path = await large_message(listener, admin, HOSTILE)
-        with ExitStack() as stack:
-            for _ in range(4):
-                deaf_reader(stack, listener, field(admin), path)
-            assert await prepared_in_a_row(listener, quiet, 50) == 50
+    with capture_logs() as lines:
+        async with served as (listener, _, quiet):
+            path = await large_message(listener, admin, HOSTILE)
+            with ExitStack() as stack:
+                for _ in range(4):
+                    deaf_reader(stack, listener, field(admin), path)
+                assert await prepared_in_a_row(listener, quiet, 50) == 50
+    failed = [each for each in lines if each["log_level"] == "error"]
+    assert failed == [], "a client that leaves is no error"
 
 
 @pytest.mark.deep
