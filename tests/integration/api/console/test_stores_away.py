@@ -24,7 +24,7 @@ async def test_every_page_works_while_the_metrics_have_an_address_of_their_own(
         await service.prepared_id()
         overview = await browser.get("/ui/overview")
         assert overview.status == 200, overview.text
-        assert "PREPARED 1 " in overview.text
+        assert " billing 1 0 0 " in overview.text
         assert (await browser.get("/ui/publishing")).status == 200
         for key in ({}, dict(service.client.headers)):
             assert (await service.client.get("/metrics", headers=key)).status_code == 404

@@ -57,7 +57,8 @@ async def test_each_cluster_of_parked_messages_is_searched_and_acted_on_alone(
     database_url: str, pool: Pool
 ) -> None:
     checks = (("http_error", 500, 3), ("http_error", 404, 2), ("timeout", None, 1), (None, None, 2))
-    async with logged_in(database_url, pool, *OPERATOR_SCOPES) as (service, browser):
+    bound = logged_in(database_url, pool, *OPERATOR_SCOPES, groups=("billing",))
+    async with bound as (service, browser):
         for outcome, status, count in checks:
             for _ in range(count):
                 half_id = parse_message_id(await service.prepared_id())[0]

@@ -99,7 +99,8 @@ async def test_of_many_groups_with_parked_messages_only_the_first_are_looked_up(
 ) -> None:
     monkeypatch.setattr(parked, "GROUPS_LOOKED", 1)
     scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
+    both = logged_in(database_url, pool, *scopes, groups=("billing", "other"))
+    async with both as (service, browser):
         await service.put_group("other")
         await park(service, pool, "other", 500, 2)
         await park(service, pool, "billing", 500, 1)
