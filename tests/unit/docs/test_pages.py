@@ -9,15 +9,10 @@ import pytest
 
 from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_anchors import anchors
+from tests.unit.docs.fixtures_pages import EDITED, PAGES, name
 from tests.unit.layout.fixtures_source_tree import PACKAGES
 
 DOCS = PROJECT / "docs"
-FOLDERS = ("docs", "deploy", "outbox_client")
-PAGES = sorted(
-    [*PROJECT.glob("*.md"), *(page for each in FOLDERS for page in (PROJECT / each).rglob("*.md"))]
-)
-EDITED = [page for page in PAGES if page.name != "CHANGELOG.md"]
-"""All but the history of changes."""
 INDEX = DOCS / "README.md"
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
@@ -30,10 +25,6 @@ WRITTEN_BY_PROGRAMS = {
 ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
 REPORTS = {"report.md"}
 """Files that programs write for their users."""
-
-
-def name(path: Path) -> str:
-    return str(path.relative_to(PROJECT))
 
 
 def prose(page: Path) -> list[str]:
