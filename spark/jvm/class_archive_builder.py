@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from pathlib import Path
-from subprocess import TimeoutExpired
+from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZipFile
@@ -44,7 +44,7 @@ def main() -> int:
 def record(folder: Path) -> Path:
     """Load the classes of an audit, write the archive and return its path.
 
-    Raises ConfigurationError if Spark does not start, or if Java writes no archive.
+    Raises ConfigurationError if Spark does not start, or if Java writes no archive in time.
     """
     archive = archive_path(folder)
     if archive is None:
@@ -62,7 +62,9 @@ def record(folder: Path) -> Path:
             _exercise(session, Path(scratch).as_uri())
             _exercise(session, IN_MEMORY)
             _load_connectors(session, folder)
-        _end_jvm()
+        if not _end_jvm():
+            late = f"Java has not written the class archive within {PATIENCE_SECONDS:.0f} s"
+            raise ConfigurationError(f"{late}: this machine is busy")
         if not made.is_file():
             raise ConfigurationError(f"Java wrote no class archive; is {folder} full?")
         for stale in folder.glob("spark-*.jsa"):
@@ -122,13 +124,23 @@ def _rows(session: SparkSession) -> DataFrame:
     )
 
 
-def _end_jvm() -> None:
-    """End the JVM, which then writes the archive, and wait for it."""
+def _end_jvm() -> bool:
+    """End the JVM, which then writes the archive; return whether it has ended by itself."""
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    with suppress(TimeoutExpired):
-        gateway.proc.wait(timeout=PATIENCE_SECONDS)
+    return ends_within(gateway.proc, PATIENCE_SECONDS)
+
+
+def ends_within(process: Popen[bytes], seconds: float) -> bool:
+    """Wait for a process; kill it after that time. Return whether it has ended by itself."""
+    try:
+        process.wait(timeout=seconds)
+    except TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+    return True
 
 
 if __name__ == "__main__":
