@@ -10,6 +10,7 @@ from cli.invocation.global_flags import wants_json
 from cli.invocation.interrupts import end_at_interrupts, raise_interrupts
 from cli.invocation.standard_output import replace_closed_streams, written_out
 from cli.service.api_problem import ApiProblem
+from cli.service.login_problem import NEXT_STEP, lacking_right
 from cli.service.schema_problem import lacking_in_schema
 from devservers.errors import ArtifactsMissing, EmbeddedError
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
@@ -68,6 +69,8 @@ def exit_code_of(error: Exception) -> ExitCode:
     match error:
         case CommandFailed() | ApiProblem():
             return error.exit_code
+        case _ if lacking_right(error):
+            return ExitCode.USAGE
         case ConfigurationError() | ArtifactsMissing():
             return ExitCode.USAGE
         case DatabaseUnavailable() | KafkaUnavailable():
@@ -81,6 +84,8 @@ def line_of(error: Exception, name: str = "outbox", *, as_json: bool = False) ->
     match error:
         case DatabaseUnavailable() if lacking := lacking_in_schema(error):
             return f"{name}: {lacking}: run `outbox migrate up`"
+        case _ if refused := lacking_right(error):
+            return f"{name}: {refused}: {NEXT_STEP}"
         case ApiProblem():
             return error.as_json() if as_json else f"{name}: {error.as_text()}"
         case CommandFailed() | EmbeddedError() | OutboxError():
