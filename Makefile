@@ -103,7 +103,7 @@ evidence: setup ## Run what takes hours: every ordered pair of failpoints, fuzzi
 	@$(BIN)/python -m tests.compatibility
 	@OUTBOX_FUZZ_CASES=300 $(BIN)/python -m pytest --timeout 7200 tests/integration/api/http/test_schemathesis.py
 	@TEST_INSTALLS=1 $(BIN)/python -m pytest -rs tests/e2e/pages/test_readme.py tests/unit/deploy/test_distributions.py \
-	  tests/unit/deploy/monitoring/test_dashboard_types.py
+	  tests/unit/deploy/monitoring/test_dashboard_types.py tests/integration/api/console/browser/test_axe.py
 	@OUTBOX_TEST_KILLS=1 $(BIN)/python -m pytest --timeout 7200 tests/spark/audit/test_killed.py
 	@$(BIN)/python -m benchmarks.speed.checks --keep checks
 	@$(BIN)/python -m benchmarks.speed.checks --scale 0.1 --outage 900 --per-second 200 --keep outage

@@ -74,8 +74,8 @@
     if (!refreshes) { return "Refresh is off."; }
     if (element.matches(":hover")) { return "Refresh is paused while the pointer is here."; }
     var filled = Array.from(element.querySelectorAll("input:not([type=hidden]), select")).some(isChanged);
-    return filled || element.contains(document.activeElement)
-      ? "Refresh is paused while a form is filled in." : "";
+    if (filled) { return "Refresh is paused while a form is filled in."; }
+    return element.contains(document.activeElement) ? "Refresh is paused while the focus is here." : "";
   }
 
   // One box selects the whole list below it.
@@ -125,6 +125,14 @@
       + (status ? "the API answers " + status : "the API does not answer")
       + ". What is below may have changed.";
   });
+  // A page that was refused stays until there is another answer: a reload would begin anew for a screen reader.
+  if (byId("again")) {
+    setInterval(function () {
+      fetch(location.href).then(
+        function (answer) { if (answer.status !== 503) { location.reload(); } },
+        function () { /* nothing answers yet */ });
+    }, 5000);
+  }
   document.addEventListener("htmx:afterSettle", showTimes);
   document.addEventListener("keydown", pressed);
   if (byId("clock")) {

@@ -141,6 +141,22 @@ async def test_a_page_that_cannot_refresh_itself_says_since_when(desk: Desk) -> 
     await desk.tab.until(hidden)
 
 
+async def test_a_page_that_was_refused_stays_as_it_is_until_the_service_is_back(desk: Desk) -> None:
+    """A screen reader would begin anew with each reload."""
+    await select(desk.pool, "ALTER TABLE outbox.held_record RENAME TO of_a_later_release")
+    try:
+        await desk.open("/?q=state:committed")
+        assert "tries again every five seconds" in await desk.tab.text()
+        await desk.tab.js(
+            "window.asked = 0; window.read = window.fetch;"
+            " window.fetch = (...given) => { window.asked += 1; return window.read(...given); }"
+        )
+        await desk.tab.until("window.asked > 0")
+    finally:
+        await select(desk.pool, "ALTER TABLE outbox.of_a_later_release RENAME TO held_record")
+    await desk.tab.until("document.querySelector('h1').innerText === 'Committed'")
+
+
 async def test_keys_reach_the_search_and_the_help(desk: Desk) -> None:
     await desk.open("/overview")
     await desk.tab.press("/")

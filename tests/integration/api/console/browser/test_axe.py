@@ -1,0 +1,102 @@
+"""axe-core finds no fault in a page of the console, in light and dark, nor after its forms."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from outbox.settings.environment import process_environment
+from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
+from tests.integration.api.console.browser.fixtures_desk import Desk
+from tests.integration.api.console.browser.fixtures_trouble import let_tasks_beat, make_trouble
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.deep,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
+]
+LOCK: Final = Path(__file__).with_name("axe_core")
+INSTALL_SECONDS: Final = 300
+PATHS: Final = (
+    "/",
+    "/?q=group:billing+tag:shown",
+    "/?q=nothing-has-this",
+    "/?q=state:prepared+age:x",
+    "/messages/{message}?payload=1",
+    "/overview",
+    "/parked",
+    "/groups",
+    "/groups/billing",
+    "/publishing",
+    "/reconciliations",
+    "/audit",
+    "/keys",
+    "/system",
+    "/nothing",
+)
+STATES: Final[Mapping[str, tuple[str, str]]] = {
+    "tested": ("/groups/billing", "form[action$='/test'] button"),
+    "simulated": ("/groups/billing", "form[action$='/simulate'] button"),
+    "dry run": ("/parked", "td button"),
+}
+"""Pages that answer a form: where it is, and its button."""
+RUN: Final = """
+axe.run(document, {resultTypes: ['violations']}).then(found => { window.faults =
+    JSON.stringify(found.violations.map(
+        each => [each.id, each.help, each.nodes.map(at => at.html)]));
+}); 0
+"""
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Install axe-core as locked; return its script."""
+    if "TEST_INSTALLS" not in process_environment():
+        pytest.skip("TEST_INSTALLS is not set: it installs a package with npm")
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not on this machine")
+    folder = tmp_path_factory.mktemp("axe")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(LOCK / name, folder)
+    install = ["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
+    subprocess.run(install, cwd=folder, timeout=INSTALL_SECONDS, check=True)
+    return (folder / "node_modules/axe-core/axe.min.js").read_text("utf-8")
+
+
+async def faults(desk: Desk, axe: str) -> list[Any]:
+    """Return what axe says against the page, light and dark."""
+    found: list[Any] = []
+    for theme in ("light", "dark"):
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        await desk.tab.command("Emulation.setEmulatedMedia", features=features)
+        await desk.tab.js(f"{axe}; window.faults = undefined; {RUN}")
+        await desk.tab.until("window.faults !== undefined")
+        found += [[theme, *each] for each in json.loads(await desk.tab.js("window.faults"))]
+    return found
+
+
+async def test_no_page_has_a_fault(
+    desk: Desk, module_database: str, axe: str, subtests: pytest.Subtests
+) -> None:
+    shown = await make_trouble(desk)
+    let_tasks_beat(module_database)
+    for path in PATHS:
+        with subtests.test(path):
+            await desk.open(path.format(message=shown))
+            assert await faults(desk, axe) == []
+    for name, (path, button) in STATES.items():
+        with subtests.test(name):
+            await desk.open(path)
+            await desk.tab.click(button)
+            assert await faults(desk, axe) == []
+    with subtests.test("action"):
+        await desk.tab.fill("#bulk-reason", "the endpoint is back")
+        await desk.tab.click(".danger")
+        assert await faults(desk, axe) == []
