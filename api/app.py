@@ -55,10 +55,9 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
-        generate_unique_id_function=operation_id,
     )
-    for router in routers:
-        app.include_router(router)
+    # The framework builds an included route once more for each application, at the first request.
+    app.router.routes.extend(route for router in routers for route in router.routes)
     _answer_problems(app, AllowedMethods(methods))
     if docs_enabled:
         _serve_contract(app, contract)
