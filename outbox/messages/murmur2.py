@@ -5,6 +5,7 @@ Source of the rule: ``org.apache.kafka.common.utils.Utils.murmur2`` and ``toPosi
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 SEED: Final = 0x9747B28C
@@ -22,12 +23,11 @@ def partition_of(key: bytes, partitions: int) -> int:
 def murmur2(key: bytes) -> int:
     """Return the unsigned 32-bit murmur2 of a key with Kafka's seed."""
     hashed = (SEED ^ len(key)) & MASK
-    whole = len(key) // 4 * 4
-    for at in range(0, whole, 4):
-        mixed = int.from_bytes(key[at : at + 4], "little") * M & MASK
-        mixed = (mixed ^ mixed >> R) * M & MASK
-        hashed = hashed * M & MASK ^ mixed
-    if rest := key[whole:]:
-        hashed = (hashed ^ int.from_bytes(rest, "little")) * M & MASK
+    words, rest = divmod(len(key), 4)
+    for word in struct.unpack_from(f"<{words}I", key):
+        mixed = word * M & MASK
+        hashed = hashed * M & MASK ^ (mixed ^ mixed >> R) * M & MASK
+    if rest:
+        hashed = (hashed ^ int.from_bytes(key[-rest:], "little")) * M & MASK
     hashed = (hashed ^ hashed >> 13) * M & MASK
     return hashed ^ hashed >> 15
