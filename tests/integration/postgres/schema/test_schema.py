@@ -111,26 +111,28 @@ def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
     assert (again, ahead) == ((0,), (13,))
 
 
-SHARDS_IN_USE = "SELECT shards FROM outbox.installation"
+SHARDING = "SELECT shards, shard_by_partition FROM outbox.installation"
 
 
-def test_a_new_installation_uses_few_shards(postgres_server: EmbeddedPostgres) -> None:
+def test_a_new_installation_uses_few_shards_and_those_of_partitions(
+    postgres_server: EmbeddedPostgres,
+) -> None:
     server_url = postgres_server.database_url
     url = make_database(server_url, None)
     migrate(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute(SHARDS_IN_USE).fetchone() == (2,)
+        assert connection.execute(SHARDING).fetchone() == (2, True)
     drop_database(server_url, url)
 
 
-def test_an_installation_that_is_in_use_keeps_its_sixteen_shards(
+def test_an_installation_that_is_in_use_keeps_its_sixteen_shards_and_their_hash(
     postgres_server: EmbeddedPostgres,
 ) -> None:
-    """Two numbers at a time would publish the messages of one key by two relays."""
+    """Two numbers or hashes at a time would publish the messages of one key by two relays."""
     server_url = postgres_server.database_url
     url = make_database(server_url, None)
     migrate(url, "0020")
     migrate(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute(SHARDS_IN_USE).fetchone() == (16,)
+        assert connection.execute(SHARDING).fetchone() == (16, False)
     drop_database(server_url, url)
