@@ -84,6 +84,10 @@ if TYPE_CHECKING:
 WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
+ANSWER_SECONDS: Final = 10.0
+"""How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
+GRACE_SECONDS: Final = 5
+"""The time that background tasks have to end their step; it may wait for PostgreSQL or Kafka."""
 DRAIN_SECONDS: Final = 10
 MESSAGE_CONNECTIONS: Final = 4
 """Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
@@ -144,7 +148,9 @@ def build(
     arm(settings.failpoints)
     metrics, clock = Metrics(), SystemClock()
     url, most = settings.required_database_url(), settings.database_pool_max
-    pool = make_verified_pool(url, "api", pool_max=most, plans=PLAN_ONCE)
+    pool = make_verified_pool(
+        url, "api", pool_max=most, plans=PLAN_ONCE, answer_seconds=ANSWER_SECONDS
+    )
     topic_cache = _topic_cache(settings, catalogue, pool, clock)
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     rest = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))
@@ -343,8 +349,9 @@ def _lifespan(parts: Parts) -> Lifespan:
             finally:
                 stop.set()
                 parts.bulk_runner.wake()
-                for task in tasks:
-                    await task
+                _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+                for task in late:
+                    task.cancel()
                 await _drain(parts)
                 get_logger().info(Event.STOPPED, program="api")
 

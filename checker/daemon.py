@@ -1,13 +1,13 @@
 """The daemon: one asyncio loop for the periodic tasks, and the relay's threads beside it.
 
 Tasks run concurrently and never wait for one another. On a stop each task finishes its current
-step, and check-backs settle their results.
+step, if that does not take long, and check-backs settle their results.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
@@ -21,6 +21,8 @@ from outbox.telemetry.metrics import Metrics
 
 SQL_OUTBOX_SECONDS: Final = 0.02
 SQL_OUTBOX_OFF_SECONDS: Final = 1.0
+GRACE_SECONDS: Final = 5.0
+"""The time that the current steps have to end; a step may wait long for PostgreSQL or Kafka."""
 RELAY_LIVENESS_SECONDS: Final = 1.0
 RELAY_SILENT_SECONDS: Final = 90.0
 """Longer than any single step; a relay that is silent for longer is not reported as alive."""
@@ -56,8 +58,9 @@ class Daemon:
             self._relay.start()
         try:
             async with asyncio.TaskGroup() as running:
-                for loop in self._loops:
-                    running.create_task(loop.run(stop))
+                tasks = [running.create_task(loop.run(stop)) for loop in self._loops]
+                await stop.wait()
+                await _end_in_time(tasks)
         finally:
             await self._end()
         self._log.info(Event.STOPPED)
@@ -69,6 +72,14 @@ class Daemon:
         if self._relay is not None:
             ending.append(asyncio.to_thread(self._relay.stop))
         await asyncio.gather(*ending)
+
+
+async def _end_in_time(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Let the tasks end, then cancel those that do not, as a crash would end them."""
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+        for task in late:
+            task.cancel()
 
 
 def sql_outbox_task(sql_outbox: SqlOutbox) -> PeriodicTask:

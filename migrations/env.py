@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from threading import Event
 
 from alembic import context
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, pool, text
 
 from outbox.postgres.schema.metadata import METADATA
-from outbox.postgres.sessions.engine import make_engine
+from outbox.postgres.sessions import connections
 from outbox.settings.environment import database_url
 
 GRANTS = Path(__file__).with_name("grants.sql")
@@ -37,6 +38,17 @@ def _url() -> str:
     """Return the URL that the caller passes (tests, ``outbox migrate``) or the setting."""
     given = context.config.attributes.get("database_url")
     return str(given) if given is not None else database_url()
+
+
+def _session() -> connections.Connection:
+    """Open a session with the settings of all our programs: none of others, and no limit of time.
+
+    The address may have any form that libpq takes, such as several hosts.
+    """
+    session = connections.connect(_url(), "migrate", answer_seconds=inf)
+    session.autocommit = False
+    session.prepare_threshold = None  # a script of several statements cannot be prepared
+    return session
 
 
 def _lock(connection: Connection) -> None:
@@ -70,7 +82,8 @@ def _grant(connection: Connection) -> None:
 
 def run() -> None:
     """Run the migrations under one lock, so that two concurrent callers are safe."""
-    with make_engine(_url()).connect() as connection:
+    engine = create_engine("postgresql+psycopg://", creator=_session, poolclass=pool.NullPool)
+    with engine.connect() as connection:
         _lock(connection)
         connection.execute(text("CREATE SCHEMA IF NOT EXISTS outbox"))
         connection.commit()

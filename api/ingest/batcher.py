@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from api.http.in_flight import TenantShares
-from outbox.errors import Overloaded
+from outbox.errors import DatabaseUnavailable, Overloaded
 
 ItemT = TypeVar("ItemT")
 OutcomeT = TypeVar("OutcomeT")
 
 RETRY_AFTER_SECONDS: Final = 1
+WAIT_SECONDS: Final = 10.0
+"""Longest wait for a flush while flushes fail: each may take long to fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,8 @@ class _Waiter(Generic[ItemT, OutcomeT]):
     payload_bytes: int
     tenant: Hashable
     answered: asyncio.Future[Sequence[OutcomeT]]
+    since: float
+    """When it came, in the loop's time."""
 
 
 class MicroBatcher(Generic[ItemT, OutcomeT]):
@@ -74,7 +78,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         """Return the outcomes of these items, in order, once their flush has committed.
 
         A submission is never split. Raises Overloaded when the tenant's share of the queue is full,
-        and whatever the flush raised.
+        DatabaseUnavailable when no flush begins in time, and whatever the flush raised.
         """
         if self._queue and not (
             self._rows.allow(tenant, len(items)) and self._bytes.allow(tenant, payload_bytes)
@@ -84,7 +88,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
         waiter: _Waiter[ItemT, OutcomeT] = _Waiter(
-            items, payload_bytes, tenant, loop.create_future()
+            items, payload_bytes, tenant, loop.create_future(), loop.time()
         )
         self._queue.append(waiter)
         self._rows.take(tenant, len(items))
@@ -112,7 +116,23 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
     async def _run(self) -> None:
         """Flush until nothing waits; the first seal includes this loop turn's other requests."""
         while self._queue:
-            await self._answer(self._seal())
+            if not await self._answer(self._seal()):
+                self._refuse_late()
+
+    def _refuse_late(self) -> None:
+        """Refuse what has waited too long, after a flush that failed; nothing of it was stored."""
+        oldest = asyncio.get_running_loop().time() - WAIT_SECONDS
+        while self._queue and self._queue[0].since <= oldest:
+            late = self._take()
+            if not late.answered.done():
+                late.answered.set_exception(DatabaseUnavailable("no flush began in time"))
+
+    def _take(self) -> _Waiter[ItemT, OutcomeT]:
+        """Take the oldest submission, and make its places free."""
+        taken = self._queue.popleft()
+        self._rows.give_back(taken.tenant, len(taken.items))
+        self._bytes.give_back(taken.tenant, taken.payload_bytes)
+        return taken
 
     def _seal(self) -> list[_Waiter[ItemT, OutcomeT]]:
         """Take the waiting submissions, oldest first, up to the limits; at least one."""
@@ -125,13 +145,14 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
             full = rows > self._limits.rows or payload_bytes > self._limits.payload_bytes
             if sealed and full:
                 break
-            sealed.append(self._queue.popleft())
-            self._rows.give_back(head.tenant, len(head.items))
-            self._bytes.give_back(head.tenant, head.payload_bytes)
+            sealed.append(self._take())
         return sealed
 
-    async def _answer(self, sealed: Sequence[_Waiter[ItemT, OutcomeT]]) -> None:
-        """Run one flush; give each caller its own outcomes, or all of them the error."""
+    async def _answer(self, sealed: Sequence[_Waiter[ItemT, OutcomeT]]) -> bool:
+        """Run one flush; give each caller its own outcomes, or all of them the error.
+
+        Returns whether the flush was good.
+        """
         items = [item for waiter in sealed for item in waiter.items]
         try:
             outcomes = await self._flush(items)
@@ -139,10 +160,11 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
             for waiter in sealed:
                 if not waiter.answered.done():
                     waiter.answered.set_exception(error)
-            return
+            return False
         start = 0
         for waiter in sealed:
             stop = start + len(waiter.items)
             if not waiter.answered.done():
                 waiter.answered.set_result(outcomes[start:stop])
             start = stop
+        return True

@@ -8,8 +8,8 @@ topic. So it is read again as often.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Generic, TypeVar
 
 from outbox.access import Caller
@@ -19,6 +19,8 @@ from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 
 FRESH_SECONDS: Final = 1.0
+TURN_SECONDS: Final = 5.0
+"""Longest wait for the reads of others; each of them may wait long for PostgreSQL."""
 CACHE_MAX: Final = 10_000
 """Most groups or topics kept; above it the cache is emptied. A request keeps what it was given."""
 
@@ -94,12 +96,25 @@ class _FreshValues(Generic[NamedT]):
         """Return the values of those names that have one; concurrent callers share one read."""
         if not self._stale(names):
             return self._kept(names)
-        async with self._lock:
+        async with self._turn():
             stale = self._stale(names)
             kept = self._kept(set(names).difference(stale))
             found = await self._read(stale) if stale else {}
             self._store(stale, found)
         return kept | found
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Let one caller read at a time. Raises DatabaseUnavailable if the turn does not come."""
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise DatabaseUnavailable("the reads of others take too long") from None
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def __contains__(self, name: str) -> bool:
         """Return whether a value or its absence is kept, however old."""

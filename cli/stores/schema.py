@@ -5,16 +5,14 @@ from dataclasses import dataclass
 import psycopg
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from psycopg.errors import LockNotAvailable
-from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from sqlalchemy.exc import DBAPIError
 
 from devservers.artifacts import PROJECT_ROOT
 from outbox.errors import ConfigurationError, DatabaseUnavailable
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.sessions.availability import REFUSED, unavailable
-from outbox.postgres.sessions.engine import make_engine
+from outbox.postgres.sessions.availability import REFUSED, unavailable, unavailable_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +64,8 @@ def schema_state(database_url: str) -> SchemaState:
     Raises DatabaseUnavailable.
     """
     newest = ScriptDirectory.from_config(_config()).get_current_head()
-    try:
-        with make_engine(database_url).connect() as connection:
-            options = {"version_table_schema": "outbox"}
-            context = MigrationContext.configure(connection, opts=options)
-            return SchemaState(current=context.get_current_revision(), newest=str(newest))
-    except (OperationalError, ProgrammingError) as error:
-        raise DatabaseUnavailable(_first_line(error)) from error
+    with unavailable_on(InsufficientPrivilege), OperatorView(database_url) as view:
+        return SchemaState(current=view.revision(), newest=str(newest))
 
 
 def _refuse_encoding(database_url: str) -> None:

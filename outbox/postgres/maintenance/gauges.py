@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 COUNTED: Final = 1_000
 """The most unpublished messages of a shard that one reading counts; more are estimated."""
+WAIT_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 5.0
+"""Longest waits for a connection and for an answer: Prometheus waits 10 s for the page, which has
+the process's own metrics too."""
 T = TypeVar("T")
 
 
@@ -83,20 +87,22 @@ class PostgresGauges:
 
     async def read(self) -> GaugeFacts:
         """Read everything in one transaction. Raises DatabaseUnavailable."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            await read_in_key_order(connection)
-            halves = await _rows(connection, Unfinished, "unfinished")
-            plain = await _rows(connection, Unfinished, "plain_backlog")
-            return GaugeFacts(
-                unfinished=[*halves, *plain],
-                heartbeats=await _rows(connection, Heartbeat, "heartbeats"),
-                failing=await _rows(connection, Failing, "failing"),
-                tables=await _rows(connection, TableFacts, "table_facts"),
-            )
+        async with available(), self._pool.connection(timeout=WAIT_SECONDS) as connection:
+            with connection.answering_within(ANSWER_SECONDS):
+                async with connection.transaction():
+                    return await _facts(connection)
+
+
+async def _facts(connection: AsyncConnection) -> GaugeFacts:
+    await read_in_key_order(connection)
+    halves = await _rows(connection, Unfinished, "unfinished")
+    plain = await _rows(connection, Unfinished, "plain_backlog")
+    return GaugeFacts(
+        unfinished=[*halves, *plain],
+        heartbeats=await _rows(connection, Heartbeat, "heartbeats"),
+        failing=await _rows(connection, Failing, "failing"),
+        tables=await _rows(connection, TableFacts, "table_facts"),
+    )
 
 
 async def _rows(connection: AsyncConnection, kind: type[T], statement: str) -> list[T]:

@@ -11,10 +11,12 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import Pool
+    from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
 BEATS_MISSED: Final = 3
+ANSWER_SECONDS: Final = 2.0
+"""Longest wait for a connection, and for each answer: who probes does not wait for long."""
 MIGRATIONS: Final = Path(__file__).parents[3] / "migrations" / "versions"
 OK: Final = "ok"
 NEEDED_TASKS: Final = ("relay", "check", "sweep")
@@ -35,23 +37,29 @@ class PostgresReadiness:
 
     async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
         """Return the result of each check; see Readiness.checks."""
-        silent_after = BEATS_MISSED * heartbeat_seconds
         unknown = {"migrations": "unknown", "checker_heartbeat": "unknown"}
         try:
-            async with available(), self._pool.connection(timeout=2) as connection:
-                cursor = await connection.execute(SQL["revision"])
-                row = await cursor.fetchone()
-                if row is None or not row[0]:
-                    return {"postgres": OK, **unknown, "migrations": "none"}
-                asked = {"tasks": list(NEEDED_TASKS), "silent_after": silent_after}
-                cursor = await connection.execute(SQL["state"], asked)
-                state = await cursor.fetchone()
+            async with available(), self._pool.connection(timeout=ANSWER_SECONDS) as connection:
+                with connection.answering_within(ANSWER_SECONDS):
+                    state = await _state(connection, BEATS_MISSED * heartbeat_seconds)
         except DatabaseUnavailable:
             return {"postgres": self._pool.refusal or "unavailable", **unknown}
-        assert state is not None
+        if state is None:
+            return {"postgres": OK, **unknown, "migrations": "none"}
         revision, silent = state
         return {
             "postgres": OK,
             "migrations": OK if revision == self._revision else "behind",
             "checker_heartbeat": f"silent: {', '.join(silent)}" if silent else OK,
         }
+
+
+async def _state(connection: AsyncConnection, silent_after: int) -> tuple[str, list[str]] | None:
+    """Return the revision and the silent tasks; None for a database that was never migrated."""
+    row = await (await connection.execute(SQL["revision"])).fetchone()
+    if row is None or not row[0]:
+        return None
+    asked = {"tasks": list(NEEDED_TASKS), "silent_after": silent_after}
+    state = await (await connection.execute(SQL["state"], asked)).fetchone()
+    assert state is not None
+    return state[0], state[1]

@@ -21,6 +21,8 @@ from outbox.postgres.sessions.server_facts import server_facts
 from outbox.postgres.sessions.statements import load
 
 SQL: Final = load(__name__)
+ANSWER_SECONDS: Final = 15.0
+"""A person waits, or a request of the API."""
 
 Row = dict[str, Any]
 
@@ -38,7 +40,7 @@ class OperatorView:
     def __init__(self, database_url: str) -> None:
         """Connect; raises DatabaseUnavailable."""
         with unavailable_on(psycopg.OperationalError):
-            self._connection = connect(database_url, "cli")
+            self._connection = connect(database_url, "cli", answer_seconds=ANSWER_SECONDS)
 
     def __enter__(self) -> OperatorView:
         return self

@@ -42,7 +42,11 @@ def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Ite
 
     Before PostgreSQL 17 a transaction is limited only while it is idle.
     """
-    with database_errors(), connect(database_url, "reconcile") as connection:
+    silence = limits.statement_seconds + LOCK_SECONDS
+    with (
+        database_errors(),
+        connect(database_url, "reconcile", answer_seconds=silence) as connection,
+    ):
         timeouts = {
             "idle_in_transaction_session_timeout": limits.snapshot_seconds,
             "transaction_timeout": limits.snapshot_seconds,

@@ -11,22 +11,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.errors import InsufficientPrivilege
 
 from outbox.clock import Clock, SystemClock
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
-from outbox.postgres.sessions.connections import conninfo
+from outbox.postgres.sessions.connections import AsyncConnection, conninfo
 from outbox.postgres.sessions.statements import load
-
-if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection
 
 SQL: Final = load(__name__)
 STRANGER_SECONDS: Final = 10.0
 """How long a lock is refused before we ask whose it is; our own rounds are shorter."""
+ANSWER_SECONDS: Final = 5.0
+"""Longest wait for an answer of PostgreSQL, which waits for nobody here."""
 FROZEN_SECONDS: Final = 60.0
 """A holder that asks PostgreSQL nothing for this time counts as frozen: longer than a check."""
 
@@ -107,9 +106,10 @@ class PostgresAdvisoryLocks:
     async def _open(self) -> AsyncConnection:
         async with self._opening:
             if self._connection is None or self._connection.closed:
-                self._connection = await psycopg.AsyncConnection.connect(
+                self._connection = await AsyncConnection.connect(
                     self._conninfo, autocommit=True, prepare_threshold=1
                 )
+                self._connection.answer_seconds = ANSWER_SECONDS
             return self._connection
 
 

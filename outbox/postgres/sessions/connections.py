@@ -6,10 +6,10 @@ statements mean, nor hide a warning or rows from us (``AS_WRITTEN``). The sessio
 relays plan a statement once: partitions are pruned when it runs, and a plan per call costs more
 than the call, the more so with many leaves. Reads of a slice of a backlog plan for each call, and
 so do all other sessions. Client and server give up a host that is gone: a session that stays would
-keep its locks, and its transaction all relays from reading on. There is one asyncio pool per
-process, and a connection for each of the relay's threads. Only the pool listens for standby waits
-that were given up. The relay acknowledges nothing, and what it loses by a failover is restored from
-the manifests in Kafka.
+keep its locks, and its transaction all relays from reading on. A server that is there and silent is
+given up too (``answer_limit``). There is one asyncio pool per process, and a connection for each of
+the relay's threads. Only the pool listens for standby waits that were given up. The relay
+acknowledges nothing, and what it loses by a failover is restored from the manifests in Kafka.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
+from outbox.postgres.sessions.answer_limit import (
+    LimitedAsyncConnection,
+    LimitedConnection,
+    NoAnswer,
+)
 from outbox.postgres.sessions.availability import RIGHTS_LOST
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import SyncReplication
@@ -57,8 +62,13 @@ WAIT_SECONDS: Final = 5.0
 """Longest wait for a connection of a pool."""
 IDLE_SECONDS: Final = 0.5
 """A connection unused for this long is checked before it is used again."""
+CHECK_SECONDS: Final = 2.0
+"""Longest wait for the answer to that check."""
+RECONNECT_SECONDS: Final = WAIT_SECONDS + 1
+"""How long a pool tries to replace a lost connection, with growing pauses: while a caller waits.
+After that the next caller lets it try at once."""
 
-AsyncConnection = psycopg.AsyncConnection[Any]
+AsyncConnection = LimitedAsyncConnection
 Connection = psycopg.Connection[Any]
 Admit = Callable[[AsyncConnection], Awaitable[None]]
 """Raises UnsafeServer for a session of a server that must not be used."""
@@ -93,15 +103,25 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
     """A pool whose blocks raise CommitUnconfirmed when a wait for the standby was given up.
 
     ``admit`` raises UnsafeServer for a server that must not be used; `refusal` is then its text.
+    A session that gave no answer may live on in the server, because that is stopped or waits for a
+    standby. As many of them as the pool has connections keep it from opening more.
     """
 
-    def __init__(self, conninfo: str, admit: Admit | None, **settings: Any) -> None:
+    def __init__(
+        self, conninfo: str, admit: Admit | None, answer_seconds: float | None, **settings: Any
+    ) -> None:
         self._waits = SyncReplication()
         self._admit = admit
+        self._answer_seconds = answer_seconds
+        self._given_up = set[int]()
         self.refusal: str | None = None
         super().__init__(conninfo, configure=self._configure_new, **settings)
 
     async def _configure_new(self, connection: AsyncConnection) -> None:
+        connection.answer_seconds = self._answer_seconds
+        connection.given_up = self._given_up
+        if self._given_up:
+            await self._refuse_more_beside(connection)
         await self._waits.listen(connection)
         await connection.execute(SQL["lift_transaction_limit"], prepare=False)
         if self._admit is None:
@@ -113,6 +133,14 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
             await connection.close()
             raise
         self.refusal = None
+
+    async def _refuse_more_beside(self, connection: AsyncConnection) -> None:
+        """Close the new session if too many that gave no answer still exist in the server."""
+        cursor = await connection.execute(SQL["still_open"], {"pids": [*self._given_up]})
+        self._given_up.intersection_update([pid for (pid,) in await cursor.fetchall()])
+        if len(self._given_up) >= self.max_size:
+            await connection.close()
+            raise NoAnswer(f"{len(self._given_up)} sessions that gave no answer still exist")
 
     def use(self) -> tuple[int, int]:
         """Return how many connections are lent or being made, and how many there may be."""
@@ -165,15 +193,22 @@ def make_pool(
     pool_min: int = 2,
     admit: Admit | None = None,
     plans: str = PLAN_EACH_CALL,
+    answer_seconds: float | None = None,
 ) -> Pool:
-    """Return a closed pool of autocommit connections; open it with ``async with``."""
+    """Return a closed pool of autocommit connections; open it with ``async with``.
+
+    ``answer_seconds`` is the longest silence of the server during an exchange.
+    """
     return ConfirmingPool(
         conninfo(database_url, application, plans),
         admit,
+        answer_seconds,
+        connection_class=AsyncConnection,
         min_size=min(pool_min, pool_max),
         max_size=pool_max,
         open=False,
         timeout=WAIT_SECONDS,
+        reconnect_timeout=RECONNECT_SECONDS,
         kwargs={"autocommit": True, "prepare_threshold": 1},
         check=_IdleCheck(),
     )
@@ -189,15 +224,26 @@ class _IdleCheck:
     async def __call__(self, connection: AsyncConnection) -> None:
         now = self._clock.monotonic()
         if now - self._seen.get(connection, -IDLE_SECONDS) >= IDLE_SECONDS:
-            await AsyncConnectionPool.check_connection(connection)
+            with connection.answering_within(CHECK_SECONDS):
+                await AsyncConnectionPool.check_connection(connection)
         self._seen[connection] = now
 
 
-def connect(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> Connection:
-    """Open one autocommit connection for the exclusive use of one thread."""
-    connection: Connection = psycopg.connect(
+def connect(
+    database_url: str,
+    application: str,
+    plans: str = PLAN_EACH_CALL,
+    *,
+    answer_seconds: float | None = None,
+) -> Connection:
+    """Open one autocommit connection for the exclusive use of one thread.
+
+    ``answer_seconds`` is the longest silence of the server during an exchange.
+    """
+    connection = LimitedConnection.connect(
         conninfo(database_url, application, plans), autocommit=True, prepare_threshold=1
     )
+    connection.answer_seconds = answer_seconds
     with ExitStack() as unless_open:
         unless_open.callback(connection.close)
         connection.execute(SQL["lift_transaction_limit"], prepare=False)

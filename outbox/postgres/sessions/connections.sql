@@ -3,3 +3,8 @@
 -- stays. PostgreSQL 17 and later know it: before, the option of a new session would be refused.
 SELECT set_config(name, '0', false) FROM pg_settings
 WHERE name = 'transaction_timeout' AND setting <> '0' AND source <> 'client'
+
+-- name: still_open
+-- Reads the sessions of the server. Which of these server processes still have a session of this program.
+SELECT pid FROM pg_stat_activity
+WHERE pid = ANY (%(pids)s) AND pid <> pg_backend_pid() AND application_name = current_setting('application_name')

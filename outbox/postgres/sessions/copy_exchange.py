@@ -10,30 +10,29 @@ and its pool closes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psycopg import errors, generators
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.waiting import Wait
 
 if TYPE_CHECKING:
+    from psycopg import AsyncConnection
     from psycopg.abc import PQGen
     from psycopg.pq.abc import PGconn, PGresult
 
-    from outbox.postgres.sessions.connections import AsyncConnection
 
-
-async def begin_copy(connection: AsyncConnection, statements: bytes) -> Sequence[PGresult]:
+async def begin_copy(connection: AsyncConnection[Any], statements: bytes) -> Sequence[PGresult]:
     """Run the statements up to their COPY; return their answers. Raises psycopg's errors."""
     return await connection.wait(_begin(connection.pgconn, statements))
 
 
-async def end_copy(connection: AsyncConnection, data: bytes) -> None:
+async def end_copy(connection: AsyncConnection[Any], data: bytes) -> None:
     """Send the rows and run what follows the COPY. Raises psycopg's errors."""
     await connection.wait(_end(connection.pgconn, data, None))
 
 
-async def give_up_copy(connection: AsyncConnection) -> None:
+async def give_up_copy(connection: AsyncConnection[Any]) -> None:
     """End the COPY and its transaction without a row."""
     with_rollback = _end(connection.pgconn, b"", b"given up")
     try:

@@ -23,10 +23,13 @@ from outbox.postgres.sessions.id_counter import refuse_ids_behind, refuse_pool_b
 from outbox.postgres.sessions.server_facts import server_facts
 from outbox.relay.server_requirements import judge_postgres
 
+RELAY_SECONDS: Final = 30.0
+"""Longest silence of PostgreSQL during an exchange of a relay, which reads and writes one batch."""
+
 
 def connect_verified(database_url: str, application: str) -> Connection:
     """Open a relay's connection as `connect` does; raises UnsafeServer."""
-    connection = connect(database_url, application, PLAN_ONCE)
+    connection = connect(database_url, application, PLAN_ONCE, answer_seconds=RELAY_SECONDS)
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
         unsafe = [each for each in judge_postgres(server_facts(connection)) if not each.safe]
@@ -39,11 +42,21 @@ def connect_verified(database_url: str, application: str) -> Connection:
 
 
 def make_verified_pool(
-    database_url: str, application: str, *, pool_max: int, plans: str = PLAN_EACH_CALL
+    database_url: str,
+    application: str,
+    *,
+    pool_max: int,
+    plans: str = PLAN_EACH_CALL,
+    answer_seconds: float | None = None,
 ) -> Pool:
     """Return a pool as `make_pool` does; it opens no session whose new ids would be too low."""
     return make_pool(
-        database_url, application, pool_max=pool_max, admit=refuse_pool_behind, plans=plans
+        database_url,
+        application,
+        pool_max=pool_max,
+        admit=refuse_pool_behind,
+        plans=plans,
+        answer_seconds=answer_seconds,
     )
 
 

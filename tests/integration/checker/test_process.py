@@ -16,6 +16,7 @@ from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.version import installed_version
 from tests.fixtures_databases import make_database, migrate
+from tests.fixtures_frozen import frozen_postgres
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.checker.fixtures_checker_process import running_checker, start_checker
 from tests.integration.checker.fixtures_checks import World, open_world
@@ -83,6 +84,19 @@ async def test_sigterm_ends_it_cleanly_and_metrics_are_served_before(
     assert 'outbox_checker_heartbeat_timestamp_seconds{chore="check"}' in metrics
     assert 'outbox_default_leaf_rows{table="half_message"} 0.0' in metrics
     assert f'outbox_build_info{{commit="",version="{installed_version()}"}} 1.0' in metrics
+    assert "Traceback" not in said
+    assert '"event": "stopped"' in said
+
+
+@pytest.mark.deep
+async def test_sigterm_ends_it_cleanly_while_postgresql_is_stopped(
+    world: World, database_url: str
+) -> None:
+    async with running_checker(database_url) as checker:
+        await until(lambda: has_beaten(world))
+        with frozen_postgres(database_url):
+            code, said = await checker.stop()
+    assert code == 0
     assert "Traceback" not in said
     assert '"event": "stopped"' in said
 

@@ -17,10 +17,19 @@ import pytest
 from api import wiring
 from api.http.authentication import key_authenticator
 from outbox.access import Scope
+from outbox.postgres.maintenance import gauges, readiness
+from outbox.postgres.sessions import connections
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_frozen import frozen_postgres
 from tests.integration.api.fixtures_keys import WITH_KEYS, Header, token
 from tests.integration.api.fixtures_rows import select, until_a_session_waits
-from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_service import (
+    GROUPS,
+    HALVES,
+    prepare_body,
+    running,
+    settings_for,
+)
 from tests.integration.api.fixtures_sockets import Answer, Listener, Wire, listening, request
 
 pytestmark = pytest.mark.postgres
@@ -165,3 +174,48 @@ async def test_slow_reads_of_one_tenant_leave_connections_of_the_database_to_pre
                 f"{HALVES}/{own}/end", json={"decision": "COMMIT"}, headers=quiet
             )
         assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
+
+
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everybody wait for a moment only."""
+    for module in (wiring, readiness, gauges):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
+    for name in ("WAIT_SECONDS", "CHECK_SECONDS"):
+        monkeypatch.setattr(connections, name, 0.5)
+
+
+async def test_while_postgresql_is_stopped_each_request_is_answered_and_afterwards_as_before(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_limits(monkeypatch)
+    async with running(settings_for(database_url, database_pool_max=4)) as service:
+        await service.put_group()
+        own, client = await service.prepared_id(), service.client
+        end = {"message_id": own, "decision": "COMMIT"}
+        with frozen_postgres(database_url):
+            async with asyncio.timeout(60):
+                refused = await asyncio.gather(
+                    service.prepare(),
+                    service.end(own, "COMMIT"),
+                    client.post(f"{HALVES}/batch", json={"items": [prepare_body()]}),
+                    client.post(f"{HALVES}/end-batch", json={"items": [end]}),
+                    client.get(HALVES),
+                    client.get(f"{HALVES}/{own}"),
+                    client.get(GROUPS),
+                    client.post(f"{GROUPS}/billing/pause", json={"reason": "why"}),
+                    client.get("/v1/audit-log"),
+                )
+                ready, page, live, metrics = await asyncio.gather(
+                    *(client.get(path) for path in ("/readyz", "/ui", "/livez", "/metrics"))
+                )
+        for answer in refused:
+            assert (answer.status_code, answer.json()["code"]) == (503, "database-unavailable")
+            assert "unknown: repeat the same request" in answer.json()["detail"]
+            assert int(answer.headers["retry-after"]) >= 1
+        assert (ready.json()["code"], page.status_code) == ("not-ready", 503)
+        assert (live.status_code, metrics.status_code) == (200, 200)
+        async with asyncio.timeout(60):
+            while (answer := await service.prepare()).status_code == 503:
+                assert int(answer.headers["retry-after"]) >= 1
+        assert answer.status_code == 201, answer.text
+        assert (await service.end(own, "COMMIT")).status_code == 200

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from api.ingest import batcher as batcher_module
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from outbox.errors import DatabaseUnavailable, Overloaded
 
@@ -164,3 +165,31 @@ async def test_draining_waits_for_everything_that_was_accepted() -> None:
     store.gate.release()
     await batcher.drain()
     assert [*await first, *await second] == ["A", "B"]
+
+
+async def test_what_has_waited_too_long_is_refused_after_a_flush_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else each waits for all flushes before it to fail, one after the other."""
+    monkeypatch.setattr(batcher_module, "WAIT_SECONDS", 0.0)
+    store = GatedStore()
+    batcher = batcher_of(store, rows=1)
+    store.failure = DatabaseUnavailable("no answer")
+    asked = [await submit(batcher, each) for each in "abc"]
+    store.gate.release()
+    for each in asked:
+        with pytest.raises(DatabaseUnavailable):
+            await asyncio.wait_for(each, 60)
+    assert store.flushes == [["a"]]
+
+
+async def test_load_alone_refuses_nothing_however_long_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batcher_module, "WAIT_SECONDS", 0.0)
+    store = GatedStore()
+    batcher = batcher_of(store, rows=1)
+    asked = [await submit(batcher, each) for each in "abc"]
+    for _ in asked:
+        store.gate.release()
+    assert [await each for each in asked] == [["A"], ["B"], ["C"]]

@@ -1,0 +1,108 @@
+"""A server that is stopped is given up: TCP works, and no limit of the server ends the wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+
+import pytest
+from psycopg_pool import PoolTimeout
+
+from outbox.postgres.sessions import connections
+from outbox.postgres.sessions.answer_limit import NoAnswer
+from outbox.postgres.sessions.connections import Pool, connect, make_pool
+from tests.fixtures_frozen import frozen
+from tests.fixtures_waiting import wait_for
+
+pytestmark = pytest.mark.postgres
+
+LIMIT = 0.3
+PID = "SELECT pg_backend_pid()"
+
+
+@pytest.fixture
+async def limited(database_url: str) -> AsyncIterator[Pool]:
+    """Yield a pool of two connections with a short limit."""
+    async with make_pool(database_url, "limited", pool_max=2, answer_seconds=LIMIT) as opened:
+        yield opened
+
+
+async def stop_one(limited: Pool) -> int:
+    """Let one session of the pool be stopped while it is asked; return its process."""
+    async with limited.connection() as connection:
+        pid = connection.info.backend_pid
+        with frozen([pid]), pytest.raises(NoAnswer, match=r"within 0\.3 s"):
+            await connection.execute(PID)
+    return pid
+
+
+async def test_a_session_without_an_answer_is_closed_and_another_one_is_lent(limited: Pool) -> None:
+    pid = await stop_one(limited)
+    async with limited.connection() as connection:
+        row = await (await connection.execute(PID)).fetchone()
+    assert row is not None
+    assert row[0] != pid
+
+
+async def test_an_idle_session_that_is_stopped_is_replaced(
+    limited: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "CHECK_SECONDS", LIMIT)
+    async with limited.connection() as first, limited.connection() as second:
+        pids = [first.info.backend_pid, second.info.backend_pid]
+    with frozen(pids[:1]):
+        async with limited.connection() as one, limited.connection() as other:
+            lent = {one.info.backend_pid, other.info.backend_pid}
+    assert pids[1] in lent
+    assert pids[0] not in lent
+
+
+async def test_sessions_that_live_on_in_the_server_keep_a_pool_from_opening_more(
+    limited: Pool,
+) -> None:
+    with ExitStack() as stack:
+        async with limited.connection() as first, limited.connection() as second:
+            stack.enter_context(frozen([each.info.backend_pid for each in (first, second)]))
+            for each in (first, second):
+                with pytest.raises(NoAnswer):
+                    await each.execute(PID)
+        with pytest.raises(PoolTimeout):
+            async with limited.connection(timeout=2):
+                pass
+    async with asyncio.timeout(30), limited.connection(timeout=30) as connection:
+        await connection.execute(PID)
+
+
+async def test_a_pool_that_cannot_connect_tries_again_when_it_is_asked_not_after_a_long_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "RECONNECT_SECONDS", 0.2, raising=False)
+    async with make_pool("postgresql://127.0.0.1:1/", "limited", pool_max=2) as nowhere:
+        # Those that it tries to make count, too.
+        await asyncio.to_thread(wait_for, lambda: not nowhere.get_stats()["pool_size"])
+
+
+def test_a_thread_that_waits_for_an_answer_is_freed(database_url: str) -> None:
+    connection = connect(database_url, "limited", answer_seconds=LIMIT)
+    with frozen([connection.info.backend_pid]), pytest.raises(NoAnswer):
+        connection.execute(PID)
+    assert connection.closed
+
+
+async def test_a_cancelled_exchange_does_not_wait_for_the_server(limited: Pool) -> None:
+    async def ask() -> None:
+        async with limited.connection() as connection:
+            connection.answer_seconds = 60
+            with frozen([connection.info.backend_pid]):
+                asking.set()
+                await connection.execute(PID)
+
+    asking = asyncio.Event()
+    task = asyncio.create_task(ask())
+    await asking.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
