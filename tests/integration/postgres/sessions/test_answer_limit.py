@@ -82,6 +82,7 @@ async def test_a_pool_that_cannot_connect_tries_again_when_it_is_asked_not_after
     async with make_pool("postgresql://127.0.0.1:1/", "limited", pool_max=2) as nowhere:
         # Those that it tries to make count, too.
         await asyncio.to_thread(wait_for, lambda: not nowhere.get_stats()["pool_size"])
+        assert nowhere.get_stats()["pool_size"] == 0
 
 
 def test_a_thread_that_waits_for_an_answer_is_freed(database_url: str) -> None:
