@@ -12,6 +12,7 @@ from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
 from tests.integration.api.console.browser.fixtures_desk import PAGES, Desk
 from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH
 from tests.integration.api.fixtures_held import hold
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import HALVES
 from tests.integration.api.fixtures_sockets import LONG_TOPIC
 
@@ -24,6 +25,8 @@ pytestmark = [
 LONG: Final = "g" * 128
 TELEPHONE: Final = 360
 LARGE: Final = 1440
+OLD: Final = "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '105 days'"
+"""The longer ago, the more words an age has."""
 
 
 @asynccontextmanager
@@ -58,6 +61,7 @@ async def test_no_table_is_wider_than_a_small_window(desk: Desk) -> None:
     await desk.listener.client.post(f"{HALVES}/{held}/end", json={"decision": "COMMIT"})
     await hold(desk.pool, held)
     await name_at_length(desk)
+    await select(desk.pool, OLD)
     async with window(desk, WIDTH, HEIGHT):
         for path in (*PICTURES.values(), "/", "/groups", f"/groups/{LONG}", "/keys"):
             await desk.open(path.format(message=shown))
