@@ -27,10 +27,13 @@ AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contrac
 AGED_DEEP := $(SECOND_CLEAN_AUDIT) tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
   tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
-  tests/integration/check_endpoints tests/integration/kafka tests/contract
+  tests/integration/check_endpoints tests/integration/kafka tests/contract \
+  tests/integration/cli/commands tests/integration/spark \
+  tests/e2e/command/test_audit_command.py tests/e2e/command/test_command.py tests/e2e/telemetry/test_metrics.py \
+  $(addprefix tests/integration/api/console/pages/test_,bulk_actions.py exact_actions.py overview.py pages.py \
+  repair_pages.py start_page.py) tests/integration/api/console/test_stores_away.py
 AGED_FIRST := tests/integration/test_aged_installation.py tests/integration/checker/maintenance \
   tests/integration/checker/checks/test_resting_groups.py \
-  tests/integration/checker/relay/refusals/test_deleted_topic.py \
   tests/integration/checker/relay/refusals/test_held_leaves.py tests/integration/api/ingest/test_lived_installation.py \
   tests/integration/api/metrics/test_probes.py tests/integration/postgres/operators/test_installation_admin.py
 # The rules of the source tree are checked by `make lint`.
@@ -83,7 +86,7 @@ test-lived:
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
-	  $(AGED) -n 4 --durations=15 -m "not deep" $(AGED_DEEP) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
+	  $(AGED) -n 4 --durations=15 -m "not deep or aged" $(AGED_DEEP) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
 	  rm -f $(DEARER); $(BIN)/python -m benchmarks.cost.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived
