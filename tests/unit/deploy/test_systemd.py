@@ -137,3 +137,36 @@ def test_a_stop_leaves_the_api_the_time_that_it_may_take() -> None:
     text = (FOLDER / "outbox-api.service").read_text()
     (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", text, re.M)
     assert int(seconds) > GRACE_SECONDS
+
+
+def test_a_command_by_hand_has_the_settings_of_the_units_and_one_login(tmp_path: Path) -> None:
+    """The script calls systemd, for which a program stands that prints its words."""
+    text = (FOLDER / "outbox-as").read_text().replace("/etc/outbox/secrets", str(tmp_path))
+    (tmp_path / "checker_database_url").write_text("url")
+    (tmp_path / "systemd-run").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "systemd-run").chmod(0o755)
+    words = ["sh", "-c", text, "outbox-as", "checker", "shard", "resolve", "3", "--reason", "a b"]
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(words, env=path, capture_output=True, text=True, check=True)
+    *options, program, command, verb, shard, flag, reason = done.stdout.splitlines()
+    assert "--property=EnvironmentFile=/etc/outbox/outbox.env" in options
+    login = f"--setenv=OUTBOX_DATABASE_URL_FILE={tmp_path}/checker_database_url"
+    assert [each for each in options if each.startswith("--setenv=")] == [login]
+    assert program == f"{PREFIX}/outbox"
+    assert (command, verb, shard, flag, reason) == ("shard", "resolve", "3", "--reason", "a b")
+    words[4] = "nobody"
+    refused = subprocess.run(words, env=path, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "nobody_database_url" in refused.stderr) == (2, True)
+
+
+def test_the_page_installs_files_that_there_are_and_names_every_secret() -> None:
+    """In containers with systemd as their first process the page was typed by hand."""
+    page = (PROJECT / "docs/containers.md").read_text("utf-8")
+    (section,) = re.findall(r"^## systemd\n(.*?)(?=^## )", page, re.M | re.S)
+    install, _ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
+    named = re.findall(r"(?:deploy|requirements)/\S+", install)
+    assert [each for each in named if not list(PROJECT.glob(each))] == []
+    installed = {found.name for each in named for found in PROJECT.glob(each)}
+    assert installed >= {path.name for path in FOLDER.iterdir()}
+    secrets = set(re.findall(r"`(\w+_database_url|auth_pepper|encryption_keys)`", section))
+    assert secrets == set().union(*SECRETS_OF.values())
