@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,8 @@ from api.http.problems import Problem, invalid
 from api.ingest.schemas import BATCH_ITEMS_MAX
 
 STEP_BYTES: Final = 4096
+STEP_PARTS: Final = 500
+"""They cost more than bytes: a step of so many takes a quarter of a millisecond."""
 ITEM_PARTS_MAX: Final = 400
 """Most texts, brackets and commas of an item; the largest valid one has about 270."""
 PARTS_MAX: Final = BATCH_ITEMS_MAX * ITEM_PARTS_MAX
@@ -77,7 +80,8 @@ class BatchScan:
         if self._all_parts + self._parts > PARTS_MAX:
             detail = f"more than {PARTS_MAX} members and elements"
             raise Problem(slug="payload-too-large", detail=detail)
-        return end < len(self._body)
+        stopped = not self._in_text and self._at < end
+        return stopped or end < len(self._body)
 
     def items(self) -> list[ItemPlace]:
         """Return the places of the items; raises Problem for what is wrong around them."""
@@ -99,15 +103,18 @@ class BatchScan:
         self._in_text = not found[1]
 
     def _scan(self, end: int) -> None:
-        for token in _TOKEN.finditer(self._body, self._at, end):
+        left = STEP_PARTS
+        for token in islice(_TOKEN.finditer(self._body, self._at, end), STEP_PARTS):
+            left -= 1
             self._parts += 1
+            self._at = token.end()
             if token.lastindex is None:
                 self._bracket_or_comma(token.start())
             elif not token[1]:
                 self._in_text = True
-                self._at = token.end()
                 return
-        self._at = end
+        if left:
+            self._at = end
 
     def _bracket_or_comma(self, place: int) -> None:
         byte = self._body[place]

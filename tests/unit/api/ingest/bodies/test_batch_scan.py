@@ -38,15 +38,17 @@ def scanned(body: bytes) -> list[ItemPlace]:
     items=st.lists(VALUES, min_size=1, max_size=5),
     space=SPACE,
     step=st.integers(min_value=2, max_value=40),
+    most_parts=st.integers(min_value=1, max_value=40),
     plain=st.booleans(),
 )
 def test_the_items_are_those_of_the_whole_document(
-    items: list[Any], space: str, step: int, plain: bool
+    items: list[Any], space: str, step: int, most_parts: int, plain: bool
 ) -> None:
     texts = [space + json.dumps(item, ensure_ascii=plain) + space for item in items]
     body = f'{space}{{"items"{space}:[{",".join(texts)}]{space}}}'.encode()
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(batch_scan, "STEP_BYTES", step)
+        changed.setattr(batch_scan, "STEP_PARTS", most_parts)
         found = scanned(body)
     assert [body[place.start : place.end].decode() for place in found] == texts
     assert all(place.parts <= 1 + len(texts[n]) for n, place in enumerate(found))
@@ -64,6 +66,13 @@ def test_the_scan_stops_at_the_first_item_too_many() -> None:
         finished(scan)
     assert refused.value.slug == "batch-too-large"
     assert scan._at < 3 * batch_scan.STEP_BYTES
+
+
+def test_a_step_of_many_parts_ends_before_one_of_few() -> None:
+    many, few = BatchScan(b"[" * 1_000_000), BatchScan(b" " * 1_000_000)
+    assert many.step()
+    assert few.step()
+    assert (many._at, few._at) == (batch_scan.STEP_PARTS, batch_scan.STEP_BYTES)
 
 
 def test_the_scan_stops_when_there_are_more_parts_than_all_valid_items_have() -> None:
