@@ -2,23 +2,25 @@
 
 One tenant prepares and ends messages at a fixed rate, and times each END.
 First it is alone. Then a second process sends batches of 8 MiB over a few connections, each as soon
-as the one before was answered. A batch of one long text, which costs its bytes alone, is the
-control. The checker is paused, so that the relay's work does not count. The program ends with 1 if
-an END failed.
+as the one before was answered. The checker is paused, so that the relay's work does not count. The
+program ends with 1 if an END failed.
+
+Two controls, measured in turn with it: the same batches at the same pace go to a sink, a process
+that discards them; and to one that uses as much CPU time for each as the API does, in the same
+steps. The first shows what the bytes cost on shared cores, the second what the work costs there.
+What an END takes longer beside the service is due to the event loop that both use.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import multiprocessing
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from benchmarks.load.hostile_batches import hostile, sink
+from benchmarks.load.http_load import Load
 from benchmarks.load.steady_ends import ends
+from benchmarks.measure.cpu_time import Meter
 from benchmarks.measure.machine import report, start
 from benchmarks.speed.service import outbox_dev, register, stopped
 
@@ -39,7 +41,7 @@ def batch(*items: bytes) -> bytes:
 
 
 def bodies() -> dict[str, bytes]:
-    """Return the hostile batches; the first is the control."""
+    """Return the hostile batches."""
     return {
         "one long text": batch(b'"' + b"x" * (SIZE - 20) + b'"'),
         "objects": b'{"items":' + filled(b"{}") + b"}",
@@ -51,64 +53,65 @@ def bodies() -> dict[str, bytes]:
     }
 
 
-def send_for_ever(url: str, body: bytes, answered: Any) -> None:
-    """Send a batch over one connection again and again; count the answers."""
-    parts = urlsplit(url)
-    head = (
-        f"POST /v1/half-messages/batch HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection((parts.hostname, parts.port)) as client:
-        while True:
-            client.sendall(head.encode() + body)
-            answer = b""
-            while b"\r\n\r\n" not in answer:
-                answer += client.recv(65_536)
-            first, _, rest = answer.partition(b"\r\n\r\n")
-            missing = int(first.lower().split(b"content-length:")[1].split()[0]) - len(rest)
-            while missing > 0:
-                missing -= len(client.recv(65_536))
-            with answered.get_lock():
-                answered.value += 1
+class Neighbours:
+    """One running service, and the ENDs that are measured beside hostile batches."""
 
+    def __init__(self, running: dict[str, Any], asked: argparse.Namespace) -> None:
+        self._url = str(running["api_url"])
+        self._meter = Meter(running["pids"])
+        self._asked = asked
+        self._idle_cpu = 0.0
+        """The CPU seconds that the API uses in a second of ENDs alone."""
 
-@contextmanager
-def hostile(url: str, body: bytes, connections: int) -> Iterator[Any]:
-    """Send hostile batches for the block; yield the number of answers."""
-    answered = multiprocessing.Value("q", 0)
-    senders = [
-        multiprocessing.Process(target=send_for_ever, args=(url, body, answered), daemon=True)
-        for _ in range(connections)
-    ]
-    for sender in senders:
-        sender.start()
-    try:
-        yield answered
-    finally:
-        for sender in senders:
-            sender.terminate()
-            sender.join()
+    def measure(self) -> int:
+        """Measure ENDs alone and beside each hostile batch; return how many failed."""
+        asyncio.run(ends(self._url, 2, self._asked.per_second))
+        before = self._meter.of("api")
+        alone = self._ends()
+        self._idle_cpu = (self._meter.of("api") - before) / alone.seconds
+        report("END alone", **alone.summary())
+        return alone.failures + sum(self._beside(*each) for each in bodies().items())
 
+    def _beside(self, name: str, body: bytes) -> int:
+        """Measure beside the service's and the sinks' batches in turn; return how many failed."""
+        found = {each: Load() for each in ("the service", "a sink", "a sink that works")}
+        batches, cpu = 0, 0.0
+        for _ in range(self._asked.rounds):
+            answered, used = self._add(found["the service"], self._url, body)
+            batches, cpu = batches + answered, cpu + used
+            pace = found["the service"].seconds / max(1, batches) * self._asked.connections
+            for each, work in (("a sink", 0.0), ("a sink that works", cpu / max(1, batches))):
+                with sink(pace, work) as url:
+                    self._add(found[each], url, body)
+        for each, load in found.items():
+            report("END beside", batch=name, sent_to=each, **load.summary())
+        rate = batches / found["the service"].seconds
+        per_batch = round(cpu / max(1, batches) * 1000, 1)
+        report("batches", batch=name, per_second=round(rate, 1), api_cpu_ms=per_batch)
+        return sum(load.failures for load in found.values())
 
-def measure(url: str, seconds: int, per_second: int, connections: int) -> int:
-    """Measure ENDs alone and beside each hostile batch; return how many failed."""
-    asyncio.run(ends(url, 2, per_second))
-    alone = asyncio.run(ends(url, seconds, per_second))
-    report("END alone", **alone.summary())
-    failures = alone.failures
-    for name, body in bodies().items():
-        with hostile(url, body, connections) as answered:
-            beside = asyncio.run(ends(url, seconds, per_second))
-            batches = round(answered.value / beside.seconds, 1)
-        report("END beside", batch=name, batches_per_second=batches, **beside.summary())
-        failures += beside.failures
-    return failures
+    def _add(self, load: Load, url: str, body: bytes) -> tuple[int, float]:
+        """Add ENDs beside batches to this address; return the batches, and the API's CPU time."""
+        before = self._meter.of("api")
+        with hostile(url, body, self._asked.connections) as answered:
+            beside = self._ends()
+            batches = int(answered.value)
+        load.latencies += beside.latencies
+        load.messages += beside.messages
+        load.seconds += beside.seconds
+        load.failures += beside.failures
+        cpu = self._meter.of("api") - before - self._idle_cpu * beside.seconds
+        return batches, max(0.0, cpu)
+
+    def _ends(self) -> Load:
+        return asyncio.run(ends(self._url, self._asked.seconds, self._asked.per_second))
 
 
 def main() -> int:
     """Run the benchmark; return 1 if an END failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=15, help="per kind of batch")
+    parser.add_argument("--seconds", type=int, default=8, help="of a measurement")
+    parser.add_argument("--rounds", type=int, default=2, help="of each kind of batch")
     parser.add_argument("--per-second", type=int, default=50, help="ENDs")
     parser.add_argument("--connections", type=int, default=2, help="of the hostile tenant")
     arguments = parser.parse_args()
@@ -116,9 +119,7 @@ def main() -> int:
         start("neighbours", batch_bytes=SIZE, **vars(arguments))
         register(running["api_url"])
         with stopped(running["pids"]["checker"]):
-            url = running["api_url"]
-            failures = measure(url, arguments.seconds, arguments.per_second, arguments.connections)
-    return 1 if failures else 0
+            return 1 if Neighbours(running, arguments).measure() else 0
 
 
 if __name__ == "__main__":
