@@ -1,11 +1,14 @@
 """Do the rates stay when an installation has a long history?
 
 Two installations run side by side and are measured in turn, one of them paused. One is empty. The
-other has published messages in several leaves, a million halves that nobody has ended, and a
-transaction that holds back the removal of dead rows. The leaves pass by a shift of the base of ids,
-as that many transactions would pass them; because they pass so fast, the checker creates up to 64
-more in advance. Prints the ratios of rate and of CPU time, and the dead rows that are left. Exit
-code 1: a rate is more than a tenth lower.
+other has ended a hundred million messages one by one, whose leaves are retired, has ten million
+more in leaves that are not, published messages in several younger leaves, a million halves that
+nobody has ended, and a transaction that holds back the removal of dead rows. The leaves pass by a
+shift of the base of ids, as that many transactions would pass them; because they pass so fast, the
+checker creates up to 64 more in advance. A retired leaf is created, filled and retired as by a
+checker, with few messages: a table that is dropped leaves nothing of its rows. Prints the ratios of
+rate and of CPU time, and the dead rows that are left. Exit code 1: a rate is more than a tenth
+lower.
 """
 
 from __future__ import annotations
@@ -27,19 +30,27 @@ from benchmarks.comparison.installation import Installation
 from benchmarks.endurance.backlog import wait_until
 from benchmarks.load.history import LEAF_XIDS
 from benchmarks.load.http_load import batch_cycles, connect, half
+from benchmarks.load.passed_leaves import RETIRED_DAYS, SHIFT, age, owner_of, retire, shift
+from benchmarks.load.passed_leaves import fill as fill_leaf
 from benchmarks.measure.machine import report, start
 from benchmarks.measure.pause import end_in_order
-from benchmarks.speed.service import TOPIC
+from benchmarks.speed.service import GROUP, TOPIC
+from checker.maintenance.partition_maintenance import AHEAD_MOST
 from outbox.postgres.sessions.connections import connect as connect_database
 
 PATHS: Final = {"single x 64": 1_500, "batch 500 x 4": 15_000}
 BATCH: Final = 1000
+RETIRED: Final = 1_000
+"""Messages that are stored in a leaf before it is retired."""
+UNFINISHED: Final = 10
+"""Those of them that stay when it is."""
 OPEN_GROUP: Final = "open"
 FLAT: Final = 0.9
-SHIFT: Final = "UPDATE outbox.installation SET base = base + %s"
 AHEAD: Final = "SELECT outbox.create_leaves(2)"
 UNSWEPT: Final = """SELECT FROM outbox.half_message WHERE half_id > (
     SELECT position FROM outbox.progress WHERE name = 'sweep') LIMIT 1"""
+IS_AHEAD: Final = """SELECT FROM pg_class WHERE relnamespace = 'outbox'::regnamespace
+    AND relname = 'half_message_' || (outbox.watermark() >> 20) + %s"""
 SWEEP_SECONDS: Final = 600
 LEAVES: Final = """SELECT count(*) FROM pg_inherits
     WHERE inhparent = 'outbox.half_message'::regclass"""
@@ -53,6 +64,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--leaves", type=int, default=8, help="that pass")
     parser.add_argument("--per-leaf", type=int, default=10_000, help="published messages")
+    parser.add_argument("--retired", type=int, default=100, help="leaves, a million messages each")
+    parser.add_argument("--commits", type=int, default=10_000_000, help="rows of the commit log")
     parser.add_argument("--open", type=int, default=1_000_000, help="halves that nobody ends")
     parser.add_argument("--pairs", type=int, default=5)
     asked = parser.parse_args()
@@ -62,14 +75,38 @@ def main() -> int:
         young.sleep_programs()
         old = Installation("full", full, with_clients=False)
         start("flat", **vars(asked))
+        pass_by(old, asked.retired, asked.commits)
+        report("passed", **state(full["database_url"]))
         fill(old, asked.leaves, asked.per_leaf)
         asyncio.run(leave_open(old.url, asked.open))
         wait_for_sweep(full["database_url"])
+        wait_for_leaves(full["database_url"])
         report("filled", **state(full["database_url"]))
         with held_xmin(full["database_url"]):
             found = [compare(young, old, path, count, asked.pairs) for path, count in PATHS.items()]
         report("at the end", **state(full["database_url"]))
     return 0 if all(each >= FLAT for each in found) else 1
+
+
+def pass_by(old: Installation, retired: int, commits: int) -> None:
+    """Let leaves pass, retire the oldest ones, and fill the others with published messages.
+
+    They are filled once every reader is past them, so nobody publishes or checks their messages.
+    """
+    full = -(-commits // LEAF_XIDS)
+    with connect_database(old.running["database_url"], "bench") as session:
+        passed = shift(session, retired + full)
+        session.execute(AHEAD)
+        old.drain()
+        wait_for_sweep(old.running["database_url"])
+        age(session)
+        owner = owner_of(session, GROUP, TOPIC, b"x" * 100)
+        for leaf in passed[:retired]:
+            fill_leaf(session, leaf, owner, RETIRED, days=RETIRED_DAYS, undecided=UNFINISHED)
+        asyncio.run(retire(old.running["database_url"], passed[:retired]))
+        for leaf in passed[retired:]:
+            fill_leaf(session, leaf, owner, commits // full)
+        session.execute("ANALYZE")
 
 
 def fill(old: Installation, leaves: int, per_leaf: int) -> None:
@@ -112,6 +149,17 @@ def wait_for_sweep(database_url: str) -> None:
     with connect_database(database_url, "bench") as session:
         if not wait_until(lambda: session.execute(UNSWEPT).fetchone() is None, SWEEP_SECONDS):
             raise SystemExit("the sweep did not pass the open halves")
+
+
+def wait_for_leaves(database_url: str) -> None:
+    """Wait until the checker has created leaves ahead, which it does once a minute."""
+    with connect_database(database_url, "bench") as session:
+
+        def is_ahead() -> bool:
+            return session.execute(IS_AHEAD, (AHEAD_MOST,)).fetchone() is not None
+
+        if not wait_until(is_ahead, SWEEP_SECONDS):
+            raise SystemExit("the checker did not create leaves")
 
 
 @contextmanager
