@@ -92,6 +92,6 @@ def database_url(postgres_server: EmbeddedPostgres, template_database: str) -> I
 
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
-    """Yield an open pool on a fresh migrated database."""
-    async with make_pool(database_url, "test", pool_max=10) as opened:
+    """Yield an open pool on a fresh migrated database; sessions open as they are needed."""
+    async with make_pool(database_url, "test", pool_max=10, pool_min=1) as opened:
         yield opened
