@@ -17,6 +17,7 @@ from chaos.programs.environment import ServiceAddresses, program_environment
 from chaos.run.testbed import PROGRAMS
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 CALL_SECONDS = 30.0
@@ -42,14 +43,18 @@ class LiveService:
             "check_interval_seconds": 1,
             "transaction_timeout_seconds": transaction_timeout,
         }
-        answer = httpx2.put(f"{self.url}/producer-groups/{name}", json=body, timeout=CALL_SECONDS)
+        answer = httpx2.put(
+            f"{self.url}/producer-groups/{name}", json=body, timeout=CALL_SECONDS, verify=NO_TLS
+        )
         assert answer.status_code == 201, answer.text
 
     def prepare(self, group: str, topic: str, value: str = "{}") -> httpx2.Response:
         """Prepare a half message."""
         body = {"producer_group": group, "topic": topic, "value": value}
         body["transaction_id"] = uuid4().hex
-        return httpx2.post(f"{self.url}/half-messages", json=body, timeout=CALL_SECONDS)
+        return httpx2.post(
+            f"{self.url}/half-messages", json=body, timeout=CALL_SECONDS, verify=NO_TLS
+        )
 
     def prepared(self, group: str, topic: str) -> str:
         """Prepare a half message; return its id."""
@@ -60,7 +65,7 @@ class LiveService:
     def commit(self, message_id: str) -> None:
         """Commit it."""
         url = f"{self.url}/half-messages/{message_id}/end"
-        answer = httpx2.post(url, json={"decision": "COMMIT"}, timeout=CALL_SECONDS)
+        answer = httpx2.post(url, json={"decision": "COMMIT"}, timeout=CALL_SECONDS, verify=NO_TLS)
         assert answer.status_code == 200, answer.text
 
 

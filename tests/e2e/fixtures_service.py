@@ -20,6 +20,7 @@ from outbox.settings.environment import process_environment
 from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_data_dir import age_data_dir
 from tests.e2e.fixtures_topic_reader import Seen, read_topic
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 READY_SECONDS = 120
@@ -118,7 +119,7 @@ def outbox_dev(
         wait_for(lambda: (data_dir / "dev.json").exists() or process.poll(), READY_SECONDS)
         assert process.poll() is None, log.read_text("utf-8")[-2000:]
         url = json.loads((data_dir / "dev.json").read_text("utf-8"))["api_url"]
-        with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
+        with httpx2.Client(base_url=url, timeout=60, trust_env=False, verify=NO_TLS) as http:
             yield Service(data_dir=data_dir, process=process, http=http)
     finally:
         process.send_signal(signal.SIGTERM)

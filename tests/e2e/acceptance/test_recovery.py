@@ -23,6 +23,7 @@ from tests.e2e.acceptance.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service, outbox_dev
 from tests.fixtures_kafka import set_max_message_bytes
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
@@ -138,7 +139,10 @@ def test_a20_others_finish_what_killed_processes_left_and_these_return_without_e
         stack.enter_context(second(service, "api", http_bind=f"127.0.0.1:{port}"))
         wait_for(lambda: is_alive(port), seconds=60)
         url = f"http://127.0.0.1:{port}"
-        other = replace(service, http=stack.enter_context(httpx2.Client(base_url=url, timeout=60)))
+        other = replace(
+            service,
+            http=stack.enter_context(httpx2.Client(base_url=url, timeout=60, verify=NO_TLS)),
+        )
         topic, group = service.new_name("topic"), service.group(endpoint.url)
         ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
         wait_for(lambda: endpoint.questions)
@@ -181,7 +185,7 @@ def test_a39_a_message_prepared_an_hour_ago_by_a_dead_process_is_ended_through_a
             wait_for(lambda: is_alive(port), seconds=60)
             body = {"producer_group": group, "topic": topic, "value": "points"}
             url = f"http://127.0.0.1:{port}/v1/half-messages"
-            message_id = httpx2.post(url, json=body, timeout=60).json()["message_id"]
+            message_id = httpx2.post(url, json=body, timeout=60, verify=NO_TLS).json()["message_id"]
             first.kill()
             first.wait(timeout=60)
         service.rows(AN_HOUR_LATER)

@@ -14,6 +14,7 @@ import httpx2
 from outbox.settings.environment import process_environment
 from tests.fixtures_http_server import QuietHandler, http_server
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 EXAMPLES = PROJECT / "examples"
@@ -121,7 +122,9 @@ def losing_ends(url: str) -> AbstractContextManager[str]:
                 self.answer_json({"code": "message-not-found"}, 404)
                 return
             sent = {"content-type": "application/json"}
-            answer = httpx2.post(url + self.path, content=body, headers=sent, trust_env=False)
+            answer = httpx2.post(
+                url + self.path, content=body, headers=sent, trust_env=False, verify=NO_TLS
+            )
             self.answer_json(answer.json(), answer.status_code)
 
     return http_server(Lossy)
@@ -129,6 +132,6 @@ def losing_ends(url: str) -> AbstractContextManager[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx2.post(url, content=b"", trust_env=False).status_code == 401
+        return httpx2.post(url, content=b"", trust_env=False, verify=NO_TLS).status_code == 401
     except httpx2.TransportError:
         return False

@@ -31,6 +31,7 @@ from tests.e2e.languages.fixtures_languages import (
 )
 from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 from tests.unit.outbox_client.fixtures_checks import batch, make_check, signed_headers
 
@@ -320,7 +321,11 @@ def test_connections_that_send_nothing_stop_checks_for_seconds_only(billing: Bil
 def asked(check_url: str) -> list[int]:
     """Return the status of a check without a signature; nothing if the connection was closed."""
     try:
-        return [httpx2.post(check_url, content=b"", trust_env=False, timeout=30).status_code]
+        return [
+            httpx2.post(
+                check_url, content=b"", trust_env=False, timeout=30, verify=NO_TLS
+            ).status_code
+        ]
     except httpx2.TransportError:
         return []
 

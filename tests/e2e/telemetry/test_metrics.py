@@ -15,6 +15,7 @@ from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e]
@@ -42,7 +43,9 @@ class Pages:
     def by_program(self) -> Iterator[list[tuple[str, dict[str, str], float]]]:
         """Yield the samples of each program."""
         for url in self._urls:
-            families = text_string_to_metric_families(httpx2.get(url, timeout=30).text)
+            families = text_string_to_metric_families(
+                httpx2.get(url, timeout=30, verify=NO_TLS).text
+            )
             yield [
                 (each.name.removeprefix(f"{NAMESPACE}_"), dict(each.labels), each.value)
                 for family in families

@@ -14,6 +14,7 @@ import httpx2
 
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
+from tests.fixtures_plain_http import NO_TLS
 
 PROGRAM = Path(sys.executable).with_name("outbox-api")
 
@@ -48,7 +49,8 @@ class Process:
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
         self.process = process
         self.port = port
-        self.client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60)
+        url = f"http://127.0.0.1:{port}"
+        self.client = httpx2.AsyncClient(base_url=url, timeout=60, verify=NO_TLS)
 
     async def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit code."""

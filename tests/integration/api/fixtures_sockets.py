@@ -21,6 +21,7 @@ from api.http.connection.open_connections import ConnectionLimits
 from api.wiring import build
 from outbox.settings.catalogue import Settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+from tests.fixtures_plain_http import NO_TLS
 from tests.integration.api.fixtures_service import GROUPS, TOPIC
 
 LONG_TOPIC = "t" * 249
@@ -121,7 +122,9 @@ async def listening(
     app = build(settings, None if kafka_away else known, listens_on="127.0.0.1")
     with _served(app, limits or ConnectionLimits()) as port:
         url = f"http://127.0.0.1:{port}"
-        async with httpx2.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
+        async with httpx2.AsyncClient(
+            base_url=url, timeout=60, headers=headers, verify=NO_TLS
+        ) as client:
             listener = Listener(port, client)
             try:
                 yield listener

@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 from api.__main__ import server_config
 from api.guard import Guard
 from api.http.connection.open_connections import ConnectionLimits
+from tests.fixtures_plain_http import NO_TLS
 
 WayIn = Callable[[Guard], AbstractAsyncContextManager[dict[str, Any]]]
 
@@ -37,7 +38,8 @@ async def by_socket(app: Guard) -> AsyncIterator[dict[str, Any]]:
         lambda: protocol(config=config, server_state=state, app_state={}), "127.0.0.1", 0
     )
     try:
-        yield {"base_url": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}
+        port = server.sockets[0].getsockname()[1]
+        yield {"base_url": f"http://127.0.0.1:{port}", "verify": NO_TLS}
     finally:
         server.close()
         for connection in list(state.connections):

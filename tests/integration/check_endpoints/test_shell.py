@@ -14,6 +14,7 @@ import pytest
 from outbox.clock import SystemClock
 from tests.e2e.languages.fixtures_languages import EXAMPLES, PLAIN, verifies
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_plain_http import NO_TLS
 from tests.integration.check_endpoints.fixtures_cgi import cgi_server
 
 pytestmark = pytest.mark.deep
@@ -60,14 +61,17 @@ def test_a_stranger_starts_few_processes(
         "webhook-signature": signatures,
     }
     with cgi_server(COMMAND, counted | env) as url:
-        assert httpx2.post(url, content=b"{}", headers=signed, timeout=60).status_code == 401
+        assert (
+            httpx2.post(url, content=b"{}", headers=signed, timeout=60, verify=NO_TLS).status_code
+            == 401
+        )
     assert len((tmp_path / "runs").read_text().split()) < 20
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_kept() -> None:
     env = {"CHECK_SECRET": SECRET, "PRODUCER_GROUP": GROUP, "TRANSACTIONS": "none"}
     with cgi_server(COMMAND, PLAIN | env) as url:
-        answer = httpx2.post(url, content=b" " * (17 << 20), timeout=60)
+        answer = httpx2.post(url, content=b" " * (17 << 20), timeout=60, verify=NO_TLS)
     assert answer.status_code == 413
 
 

@@ -16,6 +16,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.record import MESSAGE_ID
 from outbox.postgres.sessions.connections import Connection, connect
 from tests.fixtures_kafka import make_topic, set_max_message_bytes
+from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_node import Node
 from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
@@ -241,7 +242,9 @@ def _register(environment: CrashEnvironment, check_url: str) -> None:
     def registered() -> bool:
         url = f"{environment.node.url}/v1/producer-groups/{GROUP}"
         try:
-            answer = httpx2.put(url, content=json.dumps(body), headers={"content-type": JSON})
+            answer = httpx2.put(
+                url, content=json.dumps(body), headers={"content-type": JSON}, verify=NO_TLS
+            )
         except httpx2.TransportError:
             return False
         assert answer.status_code in (200, 201, 503), answer.text

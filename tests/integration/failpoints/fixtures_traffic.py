@@ -16,6 +16,7 @@ import psycopg
 
 from outbox.messages.message_id import HalfId, parse_message_id
 from outbox.postgres.sessions.connections import Connection
+from tests.fixtures_plain_http import NO_TLS
 from tests.integration.failpoints.fixtures_producer import KINDS, truth
 
 GROUP = "failpoints"
@@ -217,4 +218,4 @@ class Traffic:
         return None
 
     def _client(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self._url, timeout=10.0)
+        return httpx2.Client(base_url=self._url, timeout=10.0, verify=NO_TLS)

@@ -15,6 +15,7 @@ from outbox.errors import ConfigurationError
 from outbox.telemetry import page_listener as listener
 from outbox.telemetry.metrics import Metrics
 from outbox.telemetry.page_listener import Page, page_listener
+from tests.fixtures_plain_http import NO_TLS
 
 LIVENESS_SECONDS = 20
 SILENT = {"nothing": b"", "half a head": b"GET /metrics HTTP/1.1\r\na: "}
@@ -65,7 +66,10 @@ async def ended(readers: list[asyncio.StreamReader], wanted: int) -> int:
 
 
 async def test_the_pages_are_read_and_every_other_request_has_an_answer() -> None:
-    async with serving() as address, httpx2.AsyncClient(base_url=f"http://{address}") as client:
+    async with (
+        serving() as address,
+        httpx2.AsyncClient(base_url=f"http://{address}", verify=NO_TLS) as client,
+    ):
         for _ in range(2):
             page = await client.get("/metrics")
             assert page.status_code == 200
@@ -117,7 +121,7 @@ async def test_the_oldest_of_too_many_connections_ends_and_newcomers_are_answere
     async with (
         serving() as address,
         strangers(address, SILENT[kind], 100) as silent,
-        httpx2.AsyncClient(base_url=f"http://{address}") as client,
+        httpx2.AsyncClient(base_url=f"http://{address}", verify=NO_TLS) as client,
     ):
         assert (await client.get("/livez")).status_code == 200
         assert await ended(silent[:36], 36) == 36
@@ -146,7 +150,7 @@ async def test_one_making_of_a_page_answers_everybody_who_asks_meanwhile() -> No
 
     async with (
         page_listener(address, {"/metrics": Page("text/plain", page)}),
-        httpx2.AsyncClient(base_url=f"http://{address}") as client,
+        httpx2.AsyncClient(base_url=f"http://{address}", verify=NO_TLS) as client,
     ):
         asking = [asyncio.create_task(client.get("/metrics")) for _ in range(20)]
         async with asyncio.timeout(LIVENESS_SECONDS):
@@ -170,7 +174,7 @@ async def test_a_page_that_cannot_be_made_is_an_error_and_the_next_one_is_made()
 
     async with (
         page_listener(address, {"/metrics": Page("text/plain", page)}),
-        httpx2.AsyncClient(base_url=f"http://{address}") as client,
+        httpx2.AsyncClient(base_url=f"http://{address}", verify=NO_TLS) as client,
     ):
         assert (await client.get("/metrics")).text == "page"
         assert (await client.get("/metrics")).status_code == 500

@@ -10,6 +10,7 @@ import pytest
 
 from outbox_client import AsyncCheckEndpoint, Check, CheckEndpoint, LocalTransactionState
 from outbox_client.checks.verdicts import BODY_MAX_BYTES
+from tests.fixtures_plain_http import NO_TLS
 from tests.integration.client.checks.fixtures_check_servers import (
     fastapi_server,
     starlette_server,
@@ -53,7 +54,7 @@ def check_url(request: pytest.FixtureRequest, listener: Listener) -> Iterator[st
 
 
 def ask(url: str, body: bytes, *secrets: str) -> httpx2.Response:
-    with httpx2.Client(trust_env=False) as http:
+    with httpx2.Client(trust_env=False, verify=NO_TLS) as http:
         return http.post(url, content=body, headers=signed_headers(body, *secrets))
 
 
@@ -80,7 +81,7 @@ def test_another_groups_check_is_403(check_url: str, listener: Listener) -> None
 
 
 def test_only_post_is_answered(check_url: str) -> None:
-    assert httpx2.get(check_url, trust_env=False).status_code == 405
+    assert httpx2.get(check_url, trust_env=False, verify=NO_TLS).status_code == 405
 
 
 def test_the_body_is_verified_as_it_came(check_url: str) -> None:

@@ -20,6 +20,7 @@ from examples.demo.services import (
 )
 from examples.demo.shoppers import Basket, Shoppers
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
+from tests.fixtures_plain_http import NO_TLS
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
@@ -61,7 +62,9 @@ def processes(local_database: str, service_url: str, tmp_path: Path) -> Iterator
 def ask(url: str, check: dict[str, object]) -> str:
     body = single(check)
     headers = signed_headers(body)
-    answer = httpx2.post(f"{url}/outbox/check", content=body, headers=headers, trust_env=False)
+    answer = httpx2.post(
+        f"{url}/outbox/check", content=body, headers=headers, trust_env=False, verify=NO_TLS
+    )
     return str(json.loads(answer.content)["decision"])
 
 
