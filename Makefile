@@ -19,12 +19,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 STEP := $(PYTHON) -m cli.dev.setup_step
 # The longest first: what comes last is short, so all workers end together.
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
-# The audit of the demo (tests/e2e/demo) is clean too; this one runs on an aged installation in test-deep.
-SECOND_CLEAN_AUDIT := tests/spark/audit/test_clean_run.py
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
 # (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
 AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
-AGED_DEEP := $(SECOND_CLEAN_AUDIT) tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
+AGED_DEEP := tests/spark/audit/test_clean_run.py tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
   tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
   tests/integration/check_endpoints tests/integration/kafka tests/contract \
@@ -78,7 +76,7 @@ test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark:
 # At the same time, as each waits for its servers now and then; the output of the shorter one comes last. Tests that call
 # make get none of the flags of this one.
 test-young: $(COMPILED)
-	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 --ignore=$(SECOND_CLEAN_AUDIT) -m "not deep" $(SUITES)
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 -m "not deep" $(SUITES)
 
 test-lived:
 	@mkdir -p $(dir $(LIVED_OUTPUT))

@@ -11,7 +11,7 @@ import pytest
 from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.deep]
 
 SECONDS = 400.0
 
