@@ -101,7 +101,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield RunningKafka(given)
         return
     servers_dir: Path = request.getfixturevalue("servers_dir")
-    settings = NEVER_KILLED | RETENTION_CHECKS if is_aged() else NEVER_KILLED
+    settings = {**NEVER_KILLED, **(RETENTION_CHECKS if is_aged() else {})}
     release: str = request.config.getoption("--kafka-release")
     broker = EmbeddedKafka(servers_dir / "kafka", settings=settings, release=release)
     broker.start()
