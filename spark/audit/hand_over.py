@@ -36,15 +36,15 @@ def checkpoint(checked: Checked) -> Outcome:
             excluded_topics=read.plan.log.excluded,
         )
         ledger.expired_evidence = unverifiable_of(context.run_store, ledger, unverified)
-        open_ids = open_items.open_half_ids(
-            compared.unsettled,
-            judgement.retired_below,
-            diagnosed.expired,
-            judgement.kept_below,
-        )
-        rows = open_items.carried_rows(
-            open_ids if compared.open else None, read.frames, ledger.lasting.values()
-        )
+        open_ids = None
+        if compared.open:
+            open_ids = open_items.open_half_ids(
+                compared.unsettled,
+                judgement.retired_below,
+                diagnosed.expired,
+                judgement.kept_below,
+            )
+        rows = open_items.carried_rows(open_ids, read.frames, ledger.lasting.values())
         stage.rows = None if rows is None else len(rows)
         misplaced = _misplaced_keys(checked)
     cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)

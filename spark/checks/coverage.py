@@ -31,13 +31,11 @@ BREAKS_SHOWN: Final = 20
 
 def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Finding, ...]:
     """Return what is wrong with shards and partitions as a whole."""
-    cut_at = F.lit(plan.cut_at)
-    late = placement.late_by_shard(frames.segments, grace_seconds, cut_at)
-    overdue = late.collect() if frames.standings[IN_FLIGHT] else ()
-    return (
-        *map(gap_finding, (*plan.log.gaps, *plan.log.changes)),
-        *overdue_findings(overdue, grace_seconds),
-    )
+    gaps = tuple(map(gap_finding, (*plan.log.gaps, *plan.log.changes)))
+    if not frames.standings[IN_FLIGHT]:
+        return gaps
+    late = placement.late_by_shard(frames.segments, grace_seconds, F.lit(plan.cut_at))
+    return (*gaps, *overdue_findings(late.collect(), grace_seconds))
 
 
 def manifest_findings(
@@ -50,7 +48,9 @@ def manifest_findings(
     kept_from = snapshot.retired_below() >> LOW_BITS
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ)
     differing = content_breaks(frames, kept_from, snapshot.retired_leaves(), judged)
-    found = broken.unionByName(differing.limit(BREAKS_READ)).collect()
+    if differing is not None:
+        broken = broken.unionByName(differing.limit(BREAKS_READ))
+    found = broken.collect()
     return break_findings(sorted(found, key=lambda row: (row["partition"], row["offset"])))
 
 

@@ -7,7 +7,7 @@ published twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from typing import Final
 
@@ -39,9 +39,10 @@ def content_breaks(
     kept_from: int,
     retired_leaves: Collection[int],
     judged: Mapping[int, int],
-) -> DataFrame:
+) -> DataFrame | None:
     """Return the manifests whose contents are wrong, with the fault, as ``manifests.breaks``.
 
+    None without any doubt: the frames that would settle it are not even built.
     ``kept_from`` is the first transaction id whose commits are kept, without those of the
     ``retired_leaves``. ``judged`` is by shard the last batch that an earlier run has compared.
     """
@@ -53,21 +54,23 @@ def content_breaks(
         f"{frames.stage_uri}/manifest_contents",
         **{name: F.count_if(name) for name in DOUBTS},
     )
-    odd = compared.where("odd").select(*BATCH)
-    found = (
-        ("differs", compared.where("differs"), OTHER_ENTRIES),
-        ("repeats", _differing_by_rank(compared.where("repeats"), entries, frames), OTHER_ENTRIES),
-        ("miscounted", compared.where("miscounted"), OTHER_COUNT),
-        ("partly", _with_records(listed, frames.records), UNLISTED_RECORD),
-        ("odd", _published_twice(odd, entries, frames.listings), PUBLISHED_TWICE),
-    )
+    examined: Mapping[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+        "differs": (lambda doubtful: doubtful, OTHER_ENTRIES),
+        "repeats": (lambda doubtful: _differing_by_rank(doubtful, entries, frames), OTHER_ENTRIES),
+        "miscounted": (lambda doubtful: doubtful, OTHER_COUNT),
+        "partly": (lambda _: _with_records(listed, frames.records), UNLISTED_RECORD),
+        "odd": (lambda odd: _published_twice(odd, entries, frames.listings), PUBLISHED_TWICE),
+    }
     faults = [
-        batches.select(*BATCH).withColumn("fault", F.lit(fault))
-        for doubt, batches, fault in found
+        examine(compared.where(doubt).select(*BATCH))
+        .select(*BATCH)
+        .withColumn("fault", F.lit(fault))
+        for doubt, (examine, fault) in examined.items()
         if seen[doubt]
     ]
-    nothing = odd.limit(0).withColumn("fault", F.lit(""))
-    faulty = reduce(DataFrame.union, faults, nothing)
+    if not faults:
+        return None
+    faulty = reduce(DataFrame.union, faults)
     places = listed.select("partition", "offset", *BATCH)
     return places.join(faulty.distinct(), [*BATCH]).select(
         "partition", "offset", "batch_no", "fault"
