@@ -4,11 +4,15 @@ Equal bit for bit to ``outbox/messages/content_digest.py``: Spark's ``xxhash64``
 arguments with seed 42 and skips nulls, and an array of (name, value) is chained element by element.
 Headers are read by place (``outbox/messages/record.py``) and searched by name only where the
 places do not fit.
+
+A column never changes, and each call that builds one goes to the JVM. So what many columns share is
+built once per process.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column
@@ -27,33 +31,39 @@ class Digest(StrEnum):
     SHA256 = "sha256"
 
 
+@cache
 def headers() -> Column:
     """Return the headers of a record, none as an empty array."""
     return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
 
 
+@cache
 def in_place() -> Column:
     """Whether the leading headers are at the places that the contract names."""
     fits = [F.get("headers", place)["key"] == name for place, name in enumerate(LEADING)]
     return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
 
 
+@cache
 def leading(name: str) -> Column:
     """Return the text of a leading header: by place, else the first of that name, else null."""
     by_place = F.get("headers", LEADING.index(name))["value"]
     return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
 
 
+@cache
 def has_header(name: str) -> Column:
     """Whether a record has a header of this name, with or without a value."""
     return F.coalesce(F.array_contains(headers()["key"], name), F.lit(False))
 
 
+@cache
 def redriven() -> Column:
     """Whether a repair published this record."""
     return F.when(in_place(), _fourth_is_redriven()).otherwise(has_header(record.REDRIVEN))
 
 
+@cache
 def repair() -> Column:
     """Return the text of the repair that published this record; null for any other record."""
     by_place = F.get("headers", len(LEADING))["value"]
@@ -61,6 +71,7 @@ def repair() -> Column:
     return F.when(redriven(), somewhere.cast("string"))
 
 
+@cache
 def covered() -> Column:
     """Return the headers that the digest covers, in record order.
 
@@ -82,16 +93,19 @@ def content_digest() -> Column:
     return F.xxhash64(leading(record.MESSAGE_ID), "topic", flag, "key", "value", covered())
 
 
+@cache
 def key_hash() -> Column:
     """Return the hash that stands for a key in reports; null for a record without a key."""
     return F.when(F.col("key").isNotNull(), F.xxhash64(F.col("key")))
 
 
+@cache
 def _fourth_is_redriven() -> Column:
     fourth = F.get("headers", len(LEADING))["key"]
     return F.coalesce(fourth == record.REDRIVEN, F.lit(False))
 
 
+@cache
 def _by_name(name: str) -> Column:
     """Return the value of the first header of a name."""
     place = F.array_position(headers()["key"], name) - 1

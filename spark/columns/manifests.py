@@ -6,6 +6,7 @@ The layout is that of ``outbox/messages/manifest.py``. Entries are decoded only 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -36,18 +37,7 @@ _FAR: Final = (1 << 63) - 1
 
 def with_prefix(log: DataFrame) -> DataFrame:
     """Turn the records of the progress topic into manifests: prefix fields, crc, whole value."""
-    body = F.col("value")
-    crc_at = F.length(body) - CRC_BYTES
-    intact = F.crc32(F.substring(body, F.lit(1), crc_at)) == _number(body, crc_at, F.lit(CRC_BYTES))
-    whole = F.length(body) >= PREFIX.size + CRC_BYTES
-    return log.where(body.isNotNull()).select(
-        F.col("partition"),
-        F.col("offset"),
-        *[column.alias(name) for name, column in _prefix(body).items()],
-        _number(body, crc_at, F.lit(CRC_BYTES)).alias("crc"),
-        F.coalesce(whole & intact, F.lit(False)).alias("intact"),
-        body.alias("body"),
-    )
+    return log.where("value IS NOT NULL").select("partition", "offset", *_parts())
 
 
 def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> DataFrame:
@@ -92,23 +82,9 @@ def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
 def entries(manifests: DataFrame) -> DataFrame:
     """Return one row per listed message: half id, message id, status (P, S or K), batch, index."""
     listed = manifests.where("intact AND entries > 0").select(
-        "shard",
-        "batch_no",
-        "kind",
-        F.posexplode(F.transform(F.sequence(F.lit(0), F.col("entries") - 1), _entry)).alias(
-            "index", "entry"
-        ),
+        "shard", "batch_no", "kind", _each_entry()
     )
-    message_id = slot.uuid_text(F.substring("entry", 1, 16))
-    return listed.select(
-        slot.half_id_in(message_id).alias("half_id"),
-        message_id.alias("message_id"),
-        F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
-        "shard",
-        "batch_no",
-        "index",
-        "kind",
-    )
+    return listed.select(*_entry_parts(), "shard", "batch_no", "index", "kind")
 
 
 def newer_than(manifests: DataFrame, batches: Mapping[int, int]) -> DataFrame:
@@ -129,6 +105,7 @@ def breaks(manifests: DataFrame) -> DataFrame:
 _CHAINED: Final = ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
 
 
+@cache
 def _fault() -> Column:
     """Return the fault of a manifest; null if it has none.
 
@@ -172,6 +149,38 @@ def _begins_a_chain() -> Column:
 def _before_all() -> Column:
     zeros = (F.lit(0).cast("bigint").alias(name) for name in ("from_xid", "from_n"))
     return F.struct(*zeros)
+
+
+@cache
+def _parts() -> tuple[Column, ...]:
+    """Return the columns of a manifest; see ``with_prefix``."""
+    body = F.col("value")
+    crc_at = F.length(body) - CRC_BYTES
+    crc = _number(body, crc_at, F.lit(CRC_BYTES))
+    intact = F.crc32(F.substring(body, F.lit(1), crc_at)) == crc
+    whole = F.length(body) >= PREFIX.size + CRC_BYTES
+    return (
+        *(column.alias(name) for name, column in _prefix(body).items()),
+        crc.alias("crc"),
+        F.coalesce(whole & intact, F.lit(False)).alias("intact"),
+        body.alias("body"),
+    )
+
+
+@cache
+def _each_entry() -> Column:
+    places = F.sequence(F.lit(0), F.col("entries") - 1)
+    return F.posexplode(F.transform(places, _entry)).alias("index", "entry")
+
+
+@cache
+def _entry_parts() -> tuple[Column, ...]:
+    message_id = slot.uuid_text(F.substring("entry", 1, 16))
+    return (
+        slot.half_id_in(message_id).alias("half_id"),
+        message_id.alias("message_id"),
+        F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
+    )
 
 
 def _prefix(body: Column) -> dict[str, Column]:

@@ -6,6 +6,7 @@ a wrong one matches nothing, which is found. A *slot* is a batch and an index in
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -25,6 +26,7 @@ INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
 """Bits of the index in a slot; the other bits are the batch."""
 
 
+@cache
 def id_text() -> Column:
     """Return the text that a record gives as its message id; null if it has no such header.
 
@@ -36,6 +38,7 @@ def id_text() -> Column:
     return F.coalesce(given, F.when(digest.has_header(record.MESSAGE_ID), F.lit("")))
 
 
+@cache
 def repair_text() -> Column:
     """Return which repair a record says it is; null for any other record."""
     return F.substring(digest.repair(), 1, SHOWN_CHARACTERS)
@@ -73,6 +76,7 @@ def uuid_text(sixteen_bytes: Column) -> Column:
     return F.concat_ws("-", *parts, digits.substr(21, 12))
 
 
+@cache
 def batch() -> Column:
     """Return the text of the batch header: relay shard, batch and index, separated by dots."""
     return digest.leading(record.BATCH)
@@ -105,16 +109,19 @@ def slot_at(batch_no: Column, index: Column) -> Column:
     return F.when(possible, F.shiftleft(batch_no, INDEX_BITS).bitwiseOR(index.cast("bigint")))
 
 
+@cache
 def shard() -> Column:
     """Return the relay shard that ``batch`` names; null for a malformed header."""
     return F.when(index().isNotNull(), _first().try_cast("int"))
 
 
+@cache
 def batch_no() -> Column:
     """Return the relay batch that ``batch`` names."""
     return F.when(index().isNotNull(), _middle().try_cast("bigint"))
 
 
+@cache
 def index() -> Column:
     """Return the index that ``batch`` names; null where the header has not three parts."""
     return _rest_after(_middle(), _rest_after(_first(), F.col("batch"))).try_cast("int")
@@ -131,10 +138,12 @@ def is_ahead() -> Column:
     return F.coalesce(F.col("batch_no").isNotNull() & newer & own, F.lit(False))
 
 
+@cache
 def _first() -> Column:
     return F.substring_index("batch", ".", 1)
 
 
+@cache
 def _middle() -> Column:
     return F.substring_index(_rest_after(_first(), F.col("batch")), ".", 1)
 
