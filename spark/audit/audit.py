@@ -29,7 +29,7 @@ class Audit:
         with self.context.source.snapshot() as snapshot, steps.sized(captured) as size:
             read = steps.read(captured, snapshot, size)
             compared = steps.compare(read)
-            diagnosed = steps.diagnose(compared)
-            checked = steps.check(diagnosed)
+            diagnosed, matched = steps.diagnose_and_match(compared)
+            checked = steps.check(diagnosed, matched)
             outcome = hand_over.checkpoint(checked)
             return steps.report(outcome)

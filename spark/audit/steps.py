@@ -21,6 +21,7 @@ from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
 from spark.checks import coverage, match_checks, misplaced_keys, stalled, unlogged_commits
+from spark.checks.match_checks import MatchChecks
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import bucket_checksums, sha256_check
@@ -32,7 +33,7 @@ from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import expired_shards
 from spark.cut.log_state import state_of
 from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_read, read_frames
-from spark.cut.run_size import RunSize, sized_run
+from spark.cut.run_size import RunSize, both, sized_run
 from spark.cut.time_bounds import EARLIEST, TimeBounds
 from spark.findings.ledger import Ledger
 from spark.report.report import Report
@@ -140,16 +141,28 @@ def diagnose(compared: Compared) -> Diagnosed:
     return Diagnosed(compared=compared, ledger=ledger, judgement=judgement, expired=expired)
 
 
-def check(diagnosed: Diagnosed) -> Checked:
+def diagnose_and_match(compared: Compared) -> tuple[Diagnosed, MatchChecks]:
+    """Diagnose what differs, and match the commits with their records."""
+    read = compared.read
+    options, plan, frames = read.captured.options, read.plan, read.frames
+    return both(
+        frames.stage_uri,
+        lambda: diagnose(compared),
+        lambda: match_checks.collect(options, plan, frames, compared.mismatch),
+    )
+
+
+def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
     """Judge the matches by their order, their places and their clocks."""
     compared, ledger = diagnosed.compared, diagnosed.ledger
     read, captured = compared.read, compared.read.captured
     context, snapshot = captured.context, read.snapshot
-    checks = match_checks.collect(captured.options, read.plan, read.frames, compared.mismatch)
-    with context.progress.stage("order") as stage:
-        for some in chunks(match_checks.order_findings(checks, context.sources)):
-            ledger.enter(some)
-        stage.rows = checks.messages
+    reported = () if read.planned.previous else captured.earlier_findings
+    _, sampled = both(
+        read.frames.stage_uri,
+        lambda: _enter_disorder(checks, context, ledger),
+        lambda: match_checks.sampled_rows(checks, reported),
+    )
     with context.progress.stage("sample"):
         for some in chunks(each for each in captured.earlier_findings if each.by_sha256):
             ledger.keep(
@@ -157,11 +170,17 @@ def check(diagnosed: Diagnosed) -> Checked:
                     some, snapshot, context.log_reader, checks.starts
                 )
             )
-        reported = () if read.planned.previous else captured.earlier_findings
-        sampled = match_checks.sample_findings(checks, snapshot, context.log_reader, reported)
-        for some in chunks(sampled):
+        found = match_checks.sample_findings(checks, snapshot, context.log_reader, sampled)
+        for some in chunks(found):
             ledger.keep(some)
     return Checked(diagnosed=diagnosed, checks=checks)
+
+
+def _enter_disorder(checks: MatchChecks, context: RunContext, ledger: Ledger) -> None:
+    with context.progress.stage("order") as stage:
+        for some in chunks(match_checks.order_findings(checks, context.sources)):
+            ledger.enter(some)
+        stage.rows = checks.messages
 
 
 def report(outcome: Outcome) -> Report:

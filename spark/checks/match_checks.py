@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -108,17 +109,18 @@ def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
         yield from _key_findings(checks, sources, possibly_split(keyed, checks.misplaced))
 
 
-def sample_findings(
-    checks: MatchChecks,
-    snapshot: SourceSnapshot,
-    log_reader: LogReader,
-    reported: Sequence[Finding],
-) -> Iterator[Finding]:
-    """Yield the findings about the places, the contents and the clocks of a sample.
+def sampled_rows(checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[Any]:
+    """Return the records of a sample.
 
     It includes the messages with a ``reported`` finding of an earlier run.
     """
-    rows = sample.sample(checks.known, checks.commits, checks.messages, reported).collect()
+    return sample.sample(checks.known, checks.commits, checks.messages, reported).collect()
+
+
+def sample_findings(
+    checks: MatchChecks, snapshot: SourceSnapshot, log_reader: LogReader, rows: Sequence[Any]
+) -> Iterator[Finding]:
+    """Yield the findings about the places, the contents and the clocks of the sampled ``rows``."""
     reread = log_reader if checks.digest is Digest.SHA256 else None
     yield from sample.findings(rows, snapshot, checks.partitions, reread)
     yield from _latency_findings(checks, log_reader)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyspark.sql import Column, SparkSession
+from pyspark import SparkContext
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
@@ -52,9 +53,7 @@ def is_elsewhere(partitions: Mapping[str, int]) -> Column:
 
 def _static_call(argument: Any, function: str) -> Column:
     """Return the call of a static function; a name in parts would be looked up part by part."""
-    session = SparkSession.getActiveSession()
-    assert session is not None
-    jvm: Any = session._jvm
+    jvm: Any = SparkContext._jvm
     expressions = getattr(jvm, "org.apache.spark.sql.classic.ExpressionUtils")
     sequence = jvm.PythonUtils.toSeq
     loader = getattr(jvm, "java.lang.Thread").currentThread().getContextClassLoader()

@@ -30,7 +30,7 @@ from spark.cut.checkpoint import (
     unread_manifests,
     unread_ranges,
 )
-from spark.cut.run_size import RunSize
+from spark.cut.run_size import RunSize, both
 from spark.cut.sources import Sources
 from spark.progress import Progress
 
@@ -119,15 +119,14 @@ def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
     )
     rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
-    commits, committed = _commits(reader, plan, previous)
+    commits_read, committed = _commits(reader, plan, previous)
     reader = reader.sized(max(rows_to_read, committed))
-    with reader.progress.stage("lay batches over commits"):
-        layout = commit_layout(planned.manifests, commits, cuts, reader.stage_uri)
-    commits = with_carried_commits(carried, layout.commits, cuts)
-    if reader.in_memory:
-        commits = stage_frame(commits, f"{reader.stage_uri}/each_commit")
-    records, size, counts = _records(
-        reader, plan, lambda read: place_records(carried.with_carried(read, RECORD), cuts)
+    (layout, commits), (records, size, counts) = both(
+        reader.stage_uri,
+        lambda: _layout(reader, planned.manifests, commits_read, carried, cuts),
+        lambda: _records(
+            reader, plan, lambda read: place_records(carried.with_carried(read, RECORD), cuts)
+        ),
     )
     return Frames(
         manifests=planned.manifests,
@@ -230,6 +229,18 @@ def _commits(
         _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
         stage.rows = size = seen["ids"] or 0
     return commits, size
+
+
+def _layout(
+    reader: Reader, listed: DataFrame, read: DataFrame, carried: CarriedRows, cuts: DataFrame
+) -> tuple[CommitLayout, DataFrame]:
+    """Return the layout, and the new and the carried commits."""
+    with reader.progress.stage("lay batches over commits"):
+        layout = commit_layout(listed, read, cuts, reader.stage_uri)
+    commits = with_carried_commits(carried, layout.commits, cuts)
+    if reader.in_memory:
+        commits = stage_frame(commits, f"{reader.stage_uri}/each_commit")
+    return layout, commits
 
 
 def _records(

@@ -1,21 +1,26 @@
 """The two ways to run: a small run in one partition in memory, any other distributed and on disk.
 
 Each query of a small run costs far more than its rows. So its rows are kept in one partition, where
-joins and windows need no shuffle, and no code is generated for them. The queries are the same.
+joins and windows need no shuffle, and no code is generated for them. The queries are the same. As
+each of them keeps one core busy, two steps that do not need each other run at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark.columns.staging import IN_MEMORY
+
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 SMALL_ROWS: Final = 20_000
 """Up to this number of records and of commits a run is small."""
@@ -77,3 +82,19 @@ def sized_run(
         with suppress(Py4JError, PySparkException):
             for name, text in usual.items():
                 spark_session.conf.set(name, text)
+
+
+def both(
+    stage_uri: str, first: Callable[[], First], second: Callable[[], Second]
+) -> tuple[First, Second]:
+    """Do both: a small run at the same time, any other run one after the other.
+
+    Neither is under way any more when this returns or raises. If both fail, the first one's error
+    is raised.
+    """
+    if stage_uri != IN_MEMORY:
+        return first(), second()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        other = beside.submit(second)
+        done = first()
+    return done, other.result()
