@@ -55,6 +55,9 @@ SESSION_OPTIONS: Final = (
 )
 PLAN_ONCE: Final = "force_generic_plan"
 PLAN_EACH_CALL: Final = "force_custom_plan"
+BY_KEY: Final = " -c enable_seqscan=off"
+"""For plans that are made once, while a leaf is empty. A plan that reads it whole costs least then,
+if PostgreSQL has analyzed it, and would read the full leaf for as long as the session lives."""
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
@@ -81,9 +84,10 @@ def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -
     All take precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
     PLAN_EACH_CALL.
     """
+    planned = plans + BY_KEY if plans == PLAN_ONCE else plans
     return make_conninfo(
         database_url,
-        options=_options(str(conninfo_to_dict(database_url).get("options") or "")) + plans,
+        options=_options(str(conninfo_to_dict(database_url).get("options") or "")) + planned,
         application_name=f"outbox-{application}",
         client_encoding="UTF8",
         keepalives_idle=10,

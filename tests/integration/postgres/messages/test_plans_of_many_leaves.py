@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -43,10 +44,25 @@ PARAMETER = re.compile(r"%\((\w+)\)[sb]")
 @pytest.fixture
 async def session(database_url: str) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
     """Yield one session of a pool, and ends of a few halves in one of many leaves."""
+    async with _using(database_url, create_leaves) as used:
+        yield used
+
+
+@pytest.fixture
+async def analyzed(database_url: str) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
+    """Yield the same in a database that an administrator analyzed while its leaves were empty."""
+    async with _using(database_url, _analyze) as used:
+        yield used
+
+
+@asynccontextmanager
+async def _using(
+    database_url: str, arrange: Callable[[Pool], Awaitable[None]]
+) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
     async with make_pool(database_url, "test", pool_max=1, plans=PLAN_ONCE) as pool:
         await store_group(pool, make_group())
         await store_topic(pool, "points-earned")
-        await create_leaves(pool)
+        await arrange(pool)
         store = PostgresHalfStore(pool)
         answers = await store.prepare([make_message() for _ in range(HALVES)])
         ends = [
@@ -58,6 +74,11 @@ async def session(database_url: str) -> AsyncIterator[tuple[AsyncConnection, lis
             await store.end([end])
         async with pool.connection() as connection:
             yield connection, ends[:ENDED]
+
+
+async def _analyze(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await connection.execute("ANALYZE")
 
 
 async def create_leaves(pool: Pool) -> None:
@@ -117,6 +138,17 @@ async def test_an_end_is_planned_once_and_reads_by_key_in_one_leaf(
     removed = [node["Subplans Removed"] for node in found if "Subplans Removed" in node]
     assert len(removed) == 2
     assert min(removed) >= LEAVES - 1
+
+
+async def test_an_end_reads_by_key_where_leaves_were_analyzed_while_they_were_empty(
+    analyzed: tuple[AsyncConnection, list[End]],
+) -> None:
+    """PostgreSQL then plans once for empty leaves, and would read whole ones as they grow."""
+    connection, ends = analyzed
+    known = await prepared(connection, END)
+    found = await explain(connection, known["name"], END, parameters_of(ends))
+    leaf = ends[0].half_id >> 35
+    assert leaves_read(found) == {f"half_message_{leaf}": ENDED, f"op_message_{leaf}": 0}
 
 
 async def test_an_end_locks_two_tables_of_each_leaf_and_few_of_them_in_the_table_of_all_locks(
