@@ -7,6 +7,7 @@ have other settings than when the program started, or lower transaction ids.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Final
 
 import psycopg
 
