@@ -2,8 +2,7 @@
 
 One round reads the group's due rows, asks the producer, and settles the results in one database
 transaction. No transaction is open while a producer is asked. After a crash in between, the next
-round asks about the same rows again, which is harmless: a check is a question. While PostgreSQL
-answers and stores nothing, as with a full disk, the next rounds try to store the same results.
+round asks about the same rows again, which is harmless: a check is a question.
 """
 
 from __future__ import annotations
@@ -17,17 +16,15 @@ from checker.checks.check_caller import CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.group_breakers import GroupBreakers, admit, stays_open
 from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import CheckResult, DueSlice, Settlement
+from outbox.checks.check_round import CheckResult, DueSlice
 from outbox.checks.policy import Ask, Wait, decide
 from outbox.checks.ports import CheckQueue
 from outbox.checks.queue_row import QueueRow
-from outbox.errors import CursorMoved, DatabaseUnavailable
+from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 
 SLICE_ROWS: Final = 1000
 """The most due rows that a round reads; the rest stays due."""
-MOST_UNSETTLED: Final = 100
-"""The most groups whose results are kept until PostgreSQL stores them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +41,6 @@ class CheckRound:
     """Another checker had settled these rows; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A round that is to be settled: what it writes, and the counts that are known before."""
-
-    settlement: Settlement
-    dropped: int
-    more: bool
-
-
 class CheckBack:
     """Runs rounds of check-backs; one instance serves all groups of a process."""
 
@@ -61,23 +49,21 @@ class CheckBack:
         self._caller = caller
         self._observer = observer
         self._breakers = GroupBreakers()
-        self._unsettled: dict[int, _Asked] = {}
-        """The rounds that PostgreSQL has not stored; whether another checker has, shows there."""
 
     async def run_once(self, producer_group_id: int) -> CheckRound:
         """Run one round of a group. Raises DatabaseUnavailable; nothing is lost then."""
-        asked = self._unsettled.pop(producer_group_id, None) or await self._ask(producer_group_id)
-        if asked is None:
+        due = await self._queue.claim(producer_group_id, SLICE_ROWS)
+        if due is None:
             return CheckRound()
-        settlement = asked.settlement
+        hit("checker.after_slice")
+        results, to_ask = self._split(due)
+        results += await self._caller.ask_all(due, admit(due, to_ask))
+        change = self._breakers.change(due, results)
+        settlement = replace(settlement_of(due, results, random.random), breaker=change)
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
             return CheckRound(superseded=True)
-        except DatabaseUnavailable:
-            if len(self._unsettled) < MOST_UNSETTLED:
-                self._unsettled[producer_group_id] = asked
-            raise
         hit("checker.after_commit")
         self._observer.settled(settlement, settled)
         return CheckRound(
@@ -85,24 +71,12 @@ class CheckBack:
             decided=len(settled.resolution_seconds),
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
-            dropped=asked.dropped,
-            more=asked.more,
-        )
-
-    async def _ask(self, producer_group_id: int) -> _Asked | None:
-        """Read the due rows and ask about them; None if there are none."""
-        due = await self._queue.claim(producer_group_id, SLICE_ROWS)
-        if due is None:
-            return None
-        hit("checker.after_slice")
-        results, to_ask = self._split(due)
-        results += await self._caller.ask_all(due, admit(due, to_ask))
-        change = self._breakers.change(due, results)
-        left = due.more or len(results) < _count(due)
-        return _Asked(
-            settlement=replace(settlement_of(due, results, random.random), breaker=change),
             dropped=sum(result.decision is None for result in results),
-            more=due.more_aged or (left and not (to_ask and stays_open(due, change))),
+            more=due.more_aged
+            or (
+                (due.more or len(results) < _count(due))
+                and not (to_ask and stays_open(due, change))
+            ),
         )
 
     def _split(self, due: DueSlice) -> tuple[list[CheckResult], list[QueueRow]]:

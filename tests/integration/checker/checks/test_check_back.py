@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from outbox.checks.producer_group import OnCheckMax
-from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import DecidedBy, Ended, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
-from tests.integration.checker.fixtures_checks import World, open_world
+from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, in_turn, says, status
 from tests.integration.http_checks.fixtures_name_server import answer_names
 
@@ -224,39 +223,3 @@ async def test_time_moves_nothing_that_is_parked_or_decided(world: World) -> Non
     assert len(producer.asked_about(parked.message_id)) == len(producer.asked) == 1
     expected = [State.PARKED, State.COMMITTED, State.ROLLED_BACK]
     assert await world.states([parked, committed, rolled_back]) == expected
-
-
-async def test_g8_no_answer_is_asked_for_again_while_postgresql_does_not_store_it(
-    world: World,
-) -> None:
-    """A server that is read-only, or whose disk is full, still tells what is due."""
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        await world.execute("REVOKE INSERT ON outbox.check_attempt FROM outbox_checker")
-        for _ in range(3):
-            with pytest.raises(DatabaseUnavailable):
-                await world.check(group)
-        assert len(producer.asked) == 1
-        await world.execute("GRANT INSERT ON outbox.check_attempt TO outbox_checker")
-        done = await world.check(group)
-        assert (done.asked, done.decided, len(producer.asked)) == (1, 1, 1)
-        assert (await world.check(group)).asked == 0
-    assert await world.attempts(half) == [(1, "commit", False, True)]
-    assert await world.states([half]) == [State.COMMITTED]
-
-
-async def test_an_answer_that_another_checker_has_stored_meanwhile_is_given_up(
-    world: World,
-) -> None:
-    async with Producer(says("UNKNOWN")) as producer, open_world(world.pool) as other:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        await world.execute("REVOKE INSERT ON outbox.check_attempt FROM outbox_checker")
-        with pytest.raises(DatabaseUnavailable):
-            await world.check(group)
-        await world.execute("GRANT INSERT ON outbox.check_attempt TO outbox_checker")
-        assert (await other.check(group)).put_back == 1
-        assert (await world.check(group)).superseded
-        assert (await world.check(group)).asked == 0
-    assert await world.attempts(half) == [(1, "unknown", True, False)]
