@@ -20,7 +20,7 @@ from benchmarks.measure.pause import pause, resume
 from benchmarks.rivals.hot_paths import SHAPES, cycles
 from benchmarks.speed import clients, latency
 from benchmarks.speed.service import GROUP, TOPIC, register
-from outbox.messages.message_id import SHARDS, Sharding
+from outbox.messages.message_id import SHARDS, shard_of
 from outbox.postgres.sessions.connections import connect as connect_database
 
 WAIT_SECONDS: Final = 30
@@ -149,8 +149,7 @@ def drained(url: str) -> None:
     """Return when everything is published that was committed before; raises SystemExit.
 
     A relay publishes the messages of a shard in the order of their commits. So one more message
-    for each shard is sent, and its END waits for its publication. The last release assigns shards
-    in another way.
+    for each shard is sent, and its END waits for its publication.
     """
     deadline = time.monotonic() + RESUME_SECONDS
     while not asyncio.run(_shards_are_through(url)):
@@ -159,13 +158,11 @@ def drained(url: str) -> None:
 
 
 async def _shards_are_through(url: str) -> bool:
-    keys: dict[tuple[bool, int], str] = {}
+    keys: dict[int, str] = {}
     for n in range(1000):
-        for by_partition in (False, True):
-            shard = Sharding(SHARDS, by_partition).shard_of(TOPIC, b"last-%d" % n)
-            keys.setdefault((by_partition, shard), f"last-{n}")
-    assert len(keys) == 2 * SHARDS
-    return all(await asyncio.gather(*(_is_through(url, key) for key in {*keys.values()})))
+        keys.setdefault(shard_of(TOPIC, b"last-%d" % n), f"last-{n}")
+    assert len(keys) == SHARDS
+    return all(await asyncio.gather(*(_is_through(url, key) for key in keys.values())))
 
 
 async def _is_through(url: str, key: str) -> bool:

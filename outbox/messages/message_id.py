@@ -12,12 +12,11 @@ are stored in the row, so a guessed or reissued id matches nothing. Pure: no I/O
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple, NewType
+from typing import Final, NewType
 from uuid import UUID
 from zlib import crc32
 
 from outbox.errors import InvalidMessageId
-from outbox.messages.murmur2 import murmur2
 
 HalfId = NewType("HalfId", int)
 Nonce = NewType("Nonce", int)
@@ -32,8 +31,6 @@ LEAF_BITS: Final = 20
 """A leaf (partition) of the tables has the rows of 2^20 transaction ids."""
 XID_LIMIT: Final = 1 << 48
 NONCE_BITS: Final = 59
-MURMUR_KEY_BYTES: Final = 40
-"""A longer key is not hashed by murmur2, which takes 0.1 microseconds a byte here."""
 
 _VERSION_8: Final = 0x8 << 76
 _VARIANT_RFC: Final = 0b10 << 62
@@ -51,22 +48,6 @@ def shard_of(topic: str, key: bytes | None, tiebreak: int = 0) -> Shard:
     if key is None:
         return Shard(tiebreak % SHARDS)
     return Shard(crc32(key, crc32(topic.encode())) % SHARDS)
-
-
-class Sharding(NamedTuple):
-    """How an installation assigns shards. It never changes: two ways would break a key's order."""
-
-    shards: int
-    """How many are in use: a power of two."""
-    by_partition: bool
-    """A key's shard is made of the hash that Kafka's partitioner uses. So if a topic has an even
-    number of partitions, a batch of one of two shards touches half of them."""
-
-    def shard_of(self, topic: str, key: bytes | None, tiebreak: int = 0) -> Shard:
-        """Return the shard of a (topic, key) among those in use; see the function of that name."""
-        if self.by_partition and key is not None and len(key) <= MURMUR_KEY_BYTES:
-            return Shard(murmur2(key) % self.shards)
-        return Shard(shard_of(topic, key, tiebreak) % self.shards)
 
 
 def half_id_of(xid: int, row: int, shard: Shard) -> HalfId:

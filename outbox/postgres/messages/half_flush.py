@@ -26,8 +26,8 @@ from outbox.messages.message_id import (
     HalfId,
     Nonce,
     Shard,
-    Sharding,
     half_id_of,
+    shard_of,
 )
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.half_writer import COPY_HALVES, copy_data
@@ -67,37 +67,35 @@ class HalfFlushes:
     """Runs flushes, and knows which connections have the prepared statements."""
 
     def __init__(self) -> None:
-        self._shardings: WeakKeyDictionary[AsyncConnection, Sharding] = WeakKeyDictionary()
-        """Of the installation, for each connection that has the statements."""
+        self._shards: WeakKeyDictionary[AsyncConnection, int] = WeakKeyDictionary()
+        """The number of shards in use, for each connection that has the statements."""
 
     async def run(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flush:
         """Store the messages and commit, except those whose transaction ids are taken.
 
         Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
         """
-        if connection not in self._shardings:
+        if connection not in self._shards:
             await self._prepare_statements(connection)
         try:
-            return await _flush(connection, messages, self._shardings[connection])
+            return await _flush(connection, messages, self._shards[connection])
         except InvalidSqlStatementName:  # psycopg drops all statements after a rollback
             await self._prepare_statements(connection)
-            return await _flush(connection, messages, self._shardings[connection])
+            return await _flush(connection, messages, self._shards[connection])
 
     async def _prepare_statements(self, connection: AsyncConnection) -> None:
         for statement in PREPARED:
             with suppress(DuplicatePreparedStatement):
                 await connection.execute(statement, prepare=False)
-        cursor = await connection.execute(SQL["sharding"])
+        cursor = await connection.execute(SQL["shards_in_use"])
         row = await cursor.fetchone()
         assert row is not None
-        self._shardings[connection] = Sharding(*row)
+        self._shards[connection] = row[0]
 
 
-async def _flush(
-    connection: AsyncConnection, messages: Sequence[Message], sharding: Sharding
-) -> Flush:
+async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flush:
     nonces = _nonces(len(messages))
-    low_ids = [_low_id(message, n, nonces[n], sharding) for n, message in enumerate(messages)]
+    low_ids = [_low_id(message, n, nonces[n], shards) for n, message in enumerate(messages)]
     begin = _begin(connection.pgconn, messages, low_ids)
     kill = armed("api.prepare.before_commit")
     answers = await begin_copy(connection, begin + COPY + (b"" if kill else COMMIT))
@@ -168,10 +166,11 @@ def _nonces(count: int) -> list[Nonce]:
     return [Nonce(word >> shift) for word in words]
 
 
-def _low_id(message: Message, n: int, nonce: Nonce, sharding: Sharding) -> HalfId:
+def _low_id(message: Message, n: int, nonce: Nonce, shards: int) -> HalfId:
     """Return the bits of a half id below the xid, which is not known yet."""
     content = message.content
-    return half_id_of(0, n, sharding.shard_of(content.topic, content.key, nonce))
+    shard = shard_of(content.topic, content.key, nonce) % shards
+    return half_id_of(0, n, Shard(shard))
 
 
 def _half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:

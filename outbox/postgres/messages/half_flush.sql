@@ -18,6 +18,6 @@ ORDER BY g, t, low
 ON CONFLICT DO NOTHING
 RETURNING half_id
 
--- name: sharding
--- Reads how the installation assigns shards, when a session begins: it never changes.
-SELECT shards, shard_by_partition FROM outbox.installation
+-- name: shards_in_use
+-- Reads how many shards the installation uses, when a session begins: the number changes only while none is open.
+SELECT shards FROM outbox.installation

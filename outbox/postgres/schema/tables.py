@@ -80,7 +80,6 @@ installation = Table(
     needed("created_at", TIME),
     needed("plain_outbox", Boolean),
     needed("shards", SmallInteger),
-    needed("shard_by_partition", Boolean),
 )
 
 topic = Table(

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import psycopg
 
-from outbox.messages.message_id import SHARDS, Sharding
+from outbox.messages.message_id import shard_of
 from outbox.postgres.sessions.connections import Connection
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
@@ -31,8 +31,8 @@ class Shop:
     @property
     def key(self) -> str:
         """A key that the world's shard publishes."""
-        keys, sharding = (f"member-{n}" for n in count()), Sharding(SHARDS, by_partition=True)
-        return next(k for k in keys if sharding.shard_of(self.world.topic, k.encode()) == SHARD)
+        keys = (f"member-{n}" for n in count())
+        return next(k for k in keys if shard_of(self.world.topic, k.encode()) == SHARD)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

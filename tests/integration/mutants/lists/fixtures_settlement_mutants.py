@@ -198,9 +198,9 @@ SETTLEMENT_MUTANTS: Final = (
     # -- outbox/postgres: one flush, and findings that stay open -----------------------------------
     ProductMutant(
         promise="A half is in a shard in use",
-        file="outbox/messages/message_id.py",
-        rule="Shard(shard_of(topic, key, tiebreak) % self.shards)",
-        broken="Shard(shard_of(topic, key, tiebreak))",
+        file="outbox/postgres/messages/half_flush.py",
+        rule="shard_of(content.topic, content.key, nonce) % shards",
+        broken="shard_of(content.topic, content.key, nonce)",
         killer=f"{HALVES}/test_half_store.py"
         "::test_halves_have_shards_in_use_alone_and_one_for_each_key",
     ),

@@ -111,28 +111,26 @@ def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
     assert (again, ahead) == ((0,), (13,))
 
 
-SHARDING = "SELECT shards, shard_by_partition FROM outbox.installation"
+SHARDS_IN_USE = "SELECT shards FROM outbox.installation"
 
 
-def test_a_new_installation_uses_few_shards_and_those_of_partitions(
-    postgres_server: EmbeddedPostgres,
-) -> None:
+def test_a_new_installation_uses_few_shards(postgres_server: EmbeddedPostgres) -> None:
     server_url = postgres_server.database_url
     url = make_database(server_url, None)
     migrate(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute(SHARDING).fetchone() == (2, True)
+        assert connection.execute(SHARDS_IN_USE).fetchone() == (2,)
     drop_database(server_url, url)
 
 
-def test_an_installation_that_is_in_use_keeps_its_sixteen_shards_and_their_hash(
+def test_an_installation_that_is_in_use_keeps_its_sixteen_shards(
     postgres_server: EmbeddedPostgres,
 ) -> None:
-    """Two numbers or hashes at a time would publish the messages of one key by two relays."""
+    """Two numbers at a time would publish the messages of one key by two relays."""
     server_url = postgres_server.database_url
     url = make_database(server_url, None)
     migrate(url, "0020")
     migrate(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute(SHARDING).fetchone() == (16, False)
+        assert connection.execute(SHARDS_IN_USE).fetchone() == (16,)
     drop_database(server_url, url)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.errors import InvalidMessageId
 from outbox.messages.message_id import (
-    MURMUR_KEY_BYTES,
     NONCE_BITS,
     ROWS_PER_TRANSACTION,
     SHARDS,
@@ -18,7 +15,6 @@ from outbox.messages.message_id import (
     HalfId,
     Nonce,
     Shard,
-    Sharding,
     half_id_of,
     message_id_of,
     message_id_text,
@@ -26,7 +22,6 @@ from outbox.messages.message_id import (
     shard_in,
     shard_of,
 )
-from outbox.messages.murmur2 import partition_of
 
 XIDS = st.integers(0, XID_LIMIT - 1)
 ROWS = st.integers(0, ROWS_PER_TRANSACTION - 1)
@@ -95,28 +90,3 @@ def test_a_part_that_does_not_fit_its_bits_is_refused(xid: int, row: int, shard:
 
 def test_half_id_zero_has_an_id_too() -> None:
     assert parse_message_id(str(message_id_of(HalfId(0), Nonce(0)))) == (0, 0)
-
-
-@pytest.mark.parametrize("partitions", [2, 4, 6, 12])
-def test_each_of_two_shards_has_half_of_an_even_number_of_partitions(partitions: int) -> None:
-    sharding, touched = Sharding(2, by_partition=True), defaultdict[int, set[int]](set)
-    for n in range(500):
-        key = b"member-%d" % n
-        touched[sharding.shard_of("t", key)].add(partition_of(key, partitions))
-    even = set(range(0, partitions, 2))
-    assert touched == {0: even, 1: set(range(partitions)) - even}
-
-
-@given(st.text(max_size=20), st.binary(max_size=100), st.integers(), st.integers())
-def test_shards_of_partitions_are_in_use_and_equal_for_a_key(
-    topic: str, key: bytes, one: int, two: int
-) -> None:
-    sharding = Sharding(4, by_partition=True)
-    assert sharding.shard_of(topic, key, one) == sharding.shard_of(topic, key, two) < 4
-
-
-def test_a_long_key_costs_no_more_than_before() -> None:
-    """Murmur2 of a batch of the longest keys would keep all others waiting for a second."""
-    key = b"k" * (MURMUR_KEY_BYTES + 1)
-    assert Sharding(16, by_partition=True).shard_of("t", key) == shard_of("t", key)
-    assert Sharding(16, by_partition=True).shard_of("t", key[:-1]) != shard_of("t", key[:-1])
