@@ -118,6 +118,8 @@ class DueSlice:
     more_aged: bool = False
     breaker: Breaker | None = None
     """The group's breaker, unless it is closed."""
+    server: datetime | None = None
+    """When the server started that was read: another one may give the same ids to other rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,8 @@ class Settlement:
     breaker: BreakerChange | None = None
     answered: bool | None = None
     """Whether any check got a valid verdict, UNKNOWN included; None when nobody was asked."""
+    server: datetime | None = None
+    """The server that was read, as in the slice; None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

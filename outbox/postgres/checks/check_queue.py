@@ -159,6 +159,7 @@ async def _read_slice(
         aged=old,
         more=len(waiting) >= limit or len(rows) < len(due),
         more_aged=len(aged) >= limit or len(old) < len(aged),
+        server=found["server"],
     )
 
 

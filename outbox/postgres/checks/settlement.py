@@ -7,6 +7,7 @@ compare-and-set: if another checker has passed these rows, everything is rolled 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -31,9 +32,13 @@ Cursor = psycopg.AsyncCursor[Any]
 
 
 async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled:
-    """Write a settlement, all or nothing. Raises CursorMoved when another checker was faster."""
+    """Write a settlement, all or nothing.
+
+    Raises CursorMoved when another checker was faster, or the rows were read on another server.
+    """
     group = settlement.group
     async with connection.transaction(), connection.cursor() as cursor:
+        await _require_server(cursor, settlement.server)
         await _move(cursor, group, settlement.moves)
         await _remove(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
@@ -60,6 +65,14 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         parked=parked,
         breaker_changed=changed,
     )
+
+
+async def _require_server(cursor: Cursor, server: datetime | None) -> None:
+    if server is None:
+        return
+    await cursor.execute(SQL["is_same_server"], {"server": server})
+    if await cursor.fetchone() != (True,):
+        raise CursorMoved
 
 
 async def _move(cursor: Cursor, group: ProducerGroup, moves: Sequence[CursorMove]) -> None:

@@ -133,4 +133,14 @@ CHECK_MUTANTS: Final = (
             "::test_every_replaced_secret_signs_until_its_own_overlap_ends"
         ),
     ),
+    ProductMutant(
+        promise="A round is written only on the server whose rows it has read",
+        file="outbox/postgres/checks/settlement.py",
+        rule="if await cursor.fetchone() != (True,):",
+        broken="if await cursor.fetchone() is None:",
+        killer=(
+            "tests/integration/postgres/checks/test_check_queue.py"
+            "::test_a_round_whose_rows_were_read_on_another_server_is_not_written"
+        ),
+    ),
 )

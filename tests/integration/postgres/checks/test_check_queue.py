@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -204,6 +206,24 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
         half=half.half_id,
     )
     assert rows == [(ParkedReason.MAX_AGE.value,)]
+
+
+async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(world: World) -> None:
+    """After a failover that lost the last transactions, the same ids are those of other rows."""
+    group = await world.group(NOBODY)
+    (half,) = await world.due(group)
+    due = await world.queue.claim(group.id, 10)
+    assert due is not None
+    assert due.server is not None
+    parkings = tuple((row, ParkedReason.MAX_AGE) for row in due.rows)
+    here = Settlement(group=group, removed=due.rows, parkings=parkings, server=due.server)
+    with pytest.raises(CursorMoved):
+        await world.queue.settle(replace(here, server=due.server - timedelta(seconds=1)))
+    again = await world.queue.claim(group.id, 10)
+    assert again is not None
+    assert [row.half_id for row in again.rows] == [half.half_id]
+    await world.queue.settle(here)
+    assert await world.states([half]) == [State.PARKED]
 
 
 async def test_groups_are_listed_with_their_overdue_time(world: World) -> None:
