@@ -245,8 +245,10 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
 """The slug of each library error that callers see; any other one is an internal error."""
 
 
+MOST_REFUSALS: Final = 100
+"""A trigger may word each refusal anew; so many are remembered, then all are forgotten."""
 _refusals: Final[set[str]] = set()
-"""What PostgreSQL has refused so far."""
+"""What PostgreSQL has refused so far, as far as it is remembered."""
 
 
 def problem_of(error: OutboxError) -> Problem:
@@ -255,6 +257,8 @@ def problem_of(error: OutboxError) -> Problem:
     A refusal of PostgreSQL is logged once: only an administrator can end it.
     """
     if isinstance(error, DatabaseRefused) and str(error) not in _refusals:
+        if len(_refusals) >= MOST_REFUSALS:
+            _refusals.clear()
         _refusals.add(str(error))
         get_logger().error(Event.DATABASE_REFUSED, error=str(error))
     slug = SLUG_OF.get(type(error), "internal-error")
