@@ -52,7 +52,7 @@ def settlement_of(
         resumed=tuple(each.row.half_id for each in passed if each.row.parked and each.decision),
         pause_reason=ENDPOINT_GONE if gone else None,
         answered=_answered(results),
-        server=due.server,
+        server_started_at=due.server_started_at,
     )
 
 

@@ -118,7 +118,7 @@ class DueSlice:
     more_aged: bool = False
     breaker: Breaker | None = None
     """The group's breaker, unless it is closed."""
-    server: datetime | None = None
+    server_started_at: datetime | None = None
     """When the server started that was read: another one may give the same ids to other rows."""
 
 
@@ -189,8 +189,8 @@ class Settlement:
     breaker: BreakerChange | None = None
     answered: bool | None = None
     """Whether any check got a valid verdict, UNKNOWN included; None when nobody was asked."""
-    server: datetime | None = None
-    """The server that was read, as in the slice; None: any."""
+    server_started_at: datetime | None = None
+    """When the server started that was read, as in the slice; None: written on any server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

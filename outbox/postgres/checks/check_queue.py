@@ -159,7 +159,7 @@ async def _read_slice(
         aged=old,
         more=len(waiting) >= limit or len(rows) < len(due),
         more_aged=len(aged) >= limit or len(old) < len(aged),
-        server=found["server"],
+        server_started_at=found["server_started_at"],
     )
 
 

@@ -42,7 +42,7 @@ SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_sec
         SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
         WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
     paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now,
-    pg_postmaster_start_time() AS server
+    pg_postmaster_start_time() AS server_started_at
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE id = %(group)s

@@ -38,7 +38,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     """
     group = settlement.group
     async with connection.transaction(), connection.cursor() as cursor:
-        await _require_server(cursor, settlement.server)
+        await _require_server(cursor, settlement.server_started_at)
         await _move(cursor, group, settlement.moves)
         await _remove(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
@@ -67,10 +67,10 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     )
 
 
-async def _require_server(cursor: Cursor, server: datetime | None) -> None:
-    if server is None:
+async def _require_server(cursor: Cursor, started_at: datetime | None) -> None:
+    if started_at is None:
         return
-    await cursor.execute(SQL["is_same_server"], {"server": server})
+    await cursor.execute(SQL["is_same_server"], {"started_at": started_at})
     if await cursor.fetchone() != (True,):
         raise CursorMoved
 

@@ -1,7 +1,7 @@
 -- name: is_same_server
 -- Returns whether the server that was read is this one. After a failover that lost the last transactions, their ids are
 -- given once more: rows of other halves would leave the queue.
-SELECT pg_postmaster_start_time() = %(server)s
+SELECT pg_postmaster_start_time() = %(started_at)s
 
 -- name: move_cursors
 -- Moves the cursors of a group's delay classes from where they were read, and locks them. Fewer rows than given

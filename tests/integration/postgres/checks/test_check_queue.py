@@ -214,11 +214,14 @@ async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(wor
     (half,) = await world.due(group)
     due = await world.queue.claim(group.id, 10)
     assert due is not None
-    assert due.server is not None
+    started_at = due.server_started_at
+    assert started_at is not None
     parkings = tuple((row, ParkedReason.MAX_AGE) for row in due.rows)
-    here = Settlement(group=group, removed=due.rows, parkings=parkings, server=due.server)
+    here = Settlement(
+        group=group, removed=due.rows, parkings=parkings, server_started_at=started_at
+    )
     with pytest.raises(CursorMoved):
-        await world.queue.settle(replace(here, server=due.server - timedelta(seconds=1)))
+        await world.queue.settle(replace(here, server_started_at=started_at - timedelta(seconds=1)))
     again = await world.queue.claim(group.id, 10)
     assert again is not None
     assert [row.half_id for row in again.rows] == [half.half_id]
