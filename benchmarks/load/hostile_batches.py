@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -87,12 +87,13 @@ def discard_for_ever(listening: socket.socket, seconds: float, work: float) -> N
 def discard(client: socket.socket, seconds: float, work: float, alone: threading.Lock) -> None:
     """Read, work for, and answer the requests of one connection until it ends."""
     due = time.perf_counter()
-    while read_message(client):
-        with alone:
-            work_in_steps(work)
-        due = max(due + seconds, time.perf_counter())
-        REST.wait(max(0.0, due - time.perf_counter()))
-        client.sendall(ANSWER)
+    with client, suppress(ConnectionError):
+        while read_message(client):
+            with alone:
+                work_in_steps(work)
+            due = max(due + seconds, time.perf_counter())
+            REST.wait(max(0.0, due - time.perf_counter()))
+            client.sendall(ANSWER)
 
 
 def work_in_steps(seconds: float) -> None:
