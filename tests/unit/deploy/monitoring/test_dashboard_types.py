@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outbox.settings.environment import process_environment
+from tests.fixtures_npm import install_locked
 from tests.fixtures_paths import PROJECT
 
 DASHBOARDS = sorted((PROJECT / "deploy/grafana/dashboards").glob("*.json"))
 TYPES = Path(__file__).with_name("grafana_types")
 OPTIONS = ("--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022")
-INSTALL_SECONDS, COMPILE_SECONDS = 300, 120
+COMPILE_SECONDS = 120
 
 
 def test_the_types_are_those_of_the_release_in_the_stack() -> None:
@@ -30,15 +29,8 @@ def test_the_types_are_those_of_the_release_in_the_stack() -> None:
 @pytest.fixture(scope="module")
 def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install Grafana's types and TypeScript as locked; return the folder."""
-    if "TEST_INSTALLS" not in process_environment():
-        pytest.skip("TEST_INSTALLS is not set: it installs packages with npm")
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not on this machine")
     folder = tmp_path_factory.mktemp("types")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(TYPES / name, folder)
-    install = ["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
-    subprocess.run(install, cwd=folder, timeout=INSTALL_SECONDS, check=True)
+    install_locked(TYPES, folder)
     return folder
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from outbox.settings.environment import process_environment
+from tests.fixtures_npm import install_locked
 from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
 from tests.integration.api.console.browser.fixtures_desk import Desk
 from tests.integration.api.console.browser.fixtures_trouble import let_tasks_beat, make_trouble
@@ -23,7 +21,6 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
 LOCK: Final = Path(__file__).with_name("axe_core")
-INSTALL_SECONDS: Final = 300
 PATHS: Final = (
     "/",
     "/?q=group:billing+tag:shown",
@@ -58,16 +55,8 @@ axe.run(document, {resultTypes: ['violations']}).then(found => { window.faults =
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Install axe-core as locked; return its script."""
-    if "TEST_INSTALLS" not in process_environment():
-        pytest.skip("TEST_INSTALLS is not set: it installs a package with npm")
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not on this machine")
-    folder = tmp_path_factory.mktemp("axe")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(LOCK / name, folder)
-    install = ["npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
-    subprocess.run(install, cwd=folder, timeout=INSTALL_SECONDS, check=True)
-    return (folder / "node_modules/axe-core/axe.min.js").read_text("utf-8")
+    packages = install_locked(LOCK, tmp_path_factory.mktemp("axe"))
+    return (packages / "axe-core/axe.min.js").read_text("utf-8")
 
 
 async def faults(desk: Desk, axe: str) -> list[Any]:
