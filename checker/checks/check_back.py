@@ -89,7 +89,7 @@ class CheckBack:
                 self._observer.dropped(due.group, row)
                 finished.append(CheckResult(row=row))
                 continue
-            decision = decide(row, due.group, due.now)
+            decision = decide(row, due.group, due.now, due.doubt)
             if isinstance(decision, Ask):
                 if row.half is not None:
                     to_ask.append(row)

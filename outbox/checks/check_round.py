@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from outbox.checks.breaker import Breaker, BreakerChange, BreakerState
-from outbox.checks.policy import Decision
+from outbox.checks.policy import NO_DOUBT, ClockDoubt, Decision
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import End, HalfMessage, ParkedReason, Resolution
@@ -120,6 +120,7 @@ class DueSlice:
     """The group's breaker, unless it is closed."""
     server_started_at: datetime | None = None
     """When the server started that was read: another one may give the same ids to other rows."""
+    doubt: ClockDoubt = NO_DOUBT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,21 @@ from outbox.messages.message import ParkedReason
 
 BACKOFF_CAP_SECONDS: Final = 3600
 """Exponential back-off doubles up to this interval."""
+STEP: Final = timedelta(minutes=2)
+"""A clock that differs by more from what was expected has stepped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockDoubt:
+    """How far an age by PostgreSQL's clock is to be trusted."""
+
+    skipped: timedelta = timedelta(0)
+    """What the clock may have skipped: this much of an age may not have passed."""
+    stepped_at: datetime | None = None
+    """When the clock was last found to have stepped: what seems to come later was before that."""
+
+
+NO_DOUBT: Final = ClockDoubt()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +60,16 @@ class RollBack:
 Decision = Ask | Wait | Park | RollBack
 
 
-def decide(row: QueueRow, group: ProducerGroup, now: datetime) -> Decision:
+def decide(
+    row: QueueRow, group: ProducerGroup, now: datetime, doubt: ClockDoubt = NO_DOUBT
+) -> Decision:
     """Decide what happens to a due half (P26-P34).
 
     Age parks under either policy. Spent checks act only at the next due time. A paused group has
     no due rows: it is not asked and spends nothing, while its halves grow older. A half that is
     due later than its delay allows is from before the clock was set back: it waits once more.
     """
-    if now - row.age_from >= timedelta(seconds=group.max_age_seconds):
+    if age(row, now, doubt) >= timedelta(seconds=group.max_age_seconds):
         return Park(reason=ParkedReason.MAX_AGE)
     if now < row.due_at:
         return Wait(delay=min(row.due_at - now, timedelta(seconds=row.delay_seconds)))
@@ -61,6 +78,14 @@ def decide(row: QueueRow, group: ProducerGroup, now: datetime) -> Decision:
     if group.on_check_max is OnCheckMax.ROLLBACK and row.only_unknown:
         return RollBack()
     return Park(reason=ParkedReason.CHECK_MAX)
+
+
+def age(row: QueueRow, now: datetime, doubt: ClockDoubt) -> timedelta:
+    """Return the time that has certainly passed since the row's age began."""
+    since = row.age_from
+    if since > now + STEP and doubt.stepped_at is not None:
+        since = doubt.stepped_at
+    return now - since - doubt.skipped
 
 
 def interval_after(group: ProducerGroup, check_count: int, jitter: float) -> timedelta:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
-from outbox.checks.policy import Park, decide
+from outbox.checks.policy import ClockDoubt, Decision, Park, decide
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
 from outbox.errors import ConfigurationError
@@ -62,11 +62,12 @@ class PostgresCheckQueue:
 
     async def aged_groups(self) -> Mapping[int, str]:
         """Return the groups with halves at their max age; see CheckQueue.aged_groups."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with available(), self._pool.connection() as connection:
+            await connection.execute(SQL["note_clock"])
+            return await self._aged_groups(connection)
+
+    async def _aged_groups(self, connection: AsyncConnection) -> Mapping[int, str]:
+        async with connection.transaction():
             await read_in_key_order(connection)
             cursor = await connection.execute(SQL["aged_groups"])
             return dict(await cursor.fetchall())
@@ -138,8 +139,13 @@ async def _read_slice(
 ) -> DueSlice | None:
     """Read the rows at their max age and, unless the group rests, the due rows."""
     now: datetime = found["now"]
+    doubt = ClockDoubt(
+        skipped=timedelta(seconds=found["skipped_seconds"]), stepped_at=found["stepped_at"]
+    )
+    max_age = group.max_age_seconds + found["skipped_seconds"]
     async with connection.cursor(row_factory=dict_row) as cursor:
-        asked = {"group": group.id, "now": now, "limit": limit, "max_age": group.max_age_seconds}
+        asked = {"group": group.id, "now": now, "limit": limit}
+        asked |= {"max_age": max_age, "stepped_at": doubt.stepped_at}
         await cursor.execute(SQL["aged_rows"], asked)
         aged = await cursor.fetchall()
         waiting: Sequence[Mapping[str, Any]] = ()
@@ -150,10 +156,14 @@ async def _read_slice(
         if not (due or aged):
             return None
         halves = await _read_halves(cursor, [*due, *aged], with_value=group.check_payload)
-    rows, old = (_rows_to_settle(each, halves, group, now) for each in (due, aged))
+    rows, old = (
+        _rows_to_settle(each, halves, lambda row: decide(row, group, now, doubt))
+        for each in (due, aged)
+    )
     return DueSlice(
         group=group,
         now=now,
+        doubt=doubt,
         cursors={row["delay_seconds"]: row["position"] for row in (*due, *aged)},
         rows=rows,
         aged=old,
@@ -176,14 +186,13 @@ async def _read_halves(
 def _rows_to_settle(
     read: Sequence[Mapping[str, Any]],
     halves: Mapping[int, Mapping[str, Any]],
-    group: ProducerGroup,
-    now: datetime,
+    decided: Callable[[QueueRow], Decision],
 ) -> tuple[QueueRow, ...]:
     """Return the first rows; of those that are parked as many as PARKED_BYTES allow, or one."""
     rows = [_queue_row(row, halves[row["half_id"]]) for row in read]
     copied = (
         (halves[row.half_id]["value_bytes"] or 0)
-        if row.drop is None and isinstance(decide(row, group, now), Park)
+        if row.drop is None and isinstance(decided(row), Park)
         else 0
         for row in rows
     )

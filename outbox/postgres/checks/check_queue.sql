@@ -20,21 +20,32 @@ CROSS JOIN LATERAL (
 ) head
 GROUP BY c.producer_group_id, g.name, rests, b.probe_at, b.wait_seconds
 
+-- name: note_clock
+-- Notes PostgreSQL's time, and a step of its clock since the last note.
+SELECT outbox.note_clock()
+
 -- name: aged_groups
--- Reads which groups, resting ones included, have a row whose half has reached the max age. One index probe per
--- group; locks nothing.
+-- Reads which groups, resting ones included, have a row whose half has reached the max age, as "aged_rows" does. One or
+-- two index probes per group; locks nothing.
 SELECT g.id, g.name
-FROM outbox.producer_group g
+FROM (
+    SELECT each.max_age_seconds, doubt.stepped_at, now() - make_interval(secs => each.max_age_seconds + doubt.skipped_seconds) AS since
+    FROM (SELECT DISTINCT max_age_seconds FROM outbox.producer_group) each
+    CROSS JOIN LATERAL outbox.clock_doubt(each.max_age_seconds) doubt
+) bound
+JOIN outbox.producer_group g USING (max_age_seconds)
 CROSS JOIN LATERAL (
-    SELECT FROM outbox.check_queue
-    WHERE producer_group_id = g.id AND age_from <= now() - make_interval(secs => g.max_age_seconds)
-    ORDER BY age_from
+    (SELECT 1 FROM outbox.check_queue WHERE producer_group_id = g.id AND age_from <= bound.since ORDER BY age_from LIMIT 1)
+    UNION ALL
+    (SELECT 1 FROM outbox.check_queue
+     WHERE producer_group_id = g.id AND age_from > now() + interval '2 minutes' AND bound.stepped_at <= bound.since
+     ORDER BY age_from LIMIT 1)
     LIMIT 1
 ) aged
 
 -- name: group
 -- Reads the present settings of a group, with the secrets that sign at this moment, its breaker, whether it rests
--- (paused or deleted), the database's time, and when its server started.
+-- (paused or deleted), the database's time, how far its clock is to be trusted, and when its server started.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
@@ -42,9 +53,10 @@ SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_sec
         SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
         WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
     paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now,
-    pg_postmaster_start_time() AS server_started_at
+    pg_postmaster_start_time() AS server_started_at, doubt.skipped_seconds, doubt.stepped_at
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
+CROSS JOIN LATERAL outbox.clock_doubt(max_age_seconds) doubt
 WHERE id = %(group)s
 
 -- name: due_rows
@@ -68,19 +80,27 @@ WHERE c.producer_group_id = %(group)s AND q.due
 ORDER BY c.delay_seconds, q.id
 
 -- name: aged_rows
--- Reads the rows of a group whose halves have reached the max age, oldest first, wherever they wait. A row that a
--- cursor has passed is void: a checker of an earlier version has left it. The rows are found first, by the index on
--- ages alone; in one join with the classes a planner without statistics reads the whole queue of the group.
+-- Reads the rows of a group whose halves have reached the max age, oldest first, wherever they wait. What the clock may
+-- have skipped does not count. A later time than the present is from before the clock's last step at the latest. A row
+-- that a cursor has passed is void: a checker of an earlier version has left it. The rows are found first, by the index
+-- on ages alone; in one join with the classes a planner without statistics reads the whole queue of the group.
 SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at,
     q.id <= c.position AS passed
 FROM (
-    SELECT * FROM outbox.check_queue
-    WHERE producer_group_id = %(group)s AND age_from <= %(now)s - make_interval(secs => %(max_age)s)
-    ORDER BY age_from
-    LIMIT %(limit)s
+    (SELECT * FROM outbox.check_queue
+     WHERE producer_group_id = %(group)s AND age_from <= %(now)s - make_interval(secs => %(max_age)s)
+     ORDER BY age_from
+     LIMIT %(limit)s)
+    UNION ALL
+    (SELECT * FROM outbox.check_queue
+     WHERE producer_group_id = %(group)s AND age_from > %(now)s + interval '2 minutes'
+         AND %(stepped_at)s::timestamptz <= %(now)s - make_interval(secs => %(max_age)s)
+     ORDER BY age_from
+     LIMIT %(limit)s)
 ) q
 JOIN outbox.check_class c USING (producer_group_id, delay_seconds)
 ORDER BY q.age_from
+LIMIT %(limit)s
 
 -- name: claimed_halves
 -- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.

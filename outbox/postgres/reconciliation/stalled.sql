@@ -15,12 +15,12 @@ ORDER BY g.name
 -- name: halves
 -- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
 -- of the sweep. Returns those whose end was due two intervals (of half a minute or more) before the snapshot. The halves
--- of a paused or deleted group end by their age alone.
+-- of a paused or deleted group end by their age alone, to which nothing counts that the clock may have skipped.
 WITH late AS MATERIALIZED (
     SELECT id, name, CASE WHEN paused OR deleted_at IS NOT NULL THEN NULL ELSE check_max END AS check_max,
-        make_interval(secs => max_age_seconds) AS max_age,
+        make_interval(secs => max_age_seconds + doubt.skipped_seconds) AS max_age,
         %(at)s - 2 * make_interval(secs => greatest(check_interval_seconds, 30)) AS bound
-    FROM outbox.producer_group
+    FROM outbox.producer_group CROSS JOIN LATERAL outbox.clock_doubt(max_age_seconds) doubt
 ), waiting AS (
     SELECT q.half_id, l.name, q.check_count,
         CASE WHEN q.check_count >= l.check_max THEN 'check_max' ELSE 'max_age' END AS reason,
@@ -107,7 +107,7 @@ JOIN due ON due.id = l.id
 WHERE NOT EXISTS (
     SELECT FROM outbox.check_attempt a
     JOIN outbox.half_message h ON h.half_id = a.half_id
-    WHERE a.asked_at > l.bound AND h.producer_group_id = l.id)
+    WHERE a.asked_at > l.bound AND a.asked_at <= %(at)s + interval '2 minutes' AND h.producer_group_id = l.id)
 ORDER BY l.name
 
 -- name: transactions

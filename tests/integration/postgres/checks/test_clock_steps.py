@@ -1,4 +1,4 @@
-"""PostgreSQL's clock is set back: a check is late by its own delay at most, and never early."""
+"""PostgreSQL's clock is set: a check is late by its own delay at most, and no age is wrong."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ pytestmark = pytest.mark.postgres
 
 NOBODY = "http://127.0.0.1:1/check"
 STEP = 3600
+YEAR = 365 * 86_400
 FAILING = 12
 
 
@@ -96,3 +97,59 @@ async def test_an_open_breaker_admits_its_probe_after_the_step(world: World) -> 
         producer.answer = says("COMMIT")
         assert (await world.check(group)).decided == 1
         assert await world.breaker(group) is BreakerState.CLOSED
+
+
+@pytest.mark.parametrize("noted", [False, True])
+async def test_a_clock_that_jumps_ahead_parks_no_half_before_it_is_asked_about(
+    world: World, noted: bool
+) -> None:
+    async with Producer(says("COMMIT")) as producer:
+        group = await world.group(producer.url)
+        assert await world.queue.aged_groups() == {}
+        await world.prepare(group)
+        await world.step_clock(group.max_age_seconds + STEP)
+        await world.sweep()
+        if noted:
+            assert await world.queue.aged_groups() == {}
+        assert (await world.check(group)).decided == 1
+
+
+async def test_a_half_is_parked_when_its_age_is_reached_without_what_the_clock_skipped(
+    world: World,
+) -> None:
+    group = await world.group(NOBODY, paused=True)
+    await world.queue.aged_groups()
+    await world.due(group)
+    await world.step_clock(YEAR)
+    assert await world.queue.aged_groups() == {}
+    await world.pass_time(group.max_age_seconds - STEP)
+    assert await world.queue.aged_groups() == {}
+    await world.pass_time(STEP)
+    assert await world.queue.aged_groups() == {group.id: group.name}
+    assert (await world.check(group)).parked == 1
+
+
+async def test_a_half_from_a_time_that_was_far_ahead_is_parked_at_its_age_since_the_step_back(
+    world: World,
+) -> None:
+    group = await world.group(NOBODY, paused=True)
+    await world.queue.aged_groups()
+    await world.due(group)
+    await world.step_clock(-YEAR)
+    assert await world.queue.aged_groups() == {}
+    await world.pass_time(group.max_age_seconds - 1)
+    assert (await world.check(group)).parked == 0
+    await world.pass_time(1)
+    assert await world.queue.aged_groups() == {group.id: group.name}
+    assert (await world.check(group)).parked == 1
+
+
+async def test_a_clock_that_goes_back_and_forth_makes_no_half_old(world: World) -> None:
+    group = await world.group(NOBODY, paused=True)
+    await world.queue.aged_groups()
+    await world.due(group)
+    for step in (YEAR, -YEAR, -YEAR, YEAR, YEAR):
+        await world.step_clock(step)
+        assert await world.queue.aged_groups() == {}
+    await world.pass_time(group.max_age_seconds)
+    assert await world.queue.aged_groups() == {group.id: group.name}
