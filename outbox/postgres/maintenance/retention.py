@@ -1,9 +1,12 @@
 """Removes whole leaves (partitions) that nothing waits for: DETACH, then DROP.
 
 Messages that are not finished (undecided, parked, held, given up) move to the default leaf in the
-same transaction, where every reader of the table finds them. PostgreSQL refuses DETACH …
-CONCURRENTLY if a default leaf exists. So a plain detach takes its locks for an instant, waits for
-each at most ``LOCK_WAIT``, and does nothing while an audit may still read the leaf.
+same transaction, where every reader of the table finds them. What PostgreSQL's clock may have
+skipped is no part of the retention: a clock that jumps ahead removes nothing.
+
+PostgreSQL refuses DETACH … CONCURRENTLY if a default leaf exists. So a plain detach takes its locks
+for an instant, waits for each at most ``LOCK_WAIT``, and does nothing while an audit may still read
+the leaf.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
+from psycopg.rows import dict_row
 
 from outbox.clock import Clock, SystemClock
 from outbox.failpoints import hit
@@ -75,7 +79,11 @@ class PostgresRetirement:
         clock: Clock | None = None,
     ) -> None:
         self._pool = pool
-        self._times = {"retention": retention_seconds, "hold": hold_seconds}
+        self._retention = {
+            "retention": retention_seconds,
+            "longest": retention_seconds + hold_seconds,
+        }
+        self._looked: dict[str, Any] | None = None
         self._clock = clock or SystemClock()
         self._too_long: dict[int, float] = {}
         """Until when each leaf waits whose removal took too long."""
@@ -84,31 +92,50 @@ class PostgresRetirement:
 
     async def leaves(self) -> list[int]:
         """Return the numbers of the leaves that exist, oldest first; see Retirement."""
+        await self._look_at_clock()
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["leaves"])
             return [int(row[0]) for row in await cursor.fetchall()]
 
+    async def _look_at_clock(self) -> dict[str, Any]:
+        """Note PostgreSQL's time; return since when the times of retention are not over."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(SQL["note_clock"])
+            await cursor.execute(SQL["forget_steps"], self._retention)
+            await cursor.execute(SQL["times"], self._retention)
+            [times] = await cursor.fetchall()
+        self._looked = times
+        return times
+
+    async def _times(self) -> dict[str, Any]:
+        """Return the times as they were at the last look: a jump of the clock since is none."""
+        return self._looked or await self._look_at_clock()
+
     async def waits_for(self, leaf: int) -> str | None:
         """Return what a leaf still waits for, or None; see Retirement."""
-        bounds = _Bounds(leaf)
+        bounds, times = _Bounds(leaf), await self._times()
         if not await self._attached(leaf):
             return None
         if self._clock.monotonic() < self._too_long.get(leaf, 0.0):
             return "large"
         most = {"most": EVACUATED_MOST}
-        (reason,) = await self._row("blocked_by", bounds.whole() | self._times | most)
+        (reason,) = await self._row("blocked_by", bounds.whole() | times | most)
         if reason is not None:
             return str(reason)
         last_xid, undecided, parts = 0, 0, list[dict[str, int]]()
         for part in bounds.slices():
-            count, young, xid = await self._row("slice", part | self._times)
+            count, young, xid = await self._row("slice", part | times)
             undecided += count
             if young or undecided > EVACUATED_MOST:
                 return "young" if young else "undecided"
             parts += [part] if count else []
             last_xid = max(last_xid, xid)
         last = {"last_xid": last_xid}
-        (reason,) = await self._row("readers", bounds.whole() | self._times | last)
+        (reason,) = await self._row("readers", bounds.whole() | times | last)
         if reason is not None:
             return str(reason)
         return "large" if await self._is_large(leaf, parts) else None
@@ -126,17 +153,19 @@ class PostgresRetirement:
 
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
+        times = await self._times()
         async with available(), self._pool.connection() as connection:
             few = {"after": self._looked_at, "most": LOOKED_AT}
-            cursor = await connection.execute(SQL["forget_finished"], few | self._times)
+            cursor = await connection.execute(SQL["forget_finished"], few | times)
             last, _ = await cursor.fetchone() or (None, None)
             self._looked_at = BEFORE_ALL if last is None else last
-            await connection.execute(SQL["forget_places"], self._times)
+            await connection.execute(SQL["forget_places"], times)
 
     async def _detach(self, leaf: int) -> bool:
         """Detach the tables of a leaf and keep what is unfinished; False while an audit runs."""
         if not await self._attached(leaf):
             return True
+        bounds = _Bounds(leaf).whole() | await self._times()
         (since,) = await self._row("watermark", {})
         undecided = await self._free_transaction_ids(leaf)
         async with self._pool.connection() as connection, connection.transaction():
@@ -144,7 +173,6 @@ class PostgresRetirement:
             if await _fetch(connection, "no_audit", {}) != [True]:
                 return False
             await connection.execute(SQL["lock_tables"])
-            bounds = _Bounds(leaf).whole() | self._times
             late = await _fetch(connection, "committed_since", bounds | {"since": since})
             kept = [*undecided, *late, *await _fetch(connection, "unreleased", bounds)]
             await connection.execute(SQL["detach"], {"leaf": leaf, "kept": kept})
@@ -159,11 +187,11 @@ class PostgresRetirement:
 
         A half that was decided since the leaf was looked at counts as undecided.
         """
-        undecided: list[int] = []
+        undecided, times = list[int](), await self._times()
         async with self._pool.connection() as connection:
-            held = await _fetch(connection, "unreleased", _Bounds(leaf).whole() | self._times)
+            held = await _fetch(connection, "unreleased", _Bounds(leaf).whole() | times)
             for part in _Bounds(leaf).slices():
-                found = await _fetch(connection, "undecided", part | self._times)
+                found = await _fetch(connection, "undecided", part | times)
                 kept = {"kept": [*found, *held]}
                 await connection.execute(SQL["free_transaction_ids"], part | kept)
                 undecided += found
@@ -183,11 +211,12 @@ class PostgresRetirement:
 
         ``parts`` are the slices with undecided halves.
         """
-        whole = _Bounds(leaf).whole() | self._times
+        times = await self._times()
+        whole = _Bounds(leaf).whole() | times
         async with available(), self._pool.connection() as connection:
             kept = await _fetch(connection, "unreleased", whole)
             for part in parts:
-                kept += await _fetch(connection, "undecided", part | self._times)
+                kept += await _fetch(connection, "undecided", part | times)
         (moved,) = await self._row("evacuated_bytes", whole | {"kept": kept})
         return int(moved) > EVACUATED_BYTES
 

@@ -11,21 +11,39 @@ ORDER BY 1
 SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE c.relnamespace = 'outbox'::regnamespace AND c.relname = ANY (%(tables)s)
 
+-- name: note_clock
+-- Notes PostgreSQL's time, and a step of its clock since the last note.
+SELECT outbox.note_clock()
+
+-- name: times
+-- Reads since when the retention is not over, and that and the hold: what the clock may have skipped counts for neither.
+-- And whether it has stepped since then.
+SELECT present.at - make_interval(secs => %(retention)s + skipped_seconds) AS young_from,
+    present.at - make_interval(secs => %(longest)s + skipped_seconds) AS hold_from,
+    coalesce(stepped_at > present.at - make_interval(secs => %(longest)s + skipped_seconds), true) AS stepped
+FROM (SELECT clock_timestamp() AS at) present, outbox.clock_doubt(%(longest)s)
+
+-- name: forget_steps
+-- Deletes the steps of the clock that no age reaches back to any more: the longest age of a half is 30 days.
+DELETE FROM outbox.clock_step
+WHERE noticed_at < clock_timestamp() - make_interval(days => 30, secs => %(longest)s
+    + (SELECT skipped_seconds FROM outbox.clock_doubt('Infinity')))
+
 -- name: blocked_by
 -- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a
 -- recent message, a message that the sweep has not passed, more held records than one removal moves. NULL: none of
 -- these. Locks nothing.
 SELECT CASE
     WHEN outbox.watermark() < %(to_xid)s THEN 'in use'
-    WHEN (SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
-          ORDER BY half_id DESC LIMIT 1) > clock_timestamp() - make_interval(secs => %(retention)s) THEN 'young'
+    WHEN outbox.is_since((SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
+          ORDER BY half_id DESC LIMIT 1), %(young_from)s, %(stepped)s) THEN 'young'
     WHEN EXISTS (
         SELECT FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
             AND half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)) THEN 'sweep'
     WHEN (SELECT count(*) FROM (
             SELECT FROM outbox.held_record
             WHERE half_id >= %(low)s AND half_id < %(high)s
-                AND (released_at IS NULL OR released_at > clock_timestamp() - make_interval(secs => %(retention)s))
+                AND (released_at IS NULL OR outbox.is_since(released_at, %(young_from)s, %(stepped)s))
             LIMIT %(most)s + 1) held) > %(most)s THEN 'held'
 END
 
@@ -33,7 +51,7 @@ END
 -- Reads one slice of a leaf: how many of its halves are undecided, whether any was decided recently, and the last
 -- xid that committed one of them.
 SELECT count(*) FILTER (WHERE o.half_id IS NULL),
-    coalesce(bool_or(o.decided_at > clock_timestamp() - make_interval(secs => %(retention)s)), false),
+    coalesce(bool_or(outbox.is_since(o.decided_at, %(young_from)s, %(stepped)s)), false),
     coalesce(max(o.xid) FILTER (WHERE o.decision = 1), 0)
 FROM (SELECT half_id FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s) h
 LEFT JOIN (
@@ -55,15 +73,15 @@ SELECT CASE
         WHERE (c.xid, c.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))) THEN 'relay'
     WHEN EXISTS (
         SELECT FROM commits WHERE xid < %(to_xid)s
-            AND committed_at > clock_timestamp() - make_interval(secs => %(retention)s)) THEN 'young'
+            AND outbox.is_since(committed_at, %(young_from)s, %(stepped)s)) THEN 'young'
     WHEN EXISTS (
         SELECT FROM outbox.publication_log
         WHERE to_xid >= %(from_xid)s AND from_xid <= greatest(%(last_xid)s, %(to_xid)s - 1)
-            AND published_at > clock_timestamp() - make_interval(secs => %(retention)s)) THEN 'young'
+            AND outbox.is_since(published_at, %(young_from)s, %(stepped)s)) THEN 'young'
     WHEN EXISTS (
         SELECT FROM commits c JOIN outbox.progress p ON p.name = 'reconcile:' || c.shard
         WHERE (c.xid, c.n) > (p.position, p.position_n)
-            AND c.committed_at > clock_timestamp() - make_interval(secs => %(retention)s + %(hold)s)) THEN 'reconcile'
+            AND outbox.is_since(c.committed_at, %(hold_from)s, %(stepped)s)) THEN 'reconcile'
 END
 
 -- name: undecided
@@ -75,13 +93,13 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s
     AND NOT EXISTS (
         SELECT FROM outbox.op_message o
         WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s
-            AND o.decided_at <= clock_timestamp() - make_interval(secs => %(retention)s))
+            AND NOT outbox.is_since(o.decided_at, %(young_from)s, %(stepped)s))
 
 -- name: unreleased
 -- Reads the halves of a leaf whose records were held and are in no topic, or were published within the retention.
 SELECT half_id FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s
-    AND (released_at IS NULL OR released_at > clock_timestamp() - make_interval(secs => %(retention)s))
+    AND (released_at IS NULL OR outbox.is_since(released_at, %(young_from)s, %(stepped)s))
 
 -- name: evacuated_bytes
 -- Reads, by key, how many bytes the values of the given halves have.
@@ -158,7 +176,7 @@ WITH few AS MATERIALIZED (
         AND NOT EXISTS (
             SELECT FROM outbox.held_record r
             WHERE r.half_id = few.half_id AND (r.released_at IS NULL
-                OR r.released_at > clock_timestamp() - make_interval(secs => %(retention)s)) OFFSET 0)
+                OR outbox.is_since(r.released_at, %(young_from)s, %(stepped)s)) OFFSET 0)
 ), keys AS (
     DELETE FROM outbox.transaction_key k USING gone
     WHERE k.producer_group_id = gone.producer_group_id AND k.transaction_id = gone.transaction_id
@@ -181,4 +199,4 @@ SELECT (SELECT max(half_id) FROM few), (SELECT outbox.forget_decisions(array_agg
 -- then: a release has the position where its shard stood.
 DELETE FROM outbox.publication_log_default
 WHERE to_xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
-    AND published_at < clock_timestamp() - make_interval(secs => %(retention)s)
+    AND NOT outbox.is_since(published_at, %(young_from)s, %(stepped)s)

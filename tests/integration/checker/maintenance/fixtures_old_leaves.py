@@ -22,6 +22,11 @@ UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 
 UPDATE outbox.op_message SET decided_at = decided_at - %(by)s * interval '1 second';
 UPDATE outbox.commit_log SET committed_at = committed_at - %(by)s * interval '1 second';
 """
+LATER = f"{AGE};UPDATE outbox.clock_step SET noticed_at = noticed_at - %(by)s * interval '1 second'"
+LOOKED = """
+UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
+WHERE name = 'clock'
+"""
 RELAYED = """
 INSERT INTO outbox.progress (name, position)
 SELECT name || shard, outbox.watermark()
@@ -51,6 +56,18 @@ async def retire(world: World) -> list[int]:
 async def first_leaf_is_gone(world: World) -> bool:
     """Return whether no table of the first leaf is left."""
     return await world.rows(LEAF_TABLES, leaf=str(world.first_leaf)) == [(0,)]
+
+
+async def later(world: World, by: int) -> None:
+    """Let time pass while a checker runs, and sweeps."""
+    await world.execute(LATER, by=by)
+    await world.sweep()
+
+
+async def step_clock(world: World, by: int) -> None:
+    """Set PostgreSQL's clock ahead (or back) after a checker has looked at it."""
+    await later(world, by)
+    await world.execute(LOOKED, by=by)
 
 
 def waiting(world: World, reason: str) -> float:

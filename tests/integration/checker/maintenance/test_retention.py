@@ -27,13 +27,17 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     ended,
     first_leaf_is_gone,
     grow_old,
+    later,
     retire,
+    step_clock,
     waiting,
 )
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = pytest.mark.postgres
 
+YEAR = 365 * 86_400
+KEPT = "SELECT count(*)::int FROM outbox.transaction_key"
 HELD = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error)
 SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
@@ -212,3 +216,53 @@ async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
     assert await retire(world) == [0]
     assert await first_leaf_is_gone(world)
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}
+
+
+async def test_a_clock_that_jumps_ahead_removes_no_leaf_and_frees_no_transaction_id(
+    world: World,
+) -> None:
+    await retire(world)
+    await ended(world, transaction_id="t-1")
+    await grow_old(world, "relay:", by=0)
+    assert await retire(world) == []
+    await step_clock(world, YEAR)
+    assert await retire(world) == []
+    await later(world, RETENTION - OLD // 10)
+    assert await retire(world) == []
+    assert await world.rows(KEPT) == [(1,)]
+    await later(world, OLD)
+    assert await retire(world) == [0]
+
+
+async def test_a_leaf_from_a_time_that_was_far_ahead_goes_when_it_is_old_since_the_step_back(
+    world: World,
+) -> None:
+    await retire(world)
+    await ended(world)
+    await grow_old(world, "relay:", by=0)
+    await step_clock(world, -YEAR)
+    assert await retire(world) == []
+    await later(world, RETENTION)
+    assert await retire(world) == []
+    await later(world, HOLD + OLD)
+    assert await retire(world) == [0]
+    assert await first_leaf_is_gone(world)
+
+
+async def test_a_pause_of_all_checkers_is_no_retention(world: World) -> None:
+    await retire(world)
+    await ended(world)
+    await grow_old(world, "relay:", by=0)
+    await step_clock(world, OLD)
+    assert await retire(world) == []
+
+
+async def test_steps_that_no_age_reaches_back_to_are_forgotten(world: World) -> None:
+    await retire(world)
+    await step_clock(world, YEAR)
+    await retire(world)
+    steps = "SELECT count(*)::int FROM outbox.clock_step"
+    assert await world.rows(steps) == [(1,)]
+    await later(world, 31 * 86_400 + YEAR)
+    await retire(world)
+    assert await world.rows(steps) == [(0,)]

@@ -26,7 +26,7 @@ RETENTION_MUTANTS: Final = (
     ProductMutant(
         promise="A leaf stays for the retention after its last record was published",
         file="outbox/postgres/maintenance/retention.sql",
-        rule="AND published_at > clock_timestamp() - make_interval(secs => %(retention)s)) THEN",
+        rule="AND outbox.is_since(published_at, %(young_from)s, %(stepped)s)) THEN",
         broken="AND false) THEN",
         killer=(
             f"{RETENTION}::test_a_leaf_stays_for_the_retention_after_its_last_record_was_published"
@@ -35,8 +35,8 @@ RETENTION_MUTANTS: Final = (
     ProductMutant(
         promise="What was decided lately stays, however old it is",
         file="outbox/postgres/maintenance/retention.sql",
-        rule="coalesce(bool_or(o.decided_at >",
-        broken="coalesce(bool_or(false AND o.decided_at >",
+        rule="coalesce(bool_or(outbox.is_since(o.decided_at",
+        broken="coalesce(bool_or(false AND outbox.is_since(o.decided_at",
         killer=(
             f"{RETENTION}::test_what_was_decided_lately_stays_however_long_ago_it_was_prepared"
         ),
