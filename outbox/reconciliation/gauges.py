@@ -54,4 +54,4 @@ def set_last_run(last: MeasuredRun, metrics: Metrics) -> None:
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)
     metrics["reconcile_cut_lag_seconds"].set(last.cut_age)
     finished = metrics["reconcile_last_success_timestamp_seconds"]
-    finished.set(last.finished_at.timestamp())
+    finished.set(last.succeeded_at.timestamp())

@@ -33,6 +33,7 @@ from outbox.reconciliation.run import (
     StoredRun,
 )
 from outbox.reconciliation.snapshot import (
+    EVERY_XID,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -104,11 +105,13 @@ class SourceSnapshot(Protocol):
         checks.
         """
 
-    def unlogged(self, since: datetime | None, half_ids: Sequence[HalfId]) -> Sequence[HalfId]:
+    def unlogged(
+        self, since: datetime | None, half_ids: Sequence[HalfId], before: int = EVERY_XID
+    ) -> Sequence[HalfId]:
         """Return at most 1 000 messages that were decided COMMIT and are not in the commit log.
 
-        They are sought among those that were prepared after the newest commit before ``since``, or
-        among all that are kept; and among the given ones.
+        They are sought among those that were prepared after the newest commit before ``since`` and
+        below the transaction id ``before``, or among all that are kept; and among the given ones.
         """
 
     def stalled(self) -> Stalled:

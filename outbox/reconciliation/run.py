@@ -102,6 +102,7 @@ class FinishedRun(RunSummary):
 class MeasuredRun(FinishedRun):
     """The newest run with the values that only metrics need."""
 
+    succeeded_at: datetime
     cut_age: float
     """Seconds since the cut."""
     coverage: float | None

@@ -126,13 +126,13 @@ def diagnose(compared: Compared) -> Diagnosed:
     with context.progress.stage("look up findings") as stage:
         ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
         previous = read.planned.previous
-        judged, cut_at = (previous.batches, previous.cut_at) if previous else ({}, None)
+        judged = previous.batches if previous else {}
         ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged))
         ledger.enter(stalled.findings(snapshot.stalled()))
         ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
         missing, unread = context.run_store.missing([]), read.plan.log.unread_topics
         records = read.frames.records
-        ledger.enter(unlogged_commits.findings(snapshot, records, cut_at, missing, unread))
+        ledger.enter(unlogged_commits.findings(snapshot, records, previous, missing, unread))
         judgement = _judgement(read)
         expired: list[HalfId] = []
         if compared.suspects:

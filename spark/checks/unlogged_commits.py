@@ -7,7 +7,7 @@ commit shows that they exist. Only their decision does.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -17,6 +17,7 @@ from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.columns import schemas
 from spark.compare.decision_table import Decision
+from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 
@@ -29,16 +30,19 @@ NO_ROW: Final = "has no row of the message, so the relay never reads it"
 def findings(
     snapshot: SourceSnapshot,
     records: DataFrame,
-    cut_at: datetime | None,
+    previous: Previous | None,
     missing: Sequence[HalfId],
     unread_topics: Collection[str],
 ) -> tuple[Finding, ...]:
     """Return a finding for each of them that is in no topic; they are lost.
 
-    ``cut_at`` is the cut that the run continues; None looks at all messages. Those that are
+    ``previous`` is the cut that the run continues; None looks at all messages. Those that are
     ``missing`` since an earlier run are looked at again.
     """
-    found = snapshot.unlogged(cut_at and cut_at - LOOK_BACK, missing)
+    if previous is None:
+        found = snapshot.unlogged(None, missing)
+    else:
+        found = snapshot.unlogged(previous.cut_at - LOOK_BACK, missing, previous.horizon)
     if not found:
         return ()
     holds, halves = snapshot.held_records(found), snapshot.halves(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from xxhash import xxh64_intdigest
@@ -17,6 +17,7 @@ from xxhash import xxh64_intdigest
 from outbox.messages import record as headers_of
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
+from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.columns.digest import LEADING, UNCOVERED
 from spark.cut.cut_plan import Gap, LogCut, Range, ShardCut
 from spark.cut.log_state import Anchor, Baseline, Counted, LogState
@@ -114,9 +115,9 @@ def state_after_run(
     log: LogCut,
     shards: Iterable[ShardCut],
     anchors: Mapping[Partition, Anchor],
-    taken_at: datetime,
+    snapshot: SnapshotIdentity,
 ) -> LogState:
-    """Return the state of the log after the run of this cut, whose snapshot is of ``taken_at``."""
+    """Return the state of the log after the run of this cut."""
     before = log.before or LogState()
     shards = list(shards)
     left = next_state(before, log.topics, log.records, anchors, baselines(log, shards))
@@ -124,25 +125,29 @@ def state_after_run(
     return replace(
         left,
         positions={**before.positions, **positions},
-        counted=counted_after_run(before, left, shards, taken_at),
+        counted=counted_after_run(before, left, shards, snapshot),
     )
 
 
 def counted_after_run(
-    before: LogState, left: LogState, shards: Iterable[ShardCut], taken_at: datetime
+    before: LogState, left: LogState, shards: Iterable[ShardCut], snapshot: SnapshotIdentity
 ) -> Mapping[str, Counted]:
     """Return since when each topic has its number of partitions, and which batches came later.
 
     A relay may publish by an older number for some time after a topic has grown. The time bounds
-    how long that may be; what is judged by it is named by batches alone.
+    how long that may be; what is judged by it is named by batches alone. What PostgreSQL's clock
+    may have skipped is not part of that time; one that was set back begins it again.
     """
+    taken_at = snapshot.taken_at
     batches = dict.fromkeys(range(SHARDS), 0) | {each.shard: each.batch_no for each in shards}
     counted = dict(before.counted)
     for topic, partitions in left.counts.items():
         known = counted.get(topic)
         if known is None or known.partitions != partitions:
             counted[topic] = Counted(partitions, taken_at)
-        elif known.batches is None and taken_at - known.since >= METADATA_AGE:
+        elif known.batches is None and known.since > taken_at:
+            counted[topic] = known._replace(since=taken_at)
+        elif known.batches is None and taken_at - known.since - snapshot.skipped >= METADATA_AGE:
             counted[topic] = known._replace(batches=batches)
     return counted
 

@@ -61,7 +61,7 @@ def summarize(outcome: Outcome) -> Report:
         minutes = _newest_minutes(_kept(by_minute, folder / "minutes"))
         latencies = _newest_latencies(_kept(outcome.latencies, folder / "latencies"))
         log_state = log_history.state_after_run(
-            plan.log, plan.shards, anchors(frames.records), plan.snapshot.taken_at
+            plan.log, plan.shards, anchors(frames.records), plan.snapshot
         )
         complete = not plan.log.gaps and len(ledger.kept) == ledger.total
         found = [each.finding_id for each in ledger.kept]

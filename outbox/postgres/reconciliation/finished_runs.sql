@@ -66,7 +66,8 @@ LIMIT %(limit)s
 
 -- name: last
 -- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred. Reads the plan of
--- the newest one only: a plan has a row for each partition, outside of its table.
+-- the newest one only: a plan has a row for each partition, outside of its table. The order of the runs keeps one that
+-- comes after a clock was set back ahead of the time; it succeeded at its cut.
 WITH newest AS MATERIALIZED (
     SELECT run_id, verdict, row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
     FROM (
@@ -76,6 +77,7 @@ WITH newest AS MATERIALIZED (
 SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete, r.counts,
     r.totals, r.timings,
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports,
+    CASE WHEN r.finished_at > clock_timestamp() + interval '1 minute' THEN r.cut_at ELSE r.finished_at END AS succeeded_at,
     extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age, (r.plan ->> 'coverage')::float8 AS coverage,
     coalesce(r.plan -> 'latency', '{}') AS latency, (r.plan ->> 'dirty_ratio')::float8 AS dirty_ratio,
     coalesce(r.plan -> 'ever', '{}') AS ever,

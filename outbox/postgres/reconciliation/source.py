@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from outbox.postgres.sessions.jdbc import jdbc_address
 from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
+    EVERY_XID,
+    SKIPPED_WITHIN,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -82,10 +84,14 @@ class PostgresSource:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.transaction():
-                row = connection.execute(SQL["export_snapshot"]).fetchone()
+                asked = {"seconds": SKIPPED_WITHIN.total_seconds()}
+                row = connection.execute(SQL["export_snapshot"], asked).fetchone()
                 assert row is not None
                 identity = SnapshotIdentity(
-                    exported_id=row[0], visible=row[1], taken_at=taken_at or row[2]
+                    exported_id=row[0],
+                    visible=row[1],
+                    taken_at=taken_at or row[2],
+                    skipped=timedelta(seconds=row[3]),
                 )
                 primary_url = self._database_url if self._replica_url else None
                 yield PostgresSnapshot(connection, identity, primary_url)
@@ -143,11 +149,14 @@ class PostgresSnapshot:
         prepared, parked = self._only_row("undecided" if whole else "undecided_ahead")
         return UndecidedCounts(prepared=prepared, parked=parked)
 
-    def unlogged(self, since: datetime | None, half_ids: Sequence[HalfId]) -> Sequence[HalfId]:
+    def unlogged(
+        self, since: datetime | None, half_ids: Sequence[HalfId], before: int = EVERY_XID
+    ) -> Sequence[HalfId]:
         """Return committed messages without a row of the commit log; see SourceSnapshot."""
         kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
         with database_errors():
-            (low,) = self._connection.execute(SQL["prepared_since"], {"since": since}).fetchall()
+            bound = {"since": since, "before": before}
+            (low,) = self._connection.execute(SQL["prepared_since"], bound).fetchall()
             asked = {**kept, "low": low[0], "half_ids": list(half_ids)}
             rows = self._connection.execute(SQL["unlogged"], asked).fetchall()
         return [HalfId(half_id) for (half_id,) in rows]

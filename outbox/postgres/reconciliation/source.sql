@@ -16,8 +16,10 @@ FROM outbox.progress
 WHERE name LIKE 'relay:%' AND position > 0 AND manifest_offset >= 0 AND crc <> 0
 
 -- name: export_snapshot
--- Fixes the snapshot of the transaction, so that other sessions can import it. Takes no xid.
-SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
+-- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time, and how much of the
+-- last seconds the clock may have skipped. Takes no xid.
+SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp(), skipped_seconds
+FROM outbox.clock_doubt(%(seconds)s)
 
 -- name: keep_leaves
 -- Takes, shared, the session lock under which no leaf is removed and no row changes its leaf: a removal is not a change
@@ -110,12 +112,13 @@ CROSS JOIN LATERAL (
 WHERE batch.at IS NOT NULL
 
 -- name: prepared_since
--- Reads the id from which on messages were prepared after the newest commit before a time; without a time, the lowest id.
+-- Reads the id from which on messages were prepared after the newest commit before a time, of the
+-- commits below a transaction id alone: the clock may have been set back later. Without a time, the lowest id.
 SELECT coalesce(max(newest.xid), 0) << 15
-FROM generate_series(0, 15) AS each (shard)
+FROM outbox.installation i CROSS JOIN generate_series(0, 15) AS each (shard)
 CROSS JOIN LATERAL (
     SELECT c.xid FROM outbox.reconciliation_commits c
-    WHERE c.shard = each.shard AND c.committed_at < %(since)s::timestamptz
+    WHERE c.shard = each.shard AND c.committed_at < %(since)s::timestamptz AND c.xid < %(before)s + i.base
     ORDER BY c.xid DESC
     LIMIT 1
 ) newest

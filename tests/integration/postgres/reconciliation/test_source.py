@@ -17,7 +17,7 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.snapshot import UndecidedCounts
+from outbox.reconciliation.snapshot import EVERY_XID, UndecidedCounts
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_run,
@@ -67,9 +67,11 @@ async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_
 ) -> None:
     lost, _, later = halves
 
-    def unlogged(since: datetime | None, *asked: HalfMessage) -> set[HalfId]:
+    def unlogged(
+        since: datetime | None, *asked: HalfMessage, before: int = EVERY_XID
+    ) -> set[HalfId]:
         with PostgresSource(database_url).snapshot() as snapshot:
-            found = snapshot.unlogged(since, [each.half_id for each in asked])
+            found = snapshot.unlogged(since, [each.half_id for each in asked], before)
         return {*found} & {each.half_id for each in halves}
 
     later_end = End(half_id=later.half_id, nonce=later.nonce, decision=Resolution.COMMIT)
@@ -79,6 +81,7 @@ async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_
     change(database_url, f"DELETE FROM outbox.commit_log WHERE {lost.half_id} = ANY (half_ids)")
     assert unlogged(None) == {lost.half_id}
     assert (unlogged(soon), unlogged(soon, *halves)) == (set(), {lost.half_id})
+    assert unlogged(soon, before=0) == {lost.half_id}, "the cut of before was an hour ahead"
     leaf = leaf_in(lost.half_id)
     change(database_url, f"INSERT INTO outbox.retired_leaf (leaf) VALUES ({leaf})")
     assert unlogged(None, lost) == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from outbox.messages.manifest import Position
 from outbox.messages.message import DecidedBy
 from outbox.messages.record import digest_of as digest_of_half
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
+from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.checks.coverage import gap_finding
 from spark.cut import log_history, log_state
 from spark.cut.cut_plan import Gap, Range, ShardCut
@@ -154,6 +155,29 @@ def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:
     assert unread == before
 
 
+def snapshot_of(taken_at: datetime, skipped: timedelta = timedelta(0)) -> SnapshotIdentity:
+    """Return a snapshot of this time."""
+    return SnapshotIdentity(exported_id="1", visible="9:9:", taken_at=taken_at, skipped=skipped)
+
+
+def test_a_clock_that_jumped_or_was_set_back_makes_no_relay_know_the_partitions_sooner() -> None:
+    shards = [ShardCut(shard=3, batch_no=7, position=Position(9, 1))]
+    noon, age, state = datetime(2026, 1, 1, tzinfo=UTC), log_history.METADATA_AGE, LogState()
+    jump, second, known = 3 * age, timedelta(seconds=1), []
+    for at, skipped in (
+        (noon, timedelta(0)),
+        (noon + second + jump, jump),
+        (noon - jump, timedelta(0)),
+        (noon - jump + age / 2, timedelta(0)),
+        (noon - jump + age, timedelta(0)),
+    ):
+        left = replace(state, counts={"points": 2})
+        counted = log_history.counted_after_run(state, left, shards, snapshot_of(at, skipped))
+        state = replace(left, counted=counted)
+        known.append("points" in state.all_known_after({"points": 2}))
+    assert known == [False, False, False, False, True]
+
+
 def test_all_partitions_are_known_to_every_relay_a_while_after_a_run_has_counted_them() -> None:
     shards = [ShardCut(shard=3, batch_no=7, position=Position(9, 1))]
     noon, age = datetime(2026, 1, 1, tzinfo=UTC), log_history.METADATA_AGE
@@ -162,7 +186,9 @@ def test_all_partitions_are_known_to_every_relay_a_while_after_a_run_has_counted
     for minutes, partitions in enumerate((2, 2, 2, 2, 3, 3, 3)):
         left = replace(state, counts={"points": partitions})
         at = noon + minutes * age / 2
-        state = replace(left, counted=log_history.counted_after_run(state, left, shards, at))
+        state = replace(
+            left, counted=log_history.counted_after_run(state, left, shards, snapshot_of(at))
+        )
         state = log_state.state_of(json.loads(json.dumps(state.as_json())))
         counted["points"] = partitions
         known.append(state.all_known_after(counted).get("points", {}).get(3))

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from outbox.access import Scope
+from outbox.clock import SystemClock
 from outbox.postgres.reconciliation import finished_runs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.fixtures_keys import guarded, token
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -173,6 +175,21 @@ async def test_the_run_gauges_are_read_from_the_tables(
         "outbox_reconcile_last_success_timestamp_seconds",
         "outbox_reconcile_cut_lag_seconds",
     } <= names
+
+
+async def test_a_run_after_the_clock_was_set_back_succeeded_at_its_cut(
+    bare_service: Service, database_url: str, pool: Pool
+) -> None:
+    store = PostgresRunStore(database_url)
+    store.save(make_run("one", "a"))
+    await select(pool, "UPDATE outbox.reconciliation_run SET finished_at = now() + '1 year'")
+    store.save(make_run("two", "a"))
+    metrics = (await bare_service.client.get("/metrics")).text.splitlines()
+    times = dict(
+        line.split(" ") for line in metrics if "timestamp_seconds " in line and "#" not in line
+    )
+    succeeded = float(times["outbox_reconcile_last_success_timestamp_seconds"])
+    assert succeeded <= SystemClock().now().timestamp()
 
 
 async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool: Pool) -> None:
