@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from checker.relay.observer import RelayObserver
+from checker.relay.record_clock import RecordClock
 from checker.relay.settlement import BatchSettlement
 from checker.relay.unlogged_batches import UnloggedBatches
 from checker.relay.visibility import VisibilityWatch
@@ -58,8 +59,7 @@ class RelayExecutor:
         self._visibility = visibility
         self._clock = clock
         self._observer = observer
-        self._ahead = 0.0
-        """PostgreSQL's clock minus the monotonic one (s), when the stores were last identified."""
+        self._record_clock = RecordClock(lambda: commit_log.now(), clock)
         self._messages: Sequence[Committed] = ()
         self._redriven: str | None = None
         self._decided: tuple[float, ...] = ()
@@ -108,7 +108,6 @@ class RelayExecutor:
         cluster = self._progress_log.cluster()
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
         progress = self._commit_log.progress()
-        self._ahead = self._commit_log.now() - self._clock.monotonic()
         return answers.StoresIdentified(installation, identity, cluster.partitions, progress)
 
     # -- Taking over -----------------------------------------------------------------------------
@@ -170,7 +169,7 @@ class RelayExecutor:
         return settled
 
     def _heal(self, _: Relay, asked: actions.Heal) -> None:
-        self._publisher.heal(asked.partitions, self._stamp())
+        self._publisher.heal(asked.partitions, self._record_clock.stamp())
 
     def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
         ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids, asked.batch_no)
@@ -240,7 +239,9 @@ class RelayExecutor:
         batch, manifest = asked.batch, encode(asked.batch)
         self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch, listed=state.at.is_listed)
-        delivery = self._publisher.publish(records, manifest, self._stamp(), apart=asked.apart)
+        delivery = self._publisher.publish(
+            records, manifest, self._record_clock.stamp(), apart=asked.apart
+        )
         self._delivery = delivery
         if delivery.refused is not None:
             return self._refused(state, delivery, delivery.refused)
@@ -287,6 +288,7 @@ class RelayExecutor:
         began = self._clock.monotonic()
         self._publisher.commit()
         ended = self._clock.monotonic()
+        self._record_clock.taken()
         self._await_visibility(state)
         self._observer.committed(state, [message.topic for message in self._sent], ended - began)
         self._observer.sent(self._sent, self._delivery, ended - self._began)
@@ -300,12 +302,6 @@ class RelayExecutor:
             ends = {**self._ends, Partition(self._progress_log.topic, state.shard): end}
             seen = Visible(state.batch.batch_no, end)
             self._visibility.committed(state.shard, seen, ends)
-
-    def _stamp(self) -> int:
-        """Return PostgreSQL's time (ms): this machine's clock may be days off, and no broker takes
-        a record from the future.
-        """
-        return round((self._ahead + self._clock.monotonic()) * 1000)
 
     def _drop_handle(self, state: Relay, asked: actions.DropHandle) -> None:
         self._publisher.drop()

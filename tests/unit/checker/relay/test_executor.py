@@ -126,6 +126,9 @@ class WrittenRow:
     def __init__(self) -> None:
         self.saved: list[tuple[int, int]] = []
 
+    def now(self) -> float:
+        return time.time()
+
     def beat(self) -> None:
         """Do nothing: no other owner looks."""
 

@@ -25,6 +25,10 @@ class OneMessageRows:
         self._slots = slots
         self.free_slots: list[tuple[str, int]] = []
 
+    def now(self) -> float:
+        """Return the time of PostgreSQL."""
+        return 0.0
+
     def read(self, after: Position, most: int | None = None) -> Commits:
         """Return the message of the row after a position."""
         self.free_slots.append(("read", self._slots._free))

@@ -1,0 +1,43 @@
+"""The times of records: PostgreSQL's clock, read again each second, since it may be set meanwhile.
+
+Kafka takes nothing from more than an hour ahead of its own clock, and may delete at once what is
+older than a topic keeps. So PostgreSQL's clock is wrong if it is more than an hour behind a time
+that Kafka has taken: that time is used then, and no record is deleted unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from outbox.clock import Clock
+
+READ_SECONDS: Final = 1.0
+AHEAD_SECONDS: Final = 3600.0
+
+
+class RecordClock:
+    """Stamps the records of one shard; ``read`` returns PostgreSQL's time in seconds."""
+
+    def __init__(self, read: Callable[[], float], clock: Clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._ahead = 0.0
+        """PostgreSQL's clock minus the monotonic one (s)."""
+        self._read_at = float("-inf")
+        self._stamped = float("-inf")
+        self._taken = float("-inf")
+        """The last time that Kafka has taken."""
+
+    def stamp(self) -> int:
+        """Return the time of the next records in milliseconds. Raises DatabaseUnavailable."""
+        now = self._clock.monotonic()
+        if now - self._read_at >= READ_SECONDS:
+            self._ahead, self._read_at = self._read() - now, now
+        stamp = self._ahead + now
+        self._stamped = stamp if stamp > self._taken - AHEAD_SECONDS else self._taken
+        return round(self._stamped * 1000)
+
+    def taken(self) -> None:
+        """Note that Kafka has taken the last stamp."""
+        self._taken = self._stamped

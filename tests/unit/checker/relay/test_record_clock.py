@@ -1,0 +1,64 @@
+"""The times of records, while PostgreSQL's clock is set."""
+
+from __future__ import annotations
+
+from checker.relay.record_clock import AHEAD_SECONDS, READ_SECONDS, RecordClock
+from tests.unit.checker.checks.fixtures_fakes import ManualClock
+
+DAY = 86_400.0
+
+
+class Host:
+    """PostgreSQL's clock, and the monotonic clock of the relay."""
+
+    def __init__(self) -> None:
+        self.time = 100 * DAY
+        self.clock = ManualClock()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let both clocks go on."""
+        self.time += seconds
+        self.clock.seconds += seconds
+
+
+def test_a_record_has_the_time_of_a_clock_that_was_set_meanwhile() -> None:
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    assert times.stamp() == host.time * 1000
+    host.pass_time(READ_SECONDS / 2)
+    assert times.stamp() == host.time * 1000
+    host.time += 2 * DAY
+    host.pass_time(READ_SECONDS)
+    assert times.stamp() == host.time * 1000
+
+
+def test_a_clock_far_behind_what_kafka_has_taken_makes_no_record_old() -> None:
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    taken = times.stamp()
+    times.taken()
+    host.time -= 8 * DAY
+    host.pass_time(READ_SECONDS)
+    assert times.stamp() == taken
+    times.taken()
+    host.time += 8 * DAY
+    host.pass_time(READ_SECONDS)
+    assert times.stamp() == host.time * 1000
+
+
+def test_a_clock_that_was_an_hour_ahead_or_whose_records_kafka_has_refused_is_followed_back() -> (
+    None
+):
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    times.stamp()
+    times.taken()
+    for ahead in (AHEAD_SECONDS - READ_SECONDS, 365 * DAY):
+        host.time += ahead
+        host.pass_time(READ_SECONDS)
+        times.stamp()
+        if ahead < AHEAD_SECONDS:
+            times.taken()
+        host.time -= ahead
+        host.pass_time(READ_SECONDS)
+        assert times.stamp() == host.time * 1000
