@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from api.console.session import IDLE_SECONDS, LONGEST_SECONDS, SessionSeal
+from api.console.session import IDLE_SECONDS, LONGEST_SECONDS, SKEW_SECONDS, SessionSeal
 
 
 class HandClock:
@@ -57,6 +57,17 @@ def test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too() -> None
         used = seal.seal(session)
         clock.turn(IDLE_SECONDS / 2)
     assert seal.open(used) is None
+
+
+def test_hosts_whose_clocks_differ_by_minutes_open_each_others_sessions_and_no_later_ones() -> None:
+    ahead, behind = HandClock(), HandClock()
+    ahead.turn(SKEW_SECONDS)
+    first, second = SessionSeal(b"secret", ahead), SessionSeal(b"secret", behind)
+    session = first.begin("k", "Ada")
+    assert second.open(first.seal(session)) == session
+    assert first.open(second.seal(session)) == session
+    ahead.turn(1)
+    assert second.open(first.seal(session)) is None
 
 
 def test_what_we_did_not_seal_opens_nothing() -> None:
