@@ -12,6 +12,7 @@ OutboxError
 ├── PreconditionRequired        a change of an existing object must name its version
 ├── MessageNotFound             no message of that id (for this caller)
 ├── NotRecheckable              a decided message cannot be checked again
+├── TimePast                    a time that must be in the future is past, by PostgreSQL's clock
 ├── Overloaded                  a bounded queue is full; try again later
 ├── ShardsHeld                  relays hold shards that must be free for this operation
 ├── SessionsOpen                programs use the database that must be alone for this operation
@@ -101,6 +102,13 @@ class MessageNotFound(OutboxError):
 
 class NotRecheckable(OutboxError):
     """The message is already decided."""
+
+
+class TimePast(OutboxError):
+    """A time that must be in the future is past, by PostgreSQL's clock, which decides."""
+
+    def __init__(self) -> None:
+        super().__init__("is in the past, by PostgreSQL's clock")
 
 
 class NotHeld(OutboxError):

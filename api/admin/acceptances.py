@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from fastapi import Response
@@ -11,7 +10,7 @@ from api.admin.models.bulk_actions import BulkRequest, DryRun, RefusedFinding
 from api.admin.services import Services
 from api.http.problems import invalid
 from outbox.access import Caller
-from outbox.clock import SystemClock
+from outbox.errors import TimePast
 from outbox.operators.acceptances import AcceptanceOrder
 from outbox.operators.bulk_actions import BulkAction
 from outbox.operators.message_view import OperatorAction
@@ -23,8 +22,12 @@ async def accept(
     body: BulkRequest, caller: Caller, services: Services, response: Response
 ) -> DryRun | BulkAction:
     """Accept the requested findings, or return the result of a dry run. Raises Problem."""
-    groups, until = await services.groups_of(caller), _until(body)
-    plan = await services.acceptances.plan(body.filter.finding_ids or [], groups)
+    groups, until = await services.groups_of(caller), body.until
+    assert until is not None
+    try:
+        plan = await services.acceptances.plan(body.filter.finding_ids or [], groups, until)
+    except TimePast as error:
+        raise invalid("/until", str(error)) from None
     found = [each.finding_id for each in plan if each.refused is None]
     if body.dry_run:
         response.status_code = 200
@@ -44,12 +47,3 @@ async def accept(
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
     order = AcceptanceOrder(until=until, groups=groups, action=action)
     return await services.acceptances.accept(found, order)
-
-
-def _until(body: BulkRequest) -> datetime:
-    """Return the end of the acceptance. Raises Problem for a past time."""
-    until = body.until
-    assert until is not None
-    if until <= SystemClock().now():
-        raise invalid("/until", "is in the past")
-    return until

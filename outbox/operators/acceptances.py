@@ -35,9 +35,9 @@ class Acceptances(Protocol):
     """Findings that operators accept. Methods raise DatabaseUnavailable."""
 
     async def plan(
-        self, finding_ids: Sequence[str], groups: frozenset[int] | None
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None, until: datetime
     ) -> Sequence[Acceptance]:
-        """Judge each known finding of these groups, by finding id."""
+        """Judge each known finding of these groups, by finding id. Raises TimePast."""
 
     async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
         """Accept the findings that still can be, each audited, until a time in the future."""

@@ -18,7 +18,7 @@ from api.admin.models.api_keys import (
 from api.http.page_token import decode_page_token, encode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, NewApiKey, Scope
-from outbox.clock import SystemClock
+from outbox.errors import TimePast
 from outbox.telemetry.events import Event, get_logger
 
 router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictRoute)
@@ -32,8 +32,6 @@ async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:
     """Create a key within the caller's own groups; `api_key` is returned only here."""
-    if body.expires_at is not None and body.expires_at <= SystemClock().now():
-        raise invalid("/expires_at", "is in the past")
     new = NewApiKey(
         name=body.name,
         producer_groups=tuple(dict.fromkeys(body.producer_groups)),
@@ -42,7 +40,10 @@ async def create_api_key(
     )
     if not caller.covers(new.producer_groups, new.scopes):
         raise Problem(slug="scope-missing", detail=BEYOND)
-    key, token = await services.keys.create(new, caller.key_id)
+    try:
+        key, token = await services.keys.create(new, caller.key_id)
+    except TimePast as error:
+        raise invalid("/expires_at", str(error)) from None
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
     response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"

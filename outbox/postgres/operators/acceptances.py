@@ -6,10 +6,12 @@ One transaction does it all. So unlike other bulk actions it is finished when th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
 
+from outbox.errors import TimePast
 from outbox.operators.acceptances import Acceptance, AcceptanceOrder
 from outbox.operators.bulk_actions import BulkAction
 from outbox.postgres.operators.audit_log import audit
@@ -31,7 +33,7 @@ class PostgresAcceptances:
         self._pool = pool
 
     async def plan(
-        self, finding_ids: Sequence[str], groups: frozenset[int] | None
+        self, finding_ids: Sequence[str], groups: frozenset[int] | None, until: datetime
     ) -> Sequence[Acceptance]:
         """Report for each known finding whether it may be accepted; see Acceptances.plan."""
         asked = {
@@ -40,6 +42,9 @@ class PostgresAcceptances:
             "unread": sorted(UNREAD_CLASSES),
         }
         async with available(), self._pool.connection() as connection:
+            [(past,)] = await (await connection.execute(SQL["past"], {"until": until})).fetchall()
+            if past:
+                raise TimePast
             rows = await (await connection.execute(SQL["plan"], asked)).fetchall()
         return [Acceptance(finding_id=row[0], refused=row[1]) for row in rows]
 

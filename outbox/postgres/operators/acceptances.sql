@@ -15,6 +15,10 @@ WHERE f.finding_id = ANY (%(finding_ids)s::text[])
         WHERE p.half_id = f.half_id AND p.producer_group_id = ANY (%(groups)s::int4[])))
 ORDER BY f.finding_id
 
+-- name: past
+-- Returns whether a time is past.
+SELECT %(until)s <= clock_timestamp()
+
 -- name: accept
 -- Accepts findings that are open, or accepted until another time, with an audit row and a history event for each.
 WITH accepted AS (

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.access import ApiKey, NewApiKey, Scope, TokenOrigin
+from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -81,7 +82,8 @@ class PostgresApiKeys:
         ):
             await cursor.execute(SQL["create"], asked)
             row = await cursor.fetchone()
-        assert row is not None
+        if row is None:
+            raise TimePast
         return _read(row), self._tokens.issue(key_id, secret)
 
     async def page(

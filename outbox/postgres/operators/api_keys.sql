@@ -1,7 +1,8 @@
 -- name: valid
 -- Reads those of some keys that are neither revoked nor expired, each with the groups of the key from which it descends.
+-- A use that was noted at a later time than the present was noted before the clock was set back.
 SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at,
-    coalesce(used_at < clock_timestamp() - interval '1 minute', true) AS unnoted, root_key_id,
+    coalesce(used_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp(), true) AS unnoted, root_key_id,
     (SELECT root.producer_groups FROM outbox.api_key root WHERE root.key_id = api_key.root_key_id) AS root_groups
 FROM outbox.api_key
 WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL
@@ -17,16 +18,18 @@ WHERE key_id IN (
     SELECT key_id FROM outbox.api_key
     WHERE key_id = ANY (%(used)s::text[] || %(refused)s::text[]) AND (
         key_id = ANY (%(used)s::text[])
-        OR coalesce(refused_at < clock_timestamp() - interval '1 minute', true))
+        OR coalesce(refused_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp(), true))
     FOR UPDATE SKIP LOCKED)
 
 -- name: create
--- Stores a key and its audit row. One that a key of some groups creates descends from it, or from the same key.
+-- Stores a key and its audit row. One that a key of some groups creates descends from it, or from the same key. Returns
+-- no row if its time is past.
 WITH stored AS (
     INSERT INTO outbox.api_key (key_id, name, secret_hmac, producer_groups, scopes, expires_at, root_key_id)
-    VALUES (%(key_id)s, %(name)s, %(secret_hmac)s, %(producer_groups)s, %(scopes)s, %(expires_at)s, (
+    SELECT %(key_id)s, %(name)s, %(secret_hmac)s, %(producer_groups)s::text[], %(scopes)s::text[], %(expires_at)s::timestamptz, (
         SELECT coalesce(maker.root_key_id, maker.key_id) FROM outbox.api_key maker
-        WHERE maker.key_id = %(actor)s::text AND NOT '*' = ANY (maker.producer_groups)))
+        WHERE maker.key_id = %(actor)s::text AND NOT '*' = ANY (maker.producer_groups))
+    WHERE coalesce(%(expires_at)s::timestamptz > clock_timestamp(), true)
     RETURNING *
 ), audited AS (
     INSERT INTO outbox.audit_log (action, target, key_id, detail)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from typing import Any, Final
 
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
-from outbox.clock import SystemClock
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
 PEPPER: Final = "a pepper for tests"
@@ -19,6 +18,10 @@ RING: Final = base64.b64encode(b"k" * 32).decode()
 WITH_KEYS: Final = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 
 Header = dict[str, str]
+ENDS = (
+    "UPDATE outbox.api_key SET expires_at = clock_timestamp() + make_interval(secs => %s)"
+    " WHERE key_id = %s"
+)
 
 
 @asynccontextmanager
@@ -32,9 +35,8 @@ async def token(
     pool: Pool, *scopes: Scope, groups: tuple[str, ...] = (ALL_GROUPS,), lives: int | None = None
 ) -> Header:
     """Create a key that lives for so many seconds (None: for ever); return its header."""
-    expires_at = None
+    asked = NewApiKey(name="k", producer_groups=groups, scopes=scopes, expires_at=None)
+    key, text = await PostgresApiKeys(pool, PEPPER.encode()).create(asked, None)
     if lives is not None:
-        expires_at = SystemClock().now() + timedelta(seconds=lives)
-    asked = NewApiKey(name="k", producer_groups=groups, scopes=scopes, expires_at=expires_at)
-    _, text = await PostgresApiKeys(pool, PEPPER.encode()).create(asked, None)
+        await select(pool, ENDS, lives, key.key_id)
     return {"Authorization": f"Bearer {text}"}
