@@ -31,8 +31,12 @@ RETURNING true
 -- name: claim
 -- Locks an unfinished action that may begin and that no other process has locked: the oldest one of whoever was served
 -- least recently, by the list of the tenants that were. A tenant is all keys of the same groups with those that descend
--- from them, or a key of all groups. One that would wait for longer than an hour was stored before the clock was set
--- back: it may begin. Reads no list of messages.
+-- from them, or a key of all groups. One that was stored before the clock was set back waits for its delay once more; one
+-- that would wait for longer than an hour may begin. Reads no list of messages.
+WITH stepped AS (
+    UPDATE outbox.bulk_action SET created_at = clock_timestamp(), starts_at = clock_timestamp() + (starts_at - created_at)
+    WHERE finished_at IS NULL AND starts_at > clock_timestamp() AND created_at > clock_timestamp() + interval '1 second'
+)
 SELECT id, coalesce(tenant, groups::text, '') AS owner
 FROM outbox.bulk_action
 LEFT JOIN LATERAL (
@@ -49,7 +53,7 @@ FOR UPDATE OF bulk_action SKIP LOCKED
 
 -- name: chunk
 -- Reads the next chunk of a locked action, by key.
-SELECT id, action, decision, groups, operator, reason, key_id, created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
+SELECT id, action, decision, groups, operator, reason, key_id, least(created_at, clock_timestamp()) AS created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
     jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
 WHERE id = %(id)s

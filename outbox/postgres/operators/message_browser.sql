@@ -27,8 +27,7 @@ LEFT JOIN outbox.parked_message p ON p.half_id = h.half_id
 LEFT JOIN outbox.recheck r ON r.half_id = h.half_id
 LEFT JOIN LATERAL (
     SELECT count(*) AS checks FROM outbox.check_attempt
-    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted
-        AND asked_at >= coalesce(r.rechecked_at, h.prepared_at)
+    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted AND round = coalesce(r.round, 1)
 ) spent ON true
 LEFT JOIN LATERAL (
     SELECT asked_at, outcome, http_status, latency_ms FROM outbox.check_attempt

@@ -239,6 +239,22 @@ async def test_an_action_from_before_the_clock_was_set_back_does_not_wait_for_it
     assert (waits["status"], ended["done"]) == ("waiting", 1)
 
 
+async def test_an_action_waits_for_its_delay_once_more_after_the_clock_was_set_back(
+    service: Service, pool: Pool
+) -> None:
+    await prepare_many(service, 1, tags=["mine"])
+    asked = await ask(service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=60)
+    await select(
+        pool,
+        "UPDATE outbox.bulk_action SET starts_at = starts_at + interval '1 hour',"
+        " created_at = created_at + interval '1 hour'",
+    )
+    await finished(service, await ask(service, "recheck", {"tag": "mine"}))  # begins later
+    waits = (await service.client.get(asked.headers["location"])).json()
+    assert waits["status"] == "waiting"
+    assert waits["starts_in_seconds"] <= 60
+
+
 async def test_a_cancelled_action_goes_on_with_what_is_left_of_it(
     service: Service, pool: Pool
 ) -> None:
