@@ -10,6 +10,7 @@ from cli.invocation.operator import operator_name
 from cli.invocation.settings import settings_or_dev
 from cli.stores.command_pool import command_pool
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
+from outbox.errors import TimePast
 from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 
@@ -34,7 +35,11 @@ def create_in_database(
     except ValueError as error:
         raise CommandFailed(str(error), ExitCode.USAGE) from None
     pepper = settings.auth_pepper.get_secret_value().encode()
-    return asyncio.run(store_key(settings.required_database_url(), pepper, key))
+    try:
+        return asyncio.run(store_key(settings.required_database_url(), pepper, key))
+    except TimePast:
+        line = "--expires-in ends in the past, by PostgreSQL's clock: set the clock of this host"
+        raise CommandFailed(line, ExitCode.USAGE) from None
 
 
 def unregistered_in_database(groups: Sequence[str]) -> list[str]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
 from cli.__main__ import run
-from cli.invocation.exit_codes import ExitCode
+from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.stores.bootstrap_key import create_in_database
 from outbox.access import Scope
+from outbox.clock import SystemClock
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
 from tests.integration.api.fixtures_rows import select
@@ -47,6 +50,15 @@ def create(name: str, groups: Sequence[str]) -> int:
     """Run the command."""
     named = [f"--group={group}" for group in groups]
     return run(["key", "create", "--database", f"--name={name}", "--scope=messages:read", *named])
+
+
+async def test_a_key_of_a_host_whose_clock_is_behind_is_refused_by_the_clock_of_postgresql(
+    pool: Pool,
+) -> None:
+    ends = SystemClock().now() - timedelta(seconds=1)
+    with pytest.raises(CommandFailed, match="PostgreSQL's clock"):
+        await asyncio.to_thread(create_in_database, "n", [Scope.MESSAGES_READ], ["*"], ends)
+    assert await select(pool, STORED) == [(0,)]
 
 
 @pytest.mark.parametrize("case", REFUSED)
