@@ -51,8 +51,12 @@ because one reports a commit without its standby; and an error where a policy wo
 SESSION_OPTIONS: Final = (
     "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off"
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
-    f" -c tcp_user_timeout={GONE_MS} -c plan_cache_mode="
+    f" -c tcp_user_timeout={GONE_MS} -c client_connection_check_interval=1000"
+    " -c plan_cache_mode="
 )
+"""A session that its client has closed ends within a second, also in a statement or behind a lock.
+By itself PostgreSQL notices at the answer, and would go on with each statement that was given up.
+"""
 PLAN_ONCE: Final = "force_generic_plan"
 PLAN_EACH_CALL: Final = "force_custom_plan"
 BY_KEY: Final = " -c enable_seqscan=off"
