@@ -71,7 +71,7 @@ class PostgresSqlOutbox:
             return await self._admit(connection)
 
     async def _admit(self, connection: AsyncConnection) -> int:
-        """Admit messages that the remembered snapshot has not seen; remember the new snapshot."""
+        """Admit messages that only the new snapshot has seen, and remember it."""
         seen = self._seen
         cursor = await connection.execute(SQL["look"], {"seen": seen})
         row = await cursor.fetchone()
@@ -79,7 +79,7 @@ class PostgresSqlOutbox:
         snapshot, waits = row
         admitted = 0
         while waits:
-            taken, waits = await _admit_batch(connection, seen, self._batch_max)
+            taken, waits = await _admit_batch(connection, seen, snapshot, self._batch_max)
             admitted += taken
         self._seen = snapshot
         return admitted
@@ -90,13 +90,15 @@ async def _is_on(connection: AsyncConnection) -> bool:
     return bool(row and row[0])
 
 
-async def _admit_batch(connection: AsyncConnection, seen: str, most: int) -> tuple[int, bool]:
+async def _admit_batch(
+    connection: AsyncConnection, seen: str, upto: str, most: int
+) -> tuple[int, bool]:
     """Admit one batch in one transaction: first the lock, then the rows and the xid.
 
     Returns how many, and whether more may wait. A transaction id that is taken stays with the
     message that has it.
     """
-    asked = {"seen": seen, "most": most, "bytes": BATCH_BYTES}
+    asked = {"seen": seen, "upto": upto, "most": most, "bytes": BATCH_BYTES}
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["lock"])
         await cursor.execute(SQL["take"], asked)

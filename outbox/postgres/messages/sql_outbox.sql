@@ -24,8 +24,10 @@ FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
 SELECT outbox.begin_admission()
 
 -- name: take
--- Deletes and returns the first waiting messages in the order of their calls, by the same keys as "look", up to a sum of
--- bytes and at least one; and whether more messages wait than these bytes allow.
+-- Deletes and returns the first messages in the order of their calls that had committed in the given newer snapshot, by
+-- the same keys as "look", up to a sum of bytes and at least one; and whether more messages wait than these bytes allow.
+-- What was committed later waits: else a producer without a pause would keep an admission, and the ends behind it, busy
+-- for ever.
 WITH first AS MATERIALIZED (
     SELECT waiting.half_id, waiting.place, waiting.bytes
     FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen, LATERAL (
@@ -38,6 +40,7 @@ WITH first AS MATERIALIZED (
             WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
         ) AS late
     ) AS waiting
+    WHERE pg_visible_in_snapshot(greatest((waiting.half_id >> 15) - base, 0)::text::xid8, CAST(%(upto)s AS pg_snapshot))
     ORDER BY waiting.place
     LIMIT %(most)s
 ), chosen AS MATERIALIZED (

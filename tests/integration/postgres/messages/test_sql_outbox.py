@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from outbox.messages.content_digest import content_digest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.messages.message_id import parse_message_id, shard_in, shard_of
 from outbox.postgres.checks.sweep import PostgresSweep
+from outbox.postgres.messages import sql_outbox
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.connections import Pool
@@ -165,6 +167,23 @@ async def test_large_messages_are_admitted_a_few_at_a_time(shop: Shop, pool: Poo
     assert await PostgresSqlOutbox(pool).admit() == LARGE
     assert shop.world.one(flushes) - before > LARGE * LARGE_BYTES / (16 << 20)
     assert shop.world.one(WAITING) == 0
+
+
+async def test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_waiting(
+    shop: Shop, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An end waits for what had committed before it, and not for what commits meanwhile."""
+
+    async def admit_and_publish(*arguments: Any) -> Any:
+        admitted = await admit_batch(*arguments)
+        shop.publish_alone(b"later", b"later")
+        return admitted
+
+    admit_batch = sql_outbox._admit_batch
+    monkeypatch.setattr(sql_outbox, "_admit_batch", admit_and_publish)
+    shop.publish_alone(b"1", b"2", b"3")
+    async with asyncio.timeout(10):
+        assert await PostgresSqlOutbox(pool, batch_max=2).admit() == 3
 
 
 async def test_a_message_that_commits_after_the_snapshot_is_admitted_later(
