@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
+
+COUNTED: Final = 1_000
+"""The most messages that are counted behind one: a topic that is gone may hold millions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,7 @@ class HeldMessage:
     """The number of refusals of this record; 0 while it only waits."""
     next_attempt_at: datetime
     waiting_behind: int
-    """The number of open messages of its scope after it."""
+    """The number of open messages of its scope after it; COUNTED: so many or more."""
     repair: str | None
     """The action that ordered to publish it again, if any."""
     dropped_at: datetime | None

@@ -13,10 +13,11 @@ from psycopg.rows import dict_row
 from outbox.errors import MessageNotFound, NotHeld
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.bulk_actions import BulkKind
-from outbox.operators.held_records import HeldMessage
+from outbox.operators.held_records import COUNTED, HeldMessage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ class PostgresHeldAdmin:
         async with (
             available(),
             self._pool.connection() as connection,
+            connection.transaction(),
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(SQL["list_held"], asked)
+            await read_in_key_order(connection)
+            await cursor.execute(SQL["list_held"], {**asked, "counted": COUNTED})
             return await cursor.fetchall()
 
     async def _settle(

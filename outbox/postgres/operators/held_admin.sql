@@ -1,13 +1,22 @@
 -- name: list_held
 -- Reads held records by ascending half id, the open or the dropped ones, with their topic. Counts how many open
--- rows of the scope come after each: of the topic if all of it is held, otherwise of the key. With groups, only records of their messages.
+-- rows of the scope come after each, up to a number: of the topic if all of it is held, otherwise of the key, each by its
+-- index. With groups, only records of their messages.
 SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.publish_error, r.attempts,
     r.next_attempt_at, r.repair, r.dropped_at, r.drop_reason, r.released_at,
-    CASE WHEN r.key IS NULL AND NOT r.topic_wide THEN 0 ELSE (
-        SELECT count(*) FROM outbox.held_record w
-        WHERE w.shard = r.shard AND w.released_at IS NULL AND w.dropped_at IS NULL
-            AND w.topic_id = r.topic_id AND (r.topic_wide OR w.key = r.key)
-            AND w.repair IS NOT DISTINCT FROM r.repair AND (w.xid, w.n) > (r.xid, r.n)
+    CASE WHEN r.topic_wide THEN (
+        SELECT count(*) FROM (
+            SELECT FROM outbox.held_record w
+            WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
+                AND (w.xid, w.n) > (r.xid, r.n) AND w.released_at IS NULL AND w.dropped_at IS NULL
+            LIMIT %(counted)s) AS behind
+    ) WHEN r.key IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM (
+            SELECT FROM outbox.held_record w
+            WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
+                AND coalesce(sha256(w.key), int8send(w.half_id)) = sha256(r.key)
+                AND (w.xid, w.n) > (r.xid, r.n) AND w.released_at IS NULL AND w.dropped_at IS NULL
+            LIMIT %(counted)s) AS behind
     ) END AS waiting_behind
 FROM outbox.held_record r
 JOIN outbox.topic t ON t.id = r.topic_id
