@@ -28,6 +28,7 @@ from outbox.postgres.operators.held_admin import settle_held
 from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import recheck_one
 from outbox.postgres.operators.repairs import RepairOrder, enter_repair
+from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.statements import load
@@ -56,11 +57,14 @@ class PostgresBulkActions:
     ) -> Sequence[HalfId]:
         """Return the ids that match; see BulkActions.match."""
         async with available(), self._pool.connection() as connection:
-            found = {
-                half_id
-                for wanted in filters
-                for half_id in await candidate_ids(connection, wanted, at_most, held=kind.is_held)
-            }
+            with connection.answering_within(ANSWER_SECONDS):
+                found = {
+                    half_id
+                    for wanted in filters
+                    for half_id in await candidate_ids(
+                        connection, wanted, at_most, held=kind.is_held
+                    )
+                }
         return sorted(found)[:at_most]
 
     async def match_named(

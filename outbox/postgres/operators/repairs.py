@@ -21,6 +21,7 @@ from outbox.operators.message_view import OperatorAction
 from outbox.operators.repairs import Repair
 from outbox.postgres.messages.half_reads import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES
@@ -54,7 +55,8 @@ class PostgresRepairs:
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(SQL["plan"], asked)
+            with connection.answering_within(ANSWER_SECONDS):
+                await cursor.execute(SQL["plan"], asked)
             planned = [_repair(row) for row in await cursor.fetchall()]
             altered = await _altered(connection, [each for each in planned if not each.refused])
         return [replace(r, refused=DIFFERS) if r.half_id in altered else r for r in planned]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
@@ -10,12 +11,13 @@ import pytest
 
 from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
+from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.connections import Pool, make_pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
-from tests.integration.api.fixtures_rows import select
+from tests.integration.api.fixtures_rows import select, until_a_session_waits
 from tests.integration.api.fixtures_service import Service, running, settings_for
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     NOON,
@@ -233,3 +235,15 @@ async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool
         own = await token(pool, Scope.OPS_FORCE, groups=("billing",))
         shown = (await service.client.post(BULK, json=body, headers=own)).json()
         assert shown["matched"] == 1
+
+
+async def test_a_plan_may_take_longer_than_other_requests_because_it_reads_all_messages(
+    database_url: str, pool: Pool
+) -> None:
+    async with make_pool(database_url, "test", pool_max=1, answer_seconds=0.2) as impatient:
+        async with pool.connection() as holder, holder.transaction():
+            await holder.execute("LOCK TABLE outbox.reconciliation_finding")
+            plan = asyncio.create_task(PostgresRepairs(impatient).plan([], None, accept_order=True))
+            await until_a_session_waits(pool)
+            await asyncio.wait([plan], timeout=0.5)
+        assert await plan == []
