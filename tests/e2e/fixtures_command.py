@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from outbox.settings.environment import process_environment
+from tests.forked_programs.fixtures_programs import forked
 
 OUTBOX = str(Path(sys.executable).with_name("outbox"))
 
@@ -31,7 +32,7 @@ class Ended:
 def outbox(*arguments: str, prefix: Sequence[str] = (), **environment: str) -> Ended:
     """Run the command to its end; `prefix` is a command that runs it."""
     done = subprocess.run(
-        [*prefix, OUTBOX, *arguments],
+        [*prefix, OUTBOX, *arguments] if prefix else [*forked("outbox"), *arguments],
         capture_output=True,
         text=True,
         timeout=180,

@@ -15,6 +15,7 @@ import httpx2
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
 from tests.fixtures_plain_http import NO_TLS
+from tests.forked_programs.fixtures_programs import forked
 
 PROGRAM = Path(sys.executable).with_name("outbox-api")
 
@@ -79,10 +80,13 @@ class Process:
 async def served(
     database_url: str, *, seconds: float = 60, **settings: str
 ) -> AsyncIterator[Process]:
-    """Run the service as a process until the block is left, which may take so long."""
+    """Run the service as a process until the block is left, which may take so long.
+
+    Several workers are started by an interpreter that can start others.
+    """
     port = free_port()
     process = await asyncio.create_subprocess_exec(
-        PROGRAM,
+        *([str(PROGRAM)] if "HTTP_WORKERS" in settings else forked(PROGRAM.name)),
         "--bind",
         f"127.0.0.1:{port}",
         env=environment(database_url, **settings),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from cli.invocation.exit_codes import ExitCode
 from outbox.settings.environment import process_environment
+from tests.forked_programs.fixtures_programs import forked
 from tests.integration.api.fixtures_keys import PEPPER, RING
 
 pytestmark = pytest.mark.postgres
 
-OUTBOX = Path(sys.executable).with_name("outbox")
 
-
-@pytest.mark.parametrize("program", ["api", "checker", "reconcile run", "doctor", "migrate up"])
+@pytest.mark.parametrize(
+    "program",
+    ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
+)
 def test_a_program_names_the_property_that_no_client_can_have(
     program: str, database_url: str
 ) -> None:
@@ -28,8 +28,9 @@ def test_a_program_names_the_property_that_no_client_can_have(
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
         "OUTBOX_KAFKA_CONFIG": '{"no.such.property": "x"}',
     }
+    name, *words = program.split()
     done = subprocess.run(
-        [OUTBOX, *program.split()],
+        [*forked(name), *words],
         env=process_environment() | settings,
         capture_output=True,
         text=True,

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -25,6 +24,7 @@ from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.events import configure_logging
+from tests.forked_programs.fixtures_programs import forked
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     GROUPS,
@@ -227,11 +227,10 @@ MISREAD = (
 def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
     address: str,
     setting: str,
-    database_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    planted(monkeypatch, database_url)
+    planted(monkeypatch, "postgresql://outbox@127.0.0.1:9/outbox")
     monkeypatch.setenv(setting, address)
     assert run(("config", "show")) == ExitCode.USAGE
     written = capfd.readouterr()
@@ -240,13 +239,16 @@ def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
 
 
 @pytest.mark.parametrize("address", [MISREAD[0], MISREAD[-3]])
-@pytest.mark.parametrize("program", ["api", "checker", "reconcile run", "doctor", "migrate up"])
+@pytest.mark.parametrize(
+    "program",
+    ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
+)
 def test_no_program_prints_a_piece_of_a_password(
     program: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted(monkeypatch, address)
-    outbox = Path(sys.executable).with_name("outbox")
-    done = subprocess.run([outbox, *program.split()], capture_output=True, check=False, timeout=120)
+    name, *words = program.split()
+    done = subprocess.run([*forked(name), *words], capture_output=True, check=False, timeout=120)
     written = (done.stdout + done.stderr).decode()
     assert done.returncode == ExitCode.USAGE, written
     assert "OUTBOX_DATABASE_URL" in written

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,7 @@ import pytest
 from cli.invocation.dev_state import DevState, write_state
 from outbox.settings.environment import process_environment
 from tests.fixtures_http_server import QuietHandler, http_server
-
-OUTBOX = Path(sys.executable).with_name("outbox")
+from tests.forked_programs.fixtures_programs import forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def run(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     inherited = process_environment().items()
     clean = {name: text for name, text in inherited if not name.startswith("OUTBOX_")}
     return subprocess.run(
-        [OUTBOX, "key", "list"],
+        [*forked("outbox"), "key", "list"],
         cwd=folder,
         env={**clean, **settings},
         capture_output=True,

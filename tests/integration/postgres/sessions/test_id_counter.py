@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -21,6 +19,7 @@ from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.id_counter import SQL, read_id_counter, refuse_ids_behind
 from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
 from outbox.settings.environment import load_settings
+from tests.forked_programs.fixtures_programs import forked
 
 pytestmark = pytest.mark.postgres
 
@@ -114,7 +113,7 @@ def test_an_api_does_not_start(behind: str) -> None:
 async def test_the_programs_exit_with_2_and_one_sentence(behind: str) -> None:
     for program in ("outbox-api", "outbox-checker"):
         process = await asyncio.create_subprocess_exec(
-            Path(sys.executable).with_name(program), stderr=asyncio.subprocess.PIPE
+            *forked(program), stderr=asyncio.subprocess.PIPE
         )
         async with asyncio.timeout(60):
             _, said = await process.communicate()

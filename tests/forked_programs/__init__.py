@@ -1,0 +1,1 @@
+"""Programs that run as forks of a process that has imported them."""
