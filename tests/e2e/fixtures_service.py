@@ -104,7 +104,7 @@ class Service:
 def outbox_dev(
     data_dir: Path, *, options: Sequence[str] = (), **environment: str
 ) -> Iterator[Service]:
-    """Run ``outbox dev`` in ``data_dir`` until the block ends."""
+    """Run ``outbox dev`` in ``data_dir`` until the block ends; then it stops cleanly at SIGTERM."""
     outbox = str(Path(sys.executable).parent / "outbox")
     command = [outbox, "dev", "--data-dir", str(data_dir), *options]
     if is_aged() and not data_dir.exists():
@@ -122,5 +122,25 @@ def outbox_dev(
         with httpx2.Client(base_url=url, timeout=60, trust_env=False, verify=NO_TLS) as http:
             yield Service(data_dir=data_dir, process=process, http=http)
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        stop(process, data_dir)
+
+
+def stop(process: subprocess.Popen[bytes], data_dir: Path) -> None:
+    """Stop it, unless it has ended: it exits with 0, and leaves no process and no ``dev.json``."""
+    if process.poll() is not None:
+        return
+    state = data_dir / "dev.json"
+    pids = json.loads(state.read_text("utf-8"))["pids"] if state.exists() else {}
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 0
+    assert not state.exists()
+    assert not any(alive(pid) for pid in pids.values())
+
+
+def alive(pid: int) -> bool:
+    """Return True if a process runs; a zombie does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
