@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -53,8 +54,11 @@ class Report:
 def run(
     configurations: Sequence[Configuration], mutants: Sequence[Mutant], walks: int, seed: int = SEED
 ) -> Report:
-    """Run everything in separate processes, so that two processors share the work."""
-    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
+    """Run everything in separate processes, so that two processors share the work.
+
+    They make millions of tuples and no cycle: the garbage collector would walk over them in vain.
+    """
+    with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=gc.disable) as pool:
         searched = [pool.submit(search, configuration) for configuration in configurations]
         walked = pool.submit(walk_over, walks, seed)
         wrong = [pool.submit(search_mutant, mutant) for mutant in mutants]
