@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from outbox.messages.manifest import Manifest
 from outbox.relay.protocol.actions import Compare

@@ -6,7 +6,7 @@ small that the rule just matters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from chaos.controls.mutated_step import agreed, cursor_only
@@ -34,6 +34,7 @@ from outbox.relay.protocol.answers import (
 from outbox.relay.protocol.state import Phase, Refused, Relay, require
 from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
+from tests.fixtures_replacing import replace
 from tests.model.configurations import LARGER, SEARCHED, Configuration
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules

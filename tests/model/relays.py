@@ -8,9 +8,11 @@ once, because no other process can see the time. Every other action is a step of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.actions import (

@@ -5,7 +5,7 @@ The second happens if Kafka cannot take so many records in time, for example bel
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from outbox.messages.manifest import Kind, Manifest
 from outbox.relay.protocol.state import WIDE, Narrowing, Relay

@@ -8,8 +8,9 @@ for the acknowledged records. So a refusal is acted upon only where no manifest 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol.actions import (

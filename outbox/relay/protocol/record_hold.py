@@ -9,8 +9,9 @@ is kept. A release publishes rows in decision order; its scope is free once they
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol.actions import (

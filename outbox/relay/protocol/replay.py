@@ -5,7 +5,7 @@ The fence comes first: a log that is read before the fence may still grow.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
 from outbox.relay.protocol.actions import (

@@ -17,8 +17,9 @@ A manifest may also have been aborted though its records are visible: PostgreSQL
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from outbox.messages.manifest import Kind
 from outbox.relay.protocol.actions import (

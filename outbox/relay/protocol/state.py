@@ -6,10 +6,11 @@ Times are monotonic seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
+
+from msgspec import Struct
 
 from outbox.messages.manifest import Manifest, Position
 from outbox.messages.offset_run import OffsetRuns
@@ -152,8 +153,7 @@ class Watch(NamedTuple):
     since: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
+class Relay(Struct, frozen=True, kw_only=True):
     """The state of one shard's relay."""
 
     shard: int

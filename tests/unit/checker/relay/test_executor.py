@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -40,6 +39,7 @@ from outbox.relay.protocol.answers import Bounds
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.fixtures_replacing import replace
 from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 

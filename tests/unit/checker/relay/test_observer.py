@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from checker.relay.observer import RelayObserver
@@ -14,6 +12,7 @@ from outbox.errors import (
 )
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.telemetry.metrics import Metrics
+from tests.fixtures_replacing import replace
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
 from tests.unit.checker.relay.fixtures_committed import message_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
@@ -10,6 +9,7 @@ from outbox.messages.offset_run import OffsetRun, OffsetRuns
 from outbox.relay.doubt import Destination, Doubt, InDoubt
 from outbox.relay.protocol.state import Cursor, Found, Relay, require
 from outbox.relay.unseen_batches import EARLIER_MS, UnseenBatches, doubt_of
+from tests.fixtures_replacing import replace
 
 A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
 AT = Position(9, 1)

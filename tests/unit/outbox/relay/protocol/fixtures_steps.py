@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
@@ -10,6 +9,7 @@ from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Relay
 from outbox.relay.protocol.step import step
+from tests.fixtures_replacing import replace
 
 INSTALLATION = UUID(int=7)
 IDENTITY = Identity("cluster", "topic", "system")
@@ -72,7 +72,7 @@ def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
         to=Position(cursor.position.xid + 1, len(ids or IDS)),
         entries=tuple(Entry(message_id, PUBLISHED) for message_id in ids or IDS),
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(made, **fields)
 
 
 def read(*manifests: Manifest | None, reached: bool = True) -> answers.ManifestsRead:

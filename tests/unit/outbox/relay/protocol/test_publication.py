@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
@@ -21,6 +19,7 @@ from outbox.relay.protocol.state import (
     Visible,
 )
 from outbox.relay.protocol.transition import backoff_seconds
+from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     FIRST,

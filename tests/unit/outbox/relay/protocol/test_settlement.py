@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from outbox.messages.manifest import Kind, Manifest
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Found, Phase, Relay, Visible
+from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     IDENTITY,
