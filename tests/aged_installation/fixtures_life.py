@@ -35,6 +35,7 @@ TIMES = {
     "api_key": ("created_at", "expires_at", "revoked_at"),
     "audit_log": ("at",),
     "progress": ("updated_at",),
+    "clock_step": ("noticed_at",),
     "installation": ("created_at",),
     "topic": ("created_at",),
     "reconciliation_run": ("started_at", "cut_at", "finished_at"),
@@ -43,6 +44,7 @@ TIMES = {
 }
 """Every stored time that a rule compares with the present. Accepted findings stay accepted."""
 
+LOOKED_AT = "UPDATE outbox.progress SET updated_at = clock_timestamp() WHERE name = 'clock'"
 _OPEN = """
 SELECT h.half_id, h.nonce FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id AND g.name = %s
@@ -98,11 +100,12 @@ class Life:
         self._end(self.rows(_OPEN, group), decision)
 
     def pass_time(self, seconds: int) -> None:
-        """Let so many seconds pass: move every stored time into the past."""
+        """Let so many seconds pass: move every stored time into the past; a checker looks on."""
         with psycopg.connect(self.database_url) as connection:
             for table, columns in TIMES.items():
                 moved = ", ".join(f"{c} = {c} - make_interval(secs => %(by)s)" for c in columns)
                 connection.execute(f"UPDATE outbox.{table} SET {moved}".encode(), {"by": seconds})
+            connection.execute(LOOKED_AT)
 
     def sweep(self) -> None:
         """Sweep until nothing is left that a sweep may look at."""

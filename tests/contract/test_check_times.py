@@ -81,6 +81,17 @@ async def test_the_next_check_is_shown_when_it_comes_after_the_clock_was_set_bac
     assert await seconds_left(place, message_id) <= group.check_interval_seconds + 1
 
 
+async def test_a_check_counts_though_its_half_is_of_a_time_ahead(place: ServicePlace) -> None:
+    group = await place.register("account", rolls_back=False)
+    message_id = await prepared(place)
+    await place.pass_time(-STEP)
+    await place.check(group)
+    await place.pass_time(INTERVAL)
+    await place.check(group)
+    assert len(await place.attempts(message_id)) == 1
+    assert (await place.read(message_id))["check_count"] == 1
+
+
 async def seconds_left(place: ServicePlace, message_id: str) -> float:
     due_at = await next_check_at(place, message_id)
     ((now,),) = await place.checker().rows("SELECT clock_timestamp()")

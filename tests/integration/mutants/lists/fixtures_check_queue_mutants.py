@@ -7,6 +7,7 @@ from typing import Final
 from tests.integration.mutants.fixtures_mutant import ProductMutant
 
 QUEUE: Final = "tests/integration/postgres/checks/test_check_queue.py"
+CLOCKS: Final = "tests/integration/postgres/checks/test_clock_steps.py"
 CHECKS: Final = "tests/integration/checker/checks"
 API: Final = "tests/integration/api"
 
@@ -71,10 +72,29 @@ CHECK_MUTANTS: Final = (
     ProductMutant(
         promise="A breaker that one checker has opened keeps every checker waiting",
         file="outbox/postgres/checks/check_queue.sql",
-        rule="LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id\nWHERE id = %(group)s",
-        broken="LEFT JOIN outbox.check_breaker b ON false\nWHERE id = %(group)s",
+        rule="LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id\nCROSS JOIN",
+        broken="LEFT JOIN outbox.check_breaker b ON false\nCROSS JOIN",
         killer=(
             f"{CHECKS}/test_group_breakers.py::test_every_checker_waits_after_one_has_opened_it"
+        ),
+    ),
+    ProductMutant(
+        promise="A clock that jumps ahead parks no half before it is asked about",
+        file="outbox/checks/policy.py",
+        rule="return now - since - doubt.skipped",
+        broken="return now - since",
+        killer=(
+            f"{CLOCKS}::test_a_clock_that_jumps_ahead_parks_no_half_before_it_is_asked_about[True]"
+        ),
+    ),
+    ProductMutant(
+        promise="A half of a time ahead is parked at its age since the clock's step back",
+        file="outbox/checks/policy.py",
+        rule="        since = doubt.stepped_at",
+        broken="        pass",
+        killer=(
+            f"{CLOCKS}::test_a_half_from_a_time_that_was_far_ahead_is_parked_at_its_age_"
+            "since_the_step_back"
         ),
     ),
     ProductMutant(

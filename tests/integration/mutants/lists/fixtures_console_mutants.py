@@ -76,16 +76,16 @@ CONSOLE_MUTANTS: Final = (
     ProductMutant(
         promise="A session has a longest life",
         file="api/console/session.py",
-        rule="return session if now - session.begun_at <= LONGEST_SECONDS else None",
-        broken="return session",
+        rule="return session if fits and now - session.begun_at <= LONGEST_SECONDS else None",
+        broken="return session if fits else None",
         killer=f"{UNIT}/test_session.py"
         "::test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too",
     ),
     ProductMutant(
         promise="A session that nobody uses ends",
         file="api/console/session.py",
-        rule="text.encode(), IDLE_SECONDS, now)",
-        broken="text.encode(), LONGEST_SECONDS, now)",
+        rule="<= idle <= IDLE_SECONDS",
+        broken="<= idle <= LONGEST_SECONDS",
         killer=f"{UNIT}/test_session.py"
         "::test_a_session_that_nobody_uses_ends_and_a_used_one_has_an_end_too",
     ),

@@ -14,6 +14,15 @@ COPY: Final = "migrations/versions/0030_default_leaf.sql"
 
 RETENTION_MUTANTS: Final = (
     ProductMutant(
+        promise="A clock that jumps ahead removes no leaf",
+        file="outbox/postgres/maintenance/retention.sql",
+        rule="%(retention)s + skipped_seconds) AS young_from",
+        broken="%(retention)s) AS young_from",
+        killer=(
+            f"{RETENTION}::test_a_clock_that_jumps_ahead_removes_no_leaf_and_frees_no_transaction_id"
+        ),
+    ),
+    ProductMutant(
         promise="A leaf stays while the relay is in the middle of one of its commit rows",
         file="outbox/postgres/maintenance/retention.sql",
         rule="coalesce(p.position_n, 0))) THEN 'relay'",

@@ -119,7 +119,7 @@ SETTLEMENT_MUTANTS: Final = (
     ProductMutant(
         promise="The record that ends an open transaction has PostgreSQL's time",
         file="checker/relay/executor.py",
-        rule="self._publisher.heal(asked.partitions, self._stamp())",
+        rule="self._publisher.heal(asked.partitions, self._record_clock.stamp())",
         broken="self._publisher.heal(asked.partitions)",
         killer=f"{RELAY}/test_executor.py"
         "::test_a_record_that_ends_an_open_transaction_has_the_time_of_postgresql",
