@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
@@ -51,6 +52,8 @@ class BulkOrder:
     """For REPUBLISH: messages per second that the relay gets; None means all at once."""
     delay_seconds: int = 0
     """How long the action waits, so that it can be cancelled before it begins."""
+    server_started_at: datetime | None = None
+    """When the server started that named the messages; None: stored on any server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,12 @@ class BulkActions(Protocol):
     Methods raise DatabaseUnavailable.
     """
 
+    async def server_started_at(self) -> datetime:
+        """Return when the server started; ask before the messages are matched, for the order.
+
+        After a failover that lost the last transactions, their ids are given to other messages.
+        """
+
     async def match(
         self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
     ) -> Sequence[HalfId]:
@@ -92,7 +101,10 @@ class BulkActions(Protocol):
         """
 
     async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
-        """Store an order for these messages; ``advance`` executes it."""
+        """Store an order for these messages; ``advance`` executes it.
+
+        Raises DatabaseUnavailable, too, if another server has named them.
+        """
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
         """Return an action that a caller of these groups may see, or None."""

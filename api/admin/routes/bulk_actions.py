@@ -47,6 +47,7 @@ async def begin(
     if kind is BulkKind.ACCEPT_FINDING:
         done = await accept(body, caller, services, response)
         return done if isinstance(done, DryRun) else _stored(done, body, caller, response)
+    server_started_at = await services.bulk_actions.server_started_at()
     found, refused = await _matched(body, caller, services, groups)
     if body.dry_run:
         response.status_code = 200
@@ -63,6 +64,7 @@ async def begin(
         action=action,
         rate=body.rate,
         delay_seconds=body.delay_seconds,
+        server_started_at=server_started_at,
     )
     number = await services.bulk_actions.begin(order, found)
     services.wake_bulk_runner()

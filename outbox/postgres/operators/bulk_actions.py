@@ -15,7 +15,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
+from outbox.errors import DatabaseUnavailable, MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import contradicts
@@ -51,6 +51,13 @@ class PostgresBulkActions:
         self._pool = pool
         self._served: dict[str, None] = {}
         """Whose actions this process advanced, the least recent first."""
+
+    async def server_started_at(self) -> datetime:
+        """Return when the server started; see BulkActions.server_started_at."""
+        async with available(), self._pool.connection() as connection:
+            [row] = await (await connection.execute(SQL["server_started_at"])).fetchall()
+        started_at: datetime = row[0]
+        return started_at
 
     async def match(
         self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
@@ -105,6 +112,9 @@ class PostgresBulkActions:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
+            [server] = await (await connection.execute(SQL["server_started_at"])).fetchall()
+            if order.server_started_at not in (None, server[0]):
+                raise DatabaseUnavailable("another server has named the messages")
             [begun] = await (await connection.execute(SQL["begin"], row)).fetchall()
             detail = {"filter": dict(order.asked), "matched": len(half_ids)}
             await audit(connection, f"bulk.{order.kind}", str(begun[0]), None, action, detail)

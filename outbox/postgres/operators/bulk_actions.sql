@@ -1,3 +1,7 @@
+-- name: server_started_at
+-- Returns when the server started. A standby that was promoted started at another time than the primary.
+SELECT pg_postmaster_start_time()
+
 -- name: begin
 -- Stores an action; nothing is done yet.
 INSERT INTO outbox.bulk_action (action, decision, groups, operator, reason, key_id, half_ids, rate, starts_at)
