@@ -33,6 +33,9 @@ INTERRUPTED: Final = 130
 BACKLOG: Final = 2048
 GRACE_SECONDS: Final = 35
 """How long a stop waits for running requests: more than the longest ``Prefer: wait``."""
+SILENT_WORKER_SECONDS: Final = 30
+"""How long a worker may not answer before another replaces it: more than a start takes, also on a
+busy machine. After uvicorn's 5 s such workers would be killed again and again."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +83,7 @@ def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uv
         proxy_headers=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=SILENT_WORKER_SECONDS,
     )
 
 

@@ -27,12 +27,24 @@ Page = dict[str, dict[tuple[str, ...], float]]
 COUNTERS = "outbox-metrics-*/counter_*.db"
 GAUGES = "outbox-metrics-*/gauge_livesum_*.db"
 """The gauges of single workers; of a dead worker only the counters remain."""
+SLOW_START = """
+import sys, time
+if "--multiprocessing-fork" in sys.orig_argv and "spawn_main" in " ".join(sys.orig_argv):
+    time.sleep(6)
+"""
+"""On a busy machine a worker starts so slowly: uvicorn waits five seconds for its first sign."""
 
 
 async def test_any_worker_reports_the_counts_of_all_workers_including_dead_ones(
-    database_url: str, pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
+    pool: Pool,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (slow := tmp_path_factory.mktemp("slow") / "sitecustomize.py").write_text(SLOW_START)
+    monkeypatch.setenv("PYTHONPATH", str(slow.parent))
     last = await PostgresReconciliationRuns(pool).last()
     known = 0 if last is None else last.ever["new"].get("missing", 0)
     PostgresRunStore(database_url).save(make_run("one", "a", "b"))
