@@ -37,6 +37,14 @@ NEVER_KILLED: Mapping[str, str] = {
     "broker.session.timeout.ms": "9000",
 }
 """With the quick sessions of a broker that is killed an idle one takes nearly twice the CPU."""
+WITH_RULES: Mapping[str, str] = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:nobody",
+}
+"""A test may forbid something about a topic of its own; what no rule names is allowed."""
+LEFT_OVER: Mapping[str, str] = {"zookeeper.connect": "left.over:2181"}
+"""What an operator's file may still hold from the time of an older broker."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,12 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield RunningKafka(given)
         return
     servers_dir: Path = request.getfixturevalue("servers_dir")
-    settings = {**NEVER_KILLED, **(RETENTION_CHECKS if is_aged() else {})}
+    settings = {
+        **NEVER_KILLED,
+        **WITH_RULES,
+        **LEFT_OVER,
+        **(RETENTION_CHECKS if is_aged() else {}),
+    }
     release: str = request.config.getoption("--kafka-release")
     broker = EmbeddedKafka(servers_dir / "kafka", settings=settings, release=release)
     broker.start()

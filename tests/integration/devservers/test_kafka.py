@@ -17,10 +17,10 @@ from tests.integration.devservers.fixtures_finalized_features import finalized_f
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedKafka]:
-    """A broker this test may kill."""
-    broker = EmbeddedKafka(tmp_path / "kafka")
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker that these tests may kill, and that the last of them stops."""
+    broker = EmbeddedKafka(tmp_path_factory.mktemp("own") / "kafka")
     broker.start()
     yield broker
     broker.kill()

@@ -1,14 +1,11 @@
 """The manifests' topic on a real broker."""
 
-from pathlib import Path
-
 import pytest
 
 from devservers.kafka import EmbeddedKafka
 from devservers.ports import free_ports
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.progress_topic import ensure_progress_topic, progress_topic_facts, topic_settings
-from tests.fixtures_separate_broker import separate_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -26,10 +23,10 @@ def test_it_is_created_once_with_sixteen_partitions_and_kept_thirty_days(
 
 
 def test_a_setting_left_over_from_an_older_broker_does_not_make_this_one_old(
-    tmp_path: Path,
+    kafka_broker: EmbeddedKafka,
 ) -> None:
-    with separate_broker(tmp_path, settings={"zookeeper.connect": "left.over:2181"}) as broker:
-        facts = progress_topic_facts(broker.bootstrap_servers)
+    """The shared broker has ``zookeeper.connect``."""
+    facts = progress_topic_facts(kafka_broker.bootstrap_servers)
     assert (facts.brokers, facts.older_than_4) == (1, False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -21,7 +20,6 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.fixtures_kafka import make_topic
-from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import running, settings_for
@@ -33,18 +31,6 @@ TRIES = 200
 """A service that has just started reads what is stored in the background."""
 USUAL = 1_048_576
 """The limit of the relay's own producer is smaller by some bytes than Kafka's."""
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A broker that knows permissions: what no rule names is allowed."""
-    settings = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-        "super.users": "User:nobody",
-    }
-    with separate_broker(tmp_path_factory.mktemp("watched"), settings=settings) as broker:
-        yield broker
 
 
 @dataclass
@@ -89,9 +75,9 @@ class Ground:
 
 
 @pytest.fixture
-def ground(broker: EmbeddedKafka, pool: Pool) -> Ground:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    return Ground(broker, admin, pool, Metrics())
+def ground(kafka_broker: EmbeddedKafka, pool: Pool) -> Ground:
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers, "log_level": 0})
+    return Ground(kafka_broker, admin, pool, Metrics())
 
 
 async def test_the_view_of_the_relays_principal_is_stored(ground: Ground) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -11,14 +10,12 @@ from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperatio
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from checker.relay.shard_relay import ShardRelay
-from devservers.kafka import EmbeddedKafka
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
-from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import drops
@@ -33,10 +30,6 @@ from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
 FORBIDDEN = (AclOperation.WRITE, AclPermissionType.DENY)
 ALLOWED = (AclOperation.ALL, AclPermissionType.ALLOW)
 HELD_RECORDS = "SELECT count(*) FROM outbox.held_record"
@@ -46,13 +39,6 @@ FROM outbox.held_record h JOIN outbox.topic t ON t.id = h.topic_id
 WHERE t.name = ANY (%s) AND h.released_at IS NULL ORDER BY h.xid, h.n
 """
 DUE = "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE shard = %s"
-
-
-@pytest.fixture(scope="module")
-def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A broker that can refuse a principal; what no rule names is allowed."""
-    with separate_broker(tmp_path_factory.mktemp("rules"), settings=AUTHORIZER) as broker:
-        yield broker
 
 
 def rule(topic: str, operation: AclOperation, permission: AclPermissionType) -> tuple[object, ...]:
