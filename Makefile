@@ -18,7 +18,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Runs a quiet command, and shows that it runs.
 STEP := $(PYTHON) -m cli.dev.setup_step
 # The longest first: what comes last is short, so all workers end together.
-SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
+SERVED := tests/spark tests/e2e tests/chaos tests/integration tests/contract
+UNITS := tests/model tests/unit
+SUITES := $(SERVED) $(UNITS)
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
 # (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
 AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
@@ -42,6 +44,7 @@ PYTEST := $(BIN)/python -m pytest --dist loadscope --no-loadscope-reorder --igno
 # Its cache is its own: what failed there is repeated there (.ci/run).
 AGED := $(PYTEST) --installation aged -o cache_dir=.pytest_cache/aged
 LIVED_OUTPUT := .pytest_cache/aged/output.txt
+UNITS_OUTPUT := .pytest_cache/units/output.txt
 # Exists if a message has become too dear (.ci/run measures again then).
 DEARER := .pytest_cache/dearer
 DIST ?= dist
@@ -50,7 +53,7 @@ PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-young test-lived test-deep test-aged test-compose evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-young test-lived test-units test-deep test-aged test-compose evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -70,17 +73,23 @@ client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
 
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: ten minutes
-	@failed=0; $(MAKE) --no-print-directory --keep-going -j 2 test-young test-lived || failed=1; \
-	  cat $(LIVED_OUTPUT); exit $$failed
+	@failed=0; $(MAKE) --no-print-directory --keep-going -j 3 test-young test-lived test-units || failed=1; \
+	  cat $(LIVED_OUTPUT) $(UNITS_OUTPUT); exit $$failed
 
-# At the same time, as each waits for its servers now and then; the output of the shorter one comes last. Tests that call
-# make get none of the flags of this one.
+# At the same time, as each waits for its servers now and then; the outputs of the shorter ones come last. Tests that
+# call make get none of the flags of this one.
 test-young: $(COMPILED)
-	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 -m "not deep" $(SUITES)
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -n 5 --durations=15 -m "not deep" $(SERVED)
+
+# Each worker collects every test of its session, and most tests are here: so they have a session and one process.
+test-units: $(COMPILED)
+	@mkdir -p $(dir $(UNITS_OUTPUT))
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) --dist no -o cache_dir=$(dir $(UNITS_OUTPUT)) --durations=5 -m "not deep" \
+	  $(UNITS) > $(UNITS_OUTPUT)
 
 test-lived:
 	@mkdir -p $(dir $(LIVED_OUTPUT))
-	@env -u MAKEFLAGS -u MFLAGS $(AGED) -n 1 --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
+	@env -u MAKEFLAGS -u MFLAGS $(AGED) --dist no --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
 
 test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \

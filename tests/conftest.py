@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from outbox.postgres.sessions.connections import Pool, make_pool
 from tests.aged_installation.fixtures_choice import add_option, choose, is_aged, skip_young_only
 from tests.aged_installation.fixtures_template import make_aged_template
 from tests.fixtures_databases import drop_database, make_database, make_template
+from tests.fixtures_paths import PROJECT
 
 pytest_plugins = ["tests.fixtures_servers"]
 
@@ -34,6 +36,11 @@ APART_IF_DEEP = ("tests/spark/audit/",)
 """Folders whose deep tests take so long that the other workers would wait for them."""
 LONG_FILES = "tests/integration/mutants/"
 """Its files take so long that the other workers would wait for them, were they not the first."""
+FOLDERS_WITH_KAFKA = ("tests/spark/", "tests/integration/failpoints/")
+"""The folders above that use the shared broker; a file that does has the mark ``kafka``."""
+WITH_BROKER = ("gw0", "gw2")
+"""The workers that start the shared broker, which takes ten CPU seconds of each; the others do so
+when nothing else is left. The second worker begins with tests/e2e."""
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
@@ -46,6 +53,22 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         folders = (*APART_IF_DEEP, *TOGETHER) if self.config.option.markexpr == "deep" else TOGETHER
         return next((f for f in folders if nodeid.startswith(f)), nodeid.partition("::")[0])
+
+    def _assign_work_unit(self, node: Any) -> None:
+        """Give a worker with a broker what needs one first, and the others what needs none."""
+        with_broker = node.workerinput["workerid"] in WITH_BROKER
+        first = next((each for each in self.workqueue if needs_broker(each) == with_broker), None)
+        if first is not None:
+            self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
+
+
+@cache
+def needs_broker(scope: str) -> bool:
+    """Return whether tests of a file or folder use the shared broker."""
+    if scope.endswith("/"):
+        return scope.startswith(FOLDERS_WITH_KAFKA)
+    return "pytest.mark.kafka" in (PROJECT / scope).read_text("utf-8")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
