@@ -55,7 +55,14 @@
     search.addEventListener("input", suggest);
   }
 
+  // Speech input types letters: a person may switch the keys off. A page without the switch has no keys.
+  var keys = kept("keys") !== "off";
+  function showKeys() {
+    if (byId("keys")) { byId("keys").textContent = keys ? "Keys on" : "Keys off"; }
+    document.querySelectorAll("[data-keys]").forEach(function (each) { each.hidden = !keys; });
+  }
   function pressed(event) {
+    if (!keys || !byId("keys")) { return; }
     if (event.ctrlKey || event.metaKey || event.altKey) { return; }
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) { return; }
     if (event.key === "/" && search) { event.preventDefault(); search.focus(); search.select(); }
@@ -150,6 +157,15 @@
     });
   }
   if (byId("theme")) { byId("theme").addEventListener("click", turnTheme); }
+  if (byId("keys")) {
+    byId("keys").addEventListener("click", function () {
+      keys = !keys;
+      keep("keys", keys ? "on" : "off");
+      showKeys();
+    });
+    byId("show-help").addEventListener("click", function () { byId("help").showModal(); });
+  }
+  showKeys();
   showRefresh();
   showTimes();
 })();

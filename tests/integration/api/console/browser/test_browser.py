@@ -170,6 +170,39 @@ async def test_keys_reach_the_search_and_the_help(desk: Desk) -> None:
     await desk.tab.until("!window.beforeLoading && document.readyState === 'complete'")
 
 
+async def test_a_person_who_speaks_switches_the_keys_off_and_still_reaches_the_help(
+    desk: Desk,
+) -> None:
+    """Speech input types letters (WCAG 2.1.4)."""
+    await desk.open("/overview")
+    try:
+        await desk.tab.click("#keys", loads=False)
+        await desk.open("/overview")
+        said = await desk.tab.text()
+        assert ("Keys off" in said, "r reload" in said) == (True, False)
+        assert await acted(desk, "/?r") == [False] * 3
+        await desk.tab.click("#show-help", loads=False)
+        assert await desk.tab.js("document.getElementById('help').open")
+        assert "r reload" not in await desk.tab.js("document.getElementById('help').innerText")
+        await desk.tab.js("document.getElementById('help').close()")
+        await desk.tab.click("#keys", loads=False)
+        assert await acted(desk, "?/") == [True] * 2
+    finally:
+        await desk.tab.js("localStorage.removeItem('keys')")
+
+
+async def acted(desk: Desk, keys: str) -> list[bool]:
+    """Press keys; return of each whether the page took it."""
+    await desk.tab.js(
+        "window.acted = [];"
+        " window.onkeydown = event => { window.acted.push(event.defaultPrevented); }; 0"
+    )
+    for key in keys:
+        await desk.tab.press(key)
+    found: list[bool] = await desk.tab.js("window.acted")
+    return found
+
+
 async def test_the_search_completes_its_last_word(desk: Desk) -> None:
     await desk.open("/overview")
     assert "checks:" in await offered(desk)
