@@ -52,7 +52,10 @@ def validate_framing(
     if coding is not None and (coding.lower() != b"chunked" or http_version != "1.1"):
         raise _malformed("the only transfer coding is chunked, in HTTP/1.1")
     if b"upgrade" in by_name and declares_body(by_name):
-        raise _malformed("a body and Upgrade do not go together: use HTTP/1.1 without Upgrade")
+        raise _malformed(
+            "a body and Upgrade do not go together: use HTTP/1.1 without Upgrade"
+            " (Java's HttpClient: `.version(HttpClient.Version.HTTP_1_1)`)"
+        )
     if method not in METHODS and declares_body(by_name):
         allowed = ", ".join(sorted(METHODS))
         raise Problem(slug="method-not-allowed", headers={"allow": allowed, "connection": "close"})
