@@ -112,7 +112,7 @@ def _answer_problems(app: FastAPI, allowed: AllowedMethods) -> None:
 
     translators: tuple[tuple[type[Exception], Callable[[Any, Request], Problem]], ...] = (
         (Problem, lambda problem, _: problem),
-        (OutboxError, lambda error, _: problem_of(error)),
+        (OutboxError, lambda error, request: problem_of(error, request.state.request_id)),
         (RequestValidationError, lambda error, _: _of_validation(error)),
         (HTTPException, of_framework),
         (Exception, lambda _, __: Problem(slug="internal-error")),

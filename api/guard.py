@@ -50,7 +50,7 @@ PUBLIC_PREFIX: Final = "/problems/"
 SHARED: Final = frozenset({"/readyz", "/metrics"})
 """Public paths that read the database."""
 READS: Final = frozenset({"GET", "HEAD"})
-REJECTIONS: Final = frozenset({"overloaded", "rate-limited"})
+REJECTIONS: Final = frozenset({"overloaded", "rate-limited", "unauthenticated"})
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 
 
@@ -109,7 +109,7 @@ class Guard:
             self._count_rejected(problem)
             await sender.problem(problem)
         except OutboxError as error:
-            await sender.problem(problem_of(error))
+            await sender.problem(problem_of(error, sender.request_id))
         except ClientGone:
             return
         except Exception:  # the outermost handler: nothing above turns it into a response

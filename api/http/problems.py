@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from outbox.errors import (
+    ConfigurationError,
     DatabaseRefused,
     DatabaseUnavailable,
     GroupInUse,
@@ -251,10 +252,11 @@ _refusals: Final[set[str]] = set()
 """What PostgreSQL has refused so far, as far as it is remembered."""
 
 
-def problem_of(error: OutboxError) -> Problem:
+def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
     """Turn an error of the library into the problem a caller sees.
 
-    A refusal of PostgreSQL is logged once: only an administrator can end it.
+    A refusal of PostgreSQL is logged once: only an administrator can end it. An internal error is
+    logged each time.
     """
     if isinstance(error, DatabaseRefused) and str(error) not in _refusals:
         if len(_refusals) >= MOST_REFUSALS:
@@ -265,7 +267,9 @@ def problem_of(error: OutboxError) -> Problem:
     wait = DATABASE_RETRY_SECONDS if isinstance(error, DatabaseUnavailable) else None
     if isinstance(error, Overloaded):
         wait = error.retry_after_seconds
-    detail = str(error) if isinstance(error, ScopeMissing) else None
+    if slug == "internal-error":
+        get_logger().error(Event.INTERNAL_ERROR, error=str(error), request_id=request_id)
+    detail = str(error) if isinstance(error, ScopeMissing | ConfigurationError) else None
     if isinstance(error, SchemaBehind):
         return Problem(slug=slug, detail=BEHIND, facts=NOT_MIGRATED, retry_after_seconds=wait)
     return Problem(slug=slug, detail=detail, retry_after_seconds=wait)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from api.http.problems import Problem, problem_of
+from api.http.problems import SLUG_OF, Problem
 from api.ingest.answers import Accepted
 from api.ingest.schemas import EndedHalf, PrepareRequest
 from outbox.errors import OutboxError
@@ -139,4 +139,6 @@ def _facts(name: str, kind: str, **more: Any) -> dict[str, Any]:
 def _error_type(error: BaseException) -> str:
     if isinstance(error, Problem):
         return error.slug
-    return problem_of(error).slug if isinstance(error, OutboxError) else type(error).__name__
+    if isinstance(error, OutboxError):
+        return SLUG_OF.get(type(error), "internal-error")
+    return type(error).__name__

@@ -15,7 +15,7 @@ from checker.ports import AdvisoryLocks
 from outbox.checks.breaker import BreakerState
 from outbox.checks.ports import CheckQueue
 from outbox.clock import Clock
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import ConfigurationError, DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 0.1
@@ -47,6 +47,8 @@ class GroupScheduler:
         self._observer = observer
         self._running: dict[int, asyncio.Task[None]] = {}
         self._paused_until: dict[int, float] = {}
+        self._unreadable: set[int] = set()
+        """Groups whose secret cannot be opened, as the log says already."""
         self._ages_at = 0.0
         self._log = get_logger()
 
@@ -92,6 +94,10 @@ class GroupScheduler:
             while (await self._round(number)).more:
                 pass
             self._paused_until.pop(number, None)
+            self._unreadable.discard(number)
+        except ConfigurationError as error:
+            self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
+            self._note_unreadable(number, name, error)
         except DatabaseUnavailable:
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
         except Exception as error:
@@ -99,6 +105,11 @@ class GroupScheduler:
             self._log.exception(
                 Event.STEP_FAILED, chore="check", producer_group=name, error=type(error).__name__
             )
+
+    def _note_unreadable(self, number: int, name: str, error: ConfigurationError) -> None:
+        if number not in self._unreadable:
+            self._unreadable.add(number)
+            self._log.error(Event.SECRET_UNREADABLE, producer_group=name, error=str(error))
 
     async def _round(self, number: int) -> CheckRound:
         async with self._locks.try_lock(LOCK_KIND, number) as held:

@@ -66,6 +66,8 @@ class Event(StrEnum):
     """Rows are in a default leaf, outside every planned partition."""
     FROZEN_SESSION_ENDED = "frozen_session_ended"
     """A stopped process of the service held the watermark; its session was ended."""
+    SECRET_UNREADABLE = "secret_unreadable"
+    """No encryption key opens the check secret of a group, so no check of it is sent."""
     STEP_FAILED = "step_failed"
     """One step of a task failed; the task continues."""
     INTERNAL_ERROR = "internal_error"

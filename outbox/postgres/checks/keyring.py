@@ -57,7 +57,10 @@ class KeyRing:
         nonce, sealed = stored[_HEAD_BYTES:_SEALED_AT], stored[_SEALED_AT:]
         key = self._keys.get(name)
         if version not in (_UNBOUND, _BOUND) or key is None:
-            raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS has no key for a stored secret")
+            raise ConfigurationError(
+                f"OUTBOX_ENCRYPTION_KEYS has no key for the check secret of {producer_group}: put"
+                f" the lost key back, or run `outbox group rotate-secret {producer_group}`"
+            )
         bound = version + producer_group.encode() if version == _BOUND else version
         try:
             return key.decrypt(nonce, sealed, bound).decode()

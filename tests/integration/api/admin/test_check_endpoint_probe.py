@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from datetime import datetime, timedelta
 
 import httpx2
@@ -21,7 +22,7 @@ from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import stored
-from tests.integration.api.fixtures_service import GROUPS, Service
+from tests.integration.api.fixtures_service import GROUPS, Service, running, settings_for
 from tests.integration.checker.fixtures_producer import (
     ABSURD_WAITS,
     Check,
@@ -212,3 +213,23 @@ async def test_an_endpoint_without_a_listener_is_unreachable(bare_service: Servi
     assert (found["reachable"], found["outcome"]) == (False, "unreachable")
     missing = await bare_service.client.post(f"{GROUPS}/nobody/test")
     assert (missing.status_code, missing.json()["code"]) == (404, "unknown-group")
+
+
+async def test_a_secret_whose_encryption_key_is_lost_names_the_setting_and_what_to_do(
+    database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, other = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+    async with running(settings_for(database_url, encryption_keys=kept)) as service:
+        await service.put_group()
+    async with running(settings_for(database_url, encryption_keys=other)) as service:
+        answer = await service.client.post(f"{GROUPS}/billing/test")
+        assert (answer.status_code, answer.json()["code"]) == (500, "internal-error")
+        detail = answer.json()["detail"]
+        assert "OUTBOX_ENCRYPTION_KEYS" in detail
+        assert "`outbox group rotate-secret billing`" in detail
+        written = capsys.readouterr().out
+        assert "internal_error" in written
+        assert answer.json()["request_id"] in written
+        rotated = await service.client.post(f"{GROUPS}/billing/rotate-secret", json={})
+        assert rotated.status_code == 200
+        assert (await service.client.post(f"{GROUPS}/billing/test")).status_code == 200

@@ -50,6 +50,8 @@ async def test_only_a_valid_key_is_accepted(
         assert (await service.client.get(HALVES, headers=good)).status_code == 200
         for public in ("/livez", "/version", "/metrics", "/openapi.json", "/problems/not-found"):
             assert (await service.client.get(public)).status_code == 200
+        counted = f'outbox_http_rejected_total{{reason="unauthenticated"}} {len(refused)}.0'
+        assert counted in (await service.client.get("/metrics")).text.splitlines()
 
 
 async def test_a_caller_is_known_before_the_body_is_read(database_url: str) -> None:

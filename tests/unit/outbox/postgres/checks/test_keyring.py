@@ -25,7 +25,7 @@ def test_a_rotated_ring_opens_what_the_old_key_sealed() -> None:
 def test_the_first_key_seals() -> None:
     sealed = key_ring(f"{NEW},{OLD}").seal("secret", "billing")
     assert key_ring(NEW).open(sealed, "billing") == "secret"
-    with pytest.raises(ConfigurationError, match="no key for a stored secret"):
+    with pytest.raises(ConfigurationError, match="no key for the check secret of billing"):
         key_ring(OLD).open(sealed, "billing")
 
 
