@@ -160,10 +160,10 @@ def test_a_command_by_hand_has_the_settings_of_the_units_and_one_login(tmp_path:
 
 
 def test_the_page_installs_files_that_there_are_and_names_every_secret() -> None:
-    """In containers with systemd as their first process the page was typed by hand."""
+    """tests/e2e/pages/test_systemd_page.py types its commands."""
     page = (PROJECT / "docs/containers.md").read_text("utf-8")
     (section,) = re.findall(r"^## systemd\n(.*?)(?=^## )", page, re.M | re.S)
-    install, _ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
+    install, *_ = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
     named = re.findall(r"(?:deploy|requirements)/\S+", install)
     assert [each for each in named if not list(PROJECT.glob(each))] == []
     installed = {found.name for each in named for found in PROJECT.glob(each)}
