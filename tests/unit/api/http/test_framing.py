@@ -15,7 +15,7 @@ BY_JAVA = {
     b"http2-settings": b"AAEAAEAAAAIAAAAAAAMAAAAAAAQBAAAAAAUAAEAAAAYABgAA",
     b"content-type": b"application/json",
 }
-"""What `java.net.http.HttpClient` sends unless it is told otherwise."""
+"""What `java.net.http.HttpClient` sends by default."""
 
 
 def test_the_refusal_of_javas_client_names_the_way_to_build_it() -> None:
