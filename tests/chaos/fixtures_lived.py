@@ -9,11 +9,19 @@ from tests.aged_installation.fixtures_life import Life
 from tests.aged_installation.fixtures_template import aged_database
 from tests.aged_installation.fixtures_xids import pass_2_32_xids
 
+NOTHING_LISTED = """
+UPDATE outbox.progress SET (visible_batch_no, visible_offset) = (batch_no, 0)
+WHERE starts_with(name, 'relay:')
+"""
+"""The former life ended in the mode at_least_once; nothing was listed in the log of the run."""
+
 
 def lived(node: PostgresNode) -> None:
     """Let the installation of a run live before it."""
     pass_2_32_xids(node.server)
-    aged_database(Life(database_url=node.dsn()))
+    life = Life(database_url=node.dsn())
+    aged_database(life)
+    life.execute(NOTHING_LISTED)
 
 
 def chosen_age() -> Age | None:

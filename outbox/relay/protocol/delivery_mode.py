@@ -3,18 +3,41 @@
 The manifest offset marks a cursor of the mode at_least_once. This mode moves its position after
 Kafka's acknowledgements alone. So a crash repeats what was published since the row was stored: up
 to one second of records. Relays are stopped while the mode is changed.
+
+The offset of the visible batches stays where the manifests ended when the mode began: it writes
+none. So manifests at or after it are of exactly_once again, and the row was restored from a backup.
 """
 
 from __future__ import annotations
 
-from outbox.relay.protocol.state import NO_MANIFESTS, Cursor
+from outbox.messages.manifest import Manifest
+from outbox.relay.protocol.answers import Bounds
+from outbox.relay.protocol.state import NO_MANIFESTS, Cursor, Visible
 
 
-def enter_at_least_once(settled: Cursor) -> Cursor:
-    """Continue after the last batch of exactly_once, which consumers see."""
-    return settled._replace(manifest_offset=NO_MANIFESTS)
+def enter_at_least_once(settled: Cursor, end: int = NO_MANIFESTS) -> Cursor:
+    """Continue after the last batch of exactly_once, which consumers see.
+
+    A row of a version that kept no offset takes the log's end.
+    """
+    known = settled.visible.offset != NO_MANIFESTS
+    visible = settled.visible if known else Visible(settled.batch_no, end)
+    return settled._replace(manifest_offset=NO_MANIFESTS, visible=visible)
 
 
-def leave_at_least_once(stored: Cursor) -> Cursor:
-    """Start a new chain of manifests: no manifest lists the batches of at_least_once."""
-    return stored._replace(crc=0)
+def leave_at_least_once(stored: Cursor, bounds: Bounds) -> Cursor:
+    """Start a new chain of manifests: no manifest lists the batches of at_least_once.
+
+    The cursor gets a manifest offset only if there is something to read.
+    """
+    started = stored._replace(crc=0)
+    ended = stored.visible.offset
+    if ended == NO_MANIFESTS or ended >= bounds.end:
+        return started
+    first = max(ended, bounds.start)
+    return started._replace(manifest_offset=first, visible=Visible(stored.batch_no, first))
+
+
+def begins_chain(manifest: Manifest, cursor: Cursor) -> bool:
+    """Return whether a manifest is the first after the mode; the row may be of before its end."""
+    return manifest.prev_crc == cursor.crc == 0 and manifest.batch_no > cursor.batch_no

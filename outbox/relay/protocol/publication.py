@@ -36,7 +36,6 @@ from outbox.relay.protocol.state import (
     Cursor,
     Phase,
     Relay,
-    Visible,
     require,
 )
 from outbox.relay.protocol.transition import Next, drop
@@ -107,8 +106,9 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
     if delivered.offset < cursor.manifest_offset:
         return drop(narrow_again(state), "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
-    visible = cursor.visible if cursor.is_listed else Visible(batch.batch_no, NO_MANIFESTS)
-    candidate = Cursor(batch.to, following, batch.batch_no, delivered.crc, cursor.gen, visible)
+    candidate = Cursor(
+        batch.to, following, batch.batch_no, delivered.crc, cursor.gen, cursor.visible
+    )
     return replace(state, candidate=candidate, placed=delivered.runs), (Commit(),)
 
 

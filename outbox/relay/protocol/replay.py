@@ -16,7 +16,11 @@ from outbox.relay.protocol.actions import (
     Recover,
 )
 from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
-from outbox.relay.protocol.delivery_mode import enter_at_least_once, leave_at_least_once
+from outbox.relay.protocol.delivery_mode import (
+    begins_chain,
+    enter_at_least_once,
+    leave_at_least_once,
+)
 from outbox.relay.protocol.settlement import on_nothing_read, settle
 from outbox.relay.protocol.state import (
     NO_MANIFESTS,
@@ -39,18 +43,20 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
     """Begin at the stored cursor; the log's end was read after the fence.
 
-    In the mode at_least_once, and at the first start after it, there are no manifests to read. The
-    first start in it reads those of exactly_once.
+    In the mode at_least_once there are no manifests to read. The first start in it reads those of
+    exactly_once, and so does the first start after it, if the row was restored from a backup.
     """
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = stored or Cursor(START, 0, 0, 0, 0)
     if not state.is_listing:
-        entered = enter_at_least_once(cursor)
+        entered = enter_at_least_once(cursor, bounds.end)
         return settle(replace(state, cursor=entered, end=NO_MANIFESTS))
     if not cursor.is_listed:
-        return settle(replace(state, cursor=leave_at_least_once(cursor), end=bounds.end))
+        cursor = leave_at_least_once(cursor, bounds)
+    if not cursor.is_listed:
+        return settle(replace(state, cursor=cursor, end=bounds.end))
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
     return read_on(
@@ -109,10 +115,14 @@ def _broken(state: Relay, found: Found) -> HaltReason | None:
     in_chain = (
         manifest is not None
         and manifest.shard == state.shard
-        and manifest.batch_no == cursor.batch_no + 1
-        and manifest.prev_crc == cursor.crc
+        and (follows(manifest, cursor) or begins_chain(manifest, cursor))
     )
     return None if in_chain else HaltReason.CHAIN_BROKEN
+
+
+def follows(manifest: Manifest, cursor: Cursor) -> bool:
+    """Return whether a manifest is the next of the cursor's chain."""
+    return manifest.batch_no == cursor.batch_no + 1 and manifest.prev_crc == cursor.crc
 
 
 def on_compared(state: Relay, compared: Compared) -> Next:

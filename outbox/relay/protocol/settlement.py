@@ -131,7 +131,7 @@ def _publish_again(state: Relay, settled: BatchesSettled) -> Next:
     learning: tuple[Action, ...] = ()
     if known is not None:
         learning = (Recover(require(known.manifest), known.offset, cursor, state.who),)
-    if settled.proven:
+    if settled.proven and cursor.is_listed:
         seen = Visible(cursor.batch_no, cursor.manifest_offset)
         cursor = cursor._replace(visible=seen)
     following = replace(

@@ -20,6 +20,10 @@ from tests.integration.checker.relay.fixtures_backlog import (
     wait_running,
 )
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
+    forget_tail,
+    progress_of,
+)
 from tests.integration.checker.relay.settlement.fixtures_lost_record import PAST, lose_the_record
 from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     listed,
@@ -36,6 +40,7 @@ UPDATE outbox.progress SET position = %s, position_n = %s, batch_no = %s, crc = 
     manifest_offset = manifest_offset + 2 WHERE name = 'relay:3'
 """
 """What the owner stores after the next batch: after its manifest come the markers."""
+LEARNED = "SELECT max(half_id) FROM outbox.already_published WHERE shard = 3"
 
 
 @pytest.fixture
@@ -179,6 +184,33 @@ def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(
     assert before < after
     drain(world.relay_again())
     assert world.values(3) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("since", [(), (b"since",)])
+def test_what_exactly_once_published_after_a_backup_of_the_lane_is_learned_and_not_repeated(
+    world: RelayWorld, since: tuple[bytes, ...]
+) -> None:
+    """What the lane itself had published since the backup is repeated, as after a crash."""
+    world.delivery = "at_least_once"
+    world.commit_values(b"before")
+    drain(world.relay_again())
+    world.relay_again().close()
+    backup = progress_of(world)
+    for value in since:
+        world.commit_values(value)
+    drain(world.relay_again())
+    world.delivery = "exactly_once"
+    world.commit_values(b"kept")
+    drain(world.relay_again())
+    (forgotten,) = world.commit_values(b"forgotten")
+    drain(world.relay_again())
+    world.relay_again().close()
+    forget_tail(world, backup, forgotten)
+    world.commit_values(b"new")
+    drain(world.relay_again())
+    published = [b"before", *since, b"kept", b"forgotten", *since, b"new"]
+    assert world.values(len(published)) == published
+    assert world.one(LEARNED) == forgotten
 
 
 def test_what_exactly_once_published_and_no_consumer_sees_is_published_again_on_entering(
