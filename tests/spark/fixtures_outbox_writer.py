@@ -147,13 +147,17 @@ class OutboxWriter:
         self._transactional_producer.abort_transaction(30)
         self._settle()
 
+    def first_offset(self, topic: str) -> int:
+        """Return where the log of a topic began for the installation."""
+        return EXPIRED if topic in self.trimmed else 0
+
     def expire(self, topic: str, before: int) -> None:
         """Delete the records of a topic below an offset, as retention does.
 
         The offset counts from where the log of the installation began; -1 is the log's end.
         """
-        if before >= 0 and topic in self.trimmed:
-            before += EXPIRED
+        if before >= 0:
+            before += self.first_offset(topic)
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         places = [TopicPartition(topic, number, before) for number in (0, 1)]
         for future in admin.delete_records(places).values():
