@@ -30,6 +30,7 @@ from outbox.settings.environment import process_environment
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.fixtures_kafka import committed_records, make_topic
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
@@ -55,17 +56,18 @@ MESSAGES = 60
 ENDS = ("COMMIT", "ROLLBACK", "COMMIT", "ROLLBACK", "PARKED")
 """What becomes of message n: the entry at n mod 5."""
 EXPECTED = {number: ENDS[number % 5] for number in range(MESSAGES)}
-STATES = """
+STATES = f"""
 SELECT convert_from(h.key, 'UTF8')::int4,
     CASE o.decision WHEN 1 THEN 'COMMIT' WHEN 2 THEN 'ROLLBACK' ELSE 'PARKED' END
 FROM outbox.half_message h
     LEFT JOIN outbox.op_message o USING (half_id) LEFT JOIN outbox.parked_message p USING (half_id)
-WHERE o.half_id IS NOT NULL OR p.half_id IS NOT NULL
+WHERE (o.half_id IS NOT NULL OR p.half_id IS NOT NULL) AND {NEW_HALVES}
 """
-SCHEDULES = """
+SCHEDULES = f"""
 SELECT convert_from(key, 'UTF8')::int4,
     array_agg(extract(epoch FROM asked_at - prepared_at)::float8 ORDER BY look_id)
-FROM outbox.check_attempt JOIN outbox.half_message USING (half_id) GROUP BY half_id, key
+FROM outbox.check_attempt JOIN outbox.half_message USING (half_id)
+WHERE {NEW_HALVES} GROUP BY half_id, key
 """
 LATE_SECONDS = 30.0
 """Far more than a check is ever late here, and far less than the clocks are wrong."""
