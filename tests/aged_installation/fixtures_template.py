@@ -5,9 +5,10 @@ from __future__ import annotations
 import psycopg
 
 from tests.aged_installation import fixtures_database_traits as database
+from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_life import Life
 from tests.aged_installation.fixtures_run_traits import chain_of_runs
-from tests.fixtures_databases import TEMPLATE, with_database
+from tests.fixtures_databases import TEMPLATE, migrate, with_database
 
 OLD_LEAVES: tuple[database.Trait, ...] = (
     database.group_deleted,
@@ -25,6 +26,14 @@ def make_aged_template(server_url: str) -> str:
     aged_database(life)
     _free_low_ids(life)
     return TEMPLATE
+
+
+def install(database_url: str) -> None:
+    """Install the product in an empty database; with ``--installation aged`` it has lived."""
+    if is_aged():
+        aged_database(Life(database_url=database_url))
+    else:
+        migrate(database_url)
 
 
 def aged_database(life: Life) -> None:

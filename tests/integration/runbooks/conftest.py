@@ -12,6 +12,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
+from tests.aged_installation.fixtures_template import install
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.runbooks.fixtures_clusters import (
@@ -20,7 +21,6 @@ from tests.integration.runbooks.fixtures_clusters import (
     age,
     cluster,
     create_database,
-    install,
 )
 
 LIVED = 20_000

@@ -16,10 +16,7 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.settings.environment import load_settings
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_life import Life
-from tests.aged_installation.fixtures_template import aged_database
-from tests.fixtures_databases import migrate, with_database
+from tests.fixtures_databases import with_database
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
 OLDEST = Path("/usr/lib/postgresql/15/bin")
@@ -56,14 +53,6 @@ def create_database(server: EmbeddedPostgres) -> str:
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     return with_database(server.database_url, DATABASE)
-
-
-def install(database_url: str) -> None:
-    """Install the product in an empty database; with ``--installation aged`` it has lived."""
-    if is_aged():
-        aged_database(Life(database_url=database_url))
-    else:
-        migrate(database_url)
 
 
 def dump(database_url: str, file: Path, *options: str) -> None:

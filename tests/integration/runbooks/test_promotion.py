@@ -31,10 +31,10 @@ from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.relay.protocol.state import Phase
+from tests.aged_installation.fixtures_template import install
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
-from tests.integration.runbooks.fixtures_clusters import install
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]

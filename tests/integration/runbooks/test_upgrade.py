@@ -26,6 +26,7 @@ from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import unprivileged_user
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.state import HaltReason, Phase
+from tests.aged_installation.fixtures_template import install
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
@@ -35,7 +36,6 @@ from tests.integration.runbooks.fixtures_clusters import (
     cluster,
     create_database,
     dump,
-    install,
     resolve_by_accepting,
     restore,
 )

@@ -21,10 +21,9 @@ from tests.aged_installation.fixtures_choice import is_aged
 from tests.aged_installation.fixtures_database_traits import publications_forgotten
 from tests.aged_installation.fixtures_life import Life
 from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
-from tests.aged_installation.fixtures_template import aged_database
+from tests.aged_installation.fixtures_template import install
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
-from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
@@ -182,13 +181,10 @@ def storm(folder: Path) -> Iterator[Storm]:
 
 
 def _make_installation(database_url: str) -> None:
-    """Migrate an empty database, or let it live, without what went to another broker."""
+    """Install the product, without what a former life published to another broker."""
+    install(database_url)
     if is_aged():
-        life = Life(database_url=database_url)
-        aged_database(life)
-        publications_forgotten(life)
-    else:
-        migrate(database_url)
+        publications_forgotten(Life(database_url=database_url))
 
 
 def verdict(question: dict[str, Any]) -> str:

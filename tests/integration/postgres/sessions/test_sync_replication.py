@@ -13,7 +13,7 @@ import pytest
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from chaos.servers.standby import PrimaryAndStandby
-from tests.fixtures_databases import migrate
+from tests.aged_installation.fixtures_template import install
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_service import GROUP, Service, running, settings_for
 
@@ -26,14 +26,14 @@ Ask = Callable[[], Awaitable[httpx2.Response]]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby]:
-    """Yield a migrated primary with a synchronous standby; the last test may promote it."""
+    """Yield a primary with a synchronous standby; the last test may promote it."""
     home, keeper = tmp_path_factory.mktemp("pair"), ServerThread()
     primary = PostgresNode(home / "primary", keeper)
     made = PrimaryAndStandby(primary, home / "standby", keeper)
     try:
         primary.start()
         primary.make_database()
-        migrate(primary.dsn())
+        install(primary.dsn())
         show_errors_alone(primary)
         made.follow()
         made.make_synchronous()
