@@ -276,4 +276,24 @@ API_MUTANTS: Final = (
             "::test_a_token_is_asked_about_only_while_somebody_waits_for_it"
         ),
     ),
+    ProductMutant(
+        promise="A session that was given up ends in PostgreSQL",
+        file="outbox/postgres/sessions/connections.py",
+        rule="client_connection_check_interval=1000",
+        broken="client_connection_check_interval=0",
+        killer=(
+            f"{API}/ingest/test_database_stands_still.py"
+            "::test_slow_reads_that_were_given_up_leave_connections_to_prepares_too"
+        ),
+    ),
+    ProductMutant(
+        promise="An admission ends though SQL mode publishes without a pause",
+        file="outbox/postgres/messages/sql_outbox.sql",
+        rule="    WHERE pg_visible_in_snapshot(",
+        broken="    WHERE true OR pg_visible_in_snapshot(",
+        killer=(
+            "tests/integration/postgres/messages/test_sql_outbox.py"
+            "::test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_waiting"
+        ),
+    ),
 )

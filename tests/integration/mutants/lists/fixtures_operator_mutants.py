@@ -69,6 +69,16 @@ OPERATOR_MUTANTS: Final = (
         ),
     ),
     ProductMutant(
+        promise="A bulk action is stored only on the server that has named its messages",
+        file="outbox/postgres/operators/bulk_actions.py",
+        rule="if order.server_started_at not in (None, server[0]):",
+        broken="if server[0] is None:",
+        killer=(
+            f"{API}/admin/messages/test_bulk_reach.py"
+            "::test_messages_that_another_server_has_named_are_left_alone"
+        ),
+    ),
+    ProductMutant(
         promise="A notice of a reconciliation is kept until it is delivered",
         file="spark/report/store_run.py",
         rule='**({} if notice is None else {"notice": notice}),',
