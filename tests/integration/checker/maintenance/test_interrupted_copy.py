@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import shutil
 import signal
 from pathlib import Path
@@ -19,6 +18,7 @@ from outbox.postgres.maintenance.readiness import newest_revision
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_databases import as_role, migrate
 from tests.fixtures_paths import PROJECT
+from tests.forked_programs.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_many_rows import (
     KEPT_IN_ALL,
@@ -62,10 +62,7 @@ async def test_a_checker_that_dies_after_any_step_is_followed_by_one_that_goes_o
 ) -> None:
     filled = await fill(world)
     await steps_until(world, step)
-    process = multiprocessing.get_context("spawn").Process(target=_die, args=(database_url,))
-    process.start()
-    await asyncio.to_thread(process.join)
-    assert process.exitcode == -signal.SIGKILL
+    assert await exit_code_of(_die, database_url) == -signal.SIGKILL
     halves = await at_once(world, "between")
     await finish(world)
     assert await world.states(halves) == [State.COMMITTED, State.PREPARED]

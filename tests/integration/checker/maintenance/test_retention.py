@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import signal
 
 import psycopg
@@ -16,6 +15,7 @@ from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.metrics import Metrics
+from tests.forked_programs.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     AGE,
@@ -209,10 +209,7 @@ async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
     halves = await ended(world)
     await grow_old(world, "relay:")
     (young,) = await world.prepare(await world.group(URL, "young"))
-    process = multiprocessing.get_context("spawn").Process(target=_die, args=(database_url, point))
-    process.start()
-    await asyncio.to_thread(process.join)
-    assert process.exitcode == -signal.SIGKILL
+    assert await exit_code_of(_die, database_url, point) == -signal.SIGKILL
     assert await retire(world) == [0]
     assert await first_leaf_is_gone(world)
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}
