@@ -111,7 +111,9 @@ class Parts:
 
 def refuse_to_start(settings: Settings) -> None:
     """Raise ConfigurationError if PostgreSQL answers and must not be used: it was restored."""
-    refuse_to_start_behind(settings.required_database_url(), "api")
+    silent = refuse_to_start_behind(settings.required_database_url(), "api")
+    if silent:  # the pool will know only that nothing comes
+        get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres", error=silent)
 
 
 def application(settings: Settings, listens_on: str, *, traced: bool) -> Guard:

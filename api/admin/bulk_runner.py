@@ -12,6 +12,7 @@ from typing import Final
 
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.bulk_actions import BulkActions
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 5.0
@@ -23,6 +24,8 @@ class BulkRunner:
     def __init__(self, actions: BulkActions) -> None:
         self._actions = actions
         self._wake = asyncio.Event()
+        self._postgres = DependencyLog("postgres")
+        """Kept here, since this task asks PostgreSQL even if nobody sends a request."""
 
     def wake(self) -> None:
         """Poll now: an action was stored, or the service stops."""
@@ -40,9 +43,12 @@ class BulkRunner:
     async def _advance(self) -> bool:
         """Execute one chunk; return False if there is none, or if PostgreSQL is down."""
         try:
-            return await self._actions.advance()
-        except DatabaseUnavailable:
+            advanced = await self._actions.advance()
+        except DatabaseUnavailable as error:
+            self._postgres.lost(error)
             return False
         except Exception:  # outermost handler of the task: the next poll tries again
             get_logger().exception(Event.INTERNAL_ERROR, task="bulk_actions")
             return False
+        self._postgres.back()
+        return advanced

@@ -61,15 +61,16 @@ def make_verified_pool(
     )
 
 
-def refuse_to_start_behind(database_url: str, application: str) -> None:
-    """Raise ConfigurationError if new ids would be too low; an unreachable server passes.
+def refuse_to_start_behind(database_url: str, application: str) -> str | None:
+    """Raise ConfigurationError if new ids would be too low; return why a server does not answer.
 
-    Its sessions are judged when they open.
+    Such a server passes: its sessions are judged when they open.
     """
     try:
         with connect(database_url, application) as connection:
             refuse_ids_behind(connection)
     except IdsBehind as error:
         raise ConfigurationError(str(error)) from None
-    except psycopg.Error:
-        return
+    except psycopg.Error as error:
+        return str(error).strip().splitlines()[0]
+    return None
