@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from outbox.messages.manifest import crc_of, decode, encode
 from outbox.messages.record import Record
-from outbox.relay.protocol.state import NO_MANIFESTS
+from outbox.relay.protocol.state import NO_MANIFESTS, HaltReason
 from tests.fixtures_kafka import read_committed
 from tests.integration.checker.relay.fixtures_backlog import (
     KEYS,
@@ -31,6 +31,7 @@ from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     record_headers,
     transaction,
 )
+from tests.integration.runbooks.fixtures_clusters import resolve_by_accepting
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -186,9 +187,21 @@ def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(
     assert world.values(3) == [b"0", b"1", b"2"]
 
 
-@pytest.mark.parametrize("since", [(), (b"since",)])
+def same_server(_: RelayWorld) -> None:
+    """Nothing else has changed."""
+
+
+def another_server(world: RelayWorld) -> None:
+    """The relay halts, and an operator accepts the server."""
+    world.connection.execute("UPDATE outbox.progress SET pg_system_id = 'another'")
+    assert drain(world.relay_again()).halt is HaltReason.DATABASE_CHANGED
+    world.relay_again().close()
+    resolve_by_accepting(world)
+
+
+@pytest.mark.parametrize(("since", "restore"), [((), another_server), ((b"since",), same_server)])
 def test_what_exactly_once_published_after_a_backup_of_the_lane_is_learned_and_not_repeated(
-    world: RelayWorld, since: tuple[bytes, ...]
+    world: RelayWorld, since: tuple[bytes, ...], restore: Callable[[RelayWorld], None]
 ) -> None:
     """What the lane itself had published since the backup is repeated, as after a crash."""
     world.delivery = "at_least_once"
@@ -206,6 +219,7 @@ def test_what_exactly_once_published_after_a_backup_of_the_lane_is_learned_and_n
     drain(world.relay_again())
     world.relay_again().close()
     forget_tail(world, backup, forgotten)
+    restore(world)
     world.commit_values(b"new")
     drain(world.relay_again())
     published = [b"before", *since, b"kept", b"forgotten", *since, b"new"]
