@@ -76,3 +76,7 @@ class Options:
     show_keys: bool = False
     formats: Sequence[str] = ("html", "json", "md", "csv")
     versions: Mapping[str, str]
+
+    def folder_of(self, run_id: str) -> Path:
+        """Return the folder of a run's report."""
+        return self.report_dir / f"run_id={run_id}"

@@ -7,7 +7,7 @@ from functools import partial
 from outbox.reconciliation.checkpoint import CheckpointUpdate
 from spark.audit.step_values import Checked
 from spark.audit.suspects import chunks
-from spark.checks import foreign_records, latency, misplaced_keys
+from spark.checks import foreign_records, misplaced_keys
 from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
 from spark.compare import bucket_checksums, open_items
 from spark.cut.checkpoint import MisplacedKeys, cut_of, cut_start_of
@@ -66,7 +66,7 @@ def checkpoint(checked: Checked) -> Outcome:
         mismatch=compared.mismatch,
         snapshot=read.snapshot,
         ledger=ledger,
-        latencies=latency.latencies(checked.checks.timed),
+        aggregates=checked.aggregates,
         checkpoint=update,
     )
 

@@ -20,6 +20,7 @@ from spark.cut.cut_plan import LogCut, Plan
 from spark.cut.reader import PlannedRead
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
+from spark.report.aggregates import Aggregates
 from spark.run_context import Options, RunContext
 
 
@@ -86,3 +87,4 @@ class Checked:
 
     diagnosed: Diagnosed
     checks: match_checks.MatchChecks
+    aggregates: Aggregates

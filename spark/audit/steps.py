@@ -20,7 +20,14 @@ from outbox.reconciliation.snapshot import RelayCut
 from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, match_checks, misplaced_keys, stalled, unlogged_commits
+from spark.checks import (
+    coverage,
+    latency,
+    match_checks,
+    misplaced_keys,
+    stalled,
+    unlogged_commits,
+)
 from spark.checks.match_checks import MatchChecks
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
@@ -36,6 +43,7 @@ from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_r
 from spark.cut.run_size import RunSize, both, sized_run
 from spark.cut.time_bounds import EARLIEST, TimeBounds
 from spark.findings.ledger import Ledger
+from spark.report.aggregates import Aggregates, aggregates_of
 from spark.report.report import Report
 from spark.report.summary import Outcome, summarize
 from spark.run_context import Options, RunContext
@@ -158,10 +166,10 @@ def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
     read, captured = compared.read, compared.read.captured
     context, snapshot = captured.context, read.snapshot
     reported = () if read.planned.previous else captured.earlier_findings
-    _, sampled = both(
+    _, (sampled, aggregates) = both(
         read.frames.stage_uri,
         lambda: _enter_disorder(checks, context, ledger),
-        lambda: match_checks.sampled_rows(checks, reported),
+        lambda: (match_checks.sampled_rows(checks, reported), _aggregates(read, checks)),
     )
     with context.progress.stage("sample"):
         for some in chunks(each for each in captured.earlier_findings if each.by_sha256):
@@ -173,7 +181,7 @@ def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
         found = match_checks.sample_findings(checks, snapshot, context.log_reader, sampled)
         for some in chunks(found):
             ledger.keep(some)
-    return Checked(diagnosed=diagnosed, checks=checks)
+    return Checked(diagnosed=diagnosed, checks=checks, aggregates=aggregates)
 
 
 def _enter_disorder(checks: MatchChecks, context: RunContext, ledger: Ledger) -> None:
@@ -181,6 +189,13 @@ def _enter_disorder(checks: MatchChecks, context: RunContext, ledger: Ledger) ->
         for some in chunks(match_checks.order_findings(checks, context.sources)):
             ledger.enter(some)
         stage.rows = checks.messages
+
+
+def _aggregates(read: Read, checks: MatchChecks) -> Aggregates:
+    captured = read.captured
+    with captured.context.progress.stage("count for the charts"):
+        folder = captured.options.folder_of(read.plan.run_id)
+        return aggregates_of(read.frames, latency.latencies(checks.timed), folder)
 
 
 def report(outcome: Outcome) -> Report:
@@ -230,7 +245,7 @@ def _ledger(read: Read) -> Ledger:
     context, options, plan = read.captured.context, read.captured.options, read.plan
     return Ledger(
         run_id=plan.run_id,
-        folder=options.report_dir / f"run_id={plan.run_id}" / "findings",
+        folder=options.folder_of(plan.run_id) / "findings",
         accepted_ids=context.run_store.accepted(),
         rules=options.topic_rules,
         compacted_topics=plan.log.compacted_topics,
