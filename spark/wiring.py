@@ -14,8 +14,6 @@ from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
-from outbox.http_checks.guarded_connector import guarded_resolver
-from outbox.http_checks.webhook import Notice, WebhookTarget, post_notice
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.postgres.reconciliation.audit_session import TimeLimits
@@ -132,6 +130,10 @@ def webhook(settings: Settings) -> Notify | None:
         return None
     if secret is None:
         raise ConfigurationError("OUTBOX_RECONCILE_WEBHOOK_SECRET is not set")
+    # A quarter of the time of all imports, for what few installations use.
+    from outbox.http_checks.guarded_connector import guarded_resolver
+    from outbox.http_checks.webhook import Notice, WebhookTarget, post_notice
+
     proxy = settings.check_proxy_url
     target = WebhookTarget(
         url=url.get_secret_value(),
