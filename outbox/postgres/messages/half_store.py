@@ -40,13 +40,21 @@ class PostgresHalfStore:
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
         """Store half messages; see HalfStore.prepare."""
-        async with available(), self._pool.connection() as connection:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            self._pool.flushing(connection),
+        ):
             return await self._prepare(connection, messages)
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
         """Decide half messages, after earlier commits of the SQL outbox; see HalfStore.end."""
         await self._sql_outbox.admit()
-        async with available(), self._pool.connection() as connection:
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            self._pool.flushing(connection),
+        ):
             return await answer_ends(connection, ends)
 
     async def _prepare(

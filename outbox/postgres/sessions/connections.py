@@ -122,6 +122,7 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
         self._admit = admit
         self._answer_seconds = answer_seconds
         self._given_up = set[int]()
+        self._stuck_flushes = set[int]()
         self.refusal: str | None = None
         super().__init__(conninfo, configure=self._configure_new, **settings)
 
@@ -144,11 +145,27 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
 
     async def _refuse_more_beside(self, connection: AsyncConnection) -> None:
         """Close the new session if too many that gave no answer still exist in the server."""
-        cursor = await connection.execute(SQL["still_open"], {"pids": [*self._given_up]})
-        self._given_up.intersection_update([pid for (pid,) in await cursor.fetchall()])
-        if len(self._given_up) >= self.max_size:
+        try:
+            await _refuse_beside(self._given_up, self.max_size, connection)
+        except NoAnswer:
             await connection.close()
-            raise NoAnswer(f"{len(self._given_up)} sessions that gave no answer still exist")
+            raise
+
+    @asynccontextmanager
+    async def flushing(self, connection: AsyncConnection) -> AsyncIterator[None]:
+        """Begin no flush if those that gave no answer still have half as many as may be open.
+
+        Without its standby PostgreSQL reads, and each commit waits: the other half is for reads.
+        Raises NoAnswer.
+        """
+        if 2 * len(self._stuck_flushes) >= self.max_size:
+            await _refuse_beside(self._stuck_flushes, self.max_size // 2, connection)
+        pid = connection.info.backend_pid
+        try:
+            yield
+        except NoAnswer:
+            self._stuck_flushes.add(pid)
+            raise
 
     def use(self) -> tuple[int, int]:
         """Return how many connections are lent or being made, and how many there may be."""
@@ -165,6 +182,14 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
                 except RIGHTS_LOST:
                     await connection.close()
                     raise
+
+
+async def _refuse_beside(given_up: set[int], most: int, connection: AsyncConnection) -> None:
+    """Forget the sessions that have ended; raise NoAnswer if too many are left."""
+    cursor = await connection.execute(SQL["still_open"], {"pids": [*given_up]})
+    given_up.intersection_update([pid for (pid,) in await cursor.fetchall()])
+    if len(given_up) >= max(1, most):
+        raise NoAnswer(f"{len(given_up)} sessions that gave no answer still exist")
 
 
 class PoolShare:

@@ -10,12 +10,13 @@ import httpx2
 import psycopg
 import pytest
 
+from api import wiring
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from chaos.servers.standby import PrimaryAndStandby
 from tests.aged_installation.fixtures_template import install
 from tests.fixtures_waiting import wait_for
-from tests.integration.api.fixtures_service import GROUP, Service, running, settings_for
+from tests.integration.api.fixtures_service import GROUP, HALVES, Service, running, settings_for
 
 pytestmark = pytest.mark.postgres
 
@@ -106,6 +107,25 @@ async def test_f9_a_given_up_wait_is_unknown_and_so_is_its_retry_until_the_stand
         prepared = await prepares()
     assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
     assert prepared.is_success, prepared.text
+
+
+async def test_reads_are_answered_however_many_prepares_wait_for_the_standby(
+    pair: PrimaryAndStandby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "ANSWER_SECONDS", 0.5)
+    async with running(settings_for(pair.primary.dsn(), database_pool_max=4)) as service:
+        await registered(service, pair)
+        await service.prepared_id()
+        pair.standby.server.kill()
+        for _ in range(8):
+            assert_unknown(await service.prepare())
+        read = await service.client.get(HALVES)
+        assert read.status_code == 200
+        await asyncio.to_thread(pair.standby.start)
+        async with asyncio.timeout(60):
+            while (prepared := await service.prepare()).status_code == 503:
+                assert_unknown(prepared)
+    assert prepared.status_code == 201, prepared.text
 
 
 async def test_f9_what_is_answered_after_a_wait_was_given_up_survives_the_promotion(
