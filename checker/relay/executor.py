@@ -106,6 +106,7 @@ class RelayExecutor:
         installation, pg_system_id = self._commit_log.installation()
         self._commit_log.beat()
         cluster = self._progress_log.cluster()
+        self._record_clock.taken_before(cluster.newest_at)
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
         progress = self._commit_log.progress()
         return answers.StoresIdentified(installation, identity, cluster.partitions, progress)

@@ -38,6 +38,10 @@ class RecordClock:
         self._stamped = stamp if stamp > self._taken - AHEAD_SECONDS else self._taken
         return round(self._stamped * 1000)
 
+    def taken_before(self, at: float) -> None:
+        """Note a time that Kafka has taken from this shard, perhaps of an earlier owner."""
+        self._taken = max(self._taken, at)
+
     def taken(self) -> None:
         """Note that Kafka has taken the last stamp."""
         self._taken = self._stamped

@@ -74,9 +74,17 @@ class KafkaProgressLog:
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
             )
             topic = futures[self._topic].result()
+            newest_at = self._newest_at() if len(topic.partitions) > self._shard else 0.0
         if not metadata.cluster_id:
             raise KafkaUnavailable("Kafka does not return its cluster id")
-        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions))
+        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions), newest_at)
+
+    def _newest_at(self) -> float:
+        """Return the latest time in the shard's partition in seconds; 0 if it is empty."""
+        partition = TopicPartition(self._topic, self._shard)
+        latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        futures = self._admin.list_offsets({partition: latest}, request_timeout=REQUEST_SECONDS)
+        return max(int(futures[partition].result().timestamp), 0) / 1000
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""

@@ -116,6 +116,8 @@ class Cluster(NamedTuple):
     cluster_id: str
     topic_id: str
     partitions: int
+    newest_at: float = 0.0
+    """The latest time of the shard's manifests, in Unix seconds; 0 without one."""
 
 
 class CommitLog(Protocol):

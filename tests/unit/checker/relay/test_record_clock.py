@@ -46,6 +46,16 @@ def test_a_clock_far_behind_what_kafka_has_taken_makes_no_record_old() -> None:
     assert times.stamp() == host.time * 1000
 
 
+def test_a_relay_that_starts_while_the_clock_is_far_behind_goes_on_where_the_last_one_was() -> None:
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    times.taken_before(host.time + 8 * DAY)
+    assert times.stamp() == (host.time + 8 * DAY) * 1000
+    host.time += 8 * DAY
+    host.pass_time(READ_SECONDS)
+    assert times.stamp() == host.time * 1000
+
+
 def test_a_clock_that_was_an_hour_ahead_or_whose_records_kafka_has_refused_is_followed_back() -> (
     None
 ):

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from outbox.messages.message_id import SHARDS
-from tests.fixtures_kafka import make_topic
+from tests.fixtures_kafka import make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 AHEAD_SECONDS: Final = 600
 """How far PostgreSQL's clock is ahead of the brokers'."""
 Write = Callable[..., None]
+FAR_AHEAD_SECONDS: Final = 7200
+AHEAD_TAKEN: Final = {"message.timestamp.after.max.ms": str(10 * FAR_AHEAD_SECONDS * 1000)}
 STAMPED: Final = {"message.timestamp.type": "LogAppendTime"}
 
 
@@ -65,6 +67,27 @@ def test_a_visible_record_is_not_published_again_though_the_manifests_have_a_clo
     assert world.values(1) == [b"v"]
     assert world.one(REPAIRED) == 0
     assert "publication_unproven" in "".join(capsys.readouterr())
+
+
+def test_a_relay_that_starts_while_postgresqls_clock_is_behind_goes_on_with_the_manifests_time(
+    world: RelayWorld,
+) -> None:
+    """A broker deletes at once what is older than a topic keeps."""
+    servers = world.bootstrap_servers
+    world.progress_topic = make_topic(servers, partitions=SHARDS, config=AHEAD_TAKEN)
+    world.topic = make_topic(servers, partitions=1, config=AHEAD_TAKEN)
+    message, manifest = listed(world, past=0)
+    taken_ms = int((time.time() + FAR_AHEAD_SECONDS) * 1000)
+    with transaction(world) as kept:
+        headers = record_headers(message, manifest)
+        kept.produce(world.topic, b"v", b"key", headers=headers, timestamp=taken_ms)
+        kept.commit_transaction()
+    write_manifest(world, manifest, commit=True, time_ms=taken_ms)
+    world.commit_values(b"next")
+    drain(world.relay())
+    records = read_committed(servers, world.topic, 2)
+    assert [record.value() for record in records] == [b"v", b"next"]
+    assert records[1].timestamp()[1] == taken_ms
 
 
 def test_an_aborted_record_with_the_brokers_time_is_published_again(world: RelayWorld) -> None:
