@@ -55,11 +55,14 @@ class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
         return next((f for f in folders if nodeid.startswith(f)), nodeid.partition("::")[0])
 
     def _assign_work_unit(self, node: Any) -> None:
-        """Give a worker with a broker what needs one first, and the others what needs none."""
-        with_broker = node.workerinput["workerid"] in WITH_BROKER
-        first = next((each for each in self.workqueue if needs_broker(each) == with_broker), None)
-        if first is not None:
-            self.workqueue.move_to_end(first, last=False)
+        """Give a worker with a broker what needs one first, and the others what needs none.
+
+        Deep tests are given in their order: the longest would begin late.
+        """
+        if self.config.option.markexpr == "not deep":
+            with_broker = node.workerinput["workerid"] in WITH_BROKER
+            fitting = (each for each in self.workqueue if needs_broker(each) == with_broker)
+            self.workqueue.move_to_end(next(fitting, next(iter(self.workqueue))), last=False)
         super()._assign_work_unit(node)
 
 
