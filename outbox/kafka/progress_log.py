@@ -80,11 +80,17 @@ class KafkaProgressLog:
         return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions), newest_at)
 
     def _newest_at(self) -> float:
-        """Return the latest time in the shard's partition in seconds; 0 if it is empty."""
+        """Return the latest time in the shard's partition in seconds; 0 if it is empty.
+
+        Also 0 while it has no leader: the identity of the stores does not wait for one.
+        """
         partition = TopicPartition(self._topic, self._shard)
         latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets({partition: latest}, request_timeout=REQUEST_SECONDS)
-        return max(int(futures[partition].result().timestamp), 0) / 1000
+        try:
+            return max(int(futures[partition].result().timestamp), 0) / 1000
+        except KafkaException:
+            return 0.0
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""
