@@ -12,6 +12,7 @@ from api.ingest.ingest import IngestPolicy
 from api.ingest.prepare_rules import INTERNAL_TOPICS
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
+from outbox.postgres.checks.keyring import KeyRing, key_ring
 from outbox.settings.catalogue import Settings
 
 INSECURE_PEPPER: Final = b"outbox dev-insecure"
@@ -38,6 +39,13 @@ def pepper(settings: Settings) -> bytes:
     if settings.auth_mode == "dev-insecure":
         return INSECURE_PEPPER
     raise ConfigurationError("OUTBOX_AUTH_PEPPER is not set")
+
+
+def key_ring_of(settings: Settings) -> KeyRing:
+    """Return the keys of check secrets; raises ConfigurationError if they are missing or wrong."""
+    keys = settings.encryption_keys
+    insecure = settings.auth_mode == "dev-insecure"
+    return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)
 
 
 def ingest_policy(settings: Settings) -> IngestPolicy:

@@ -22,6 +22,7 @@ from api.from_settings import (
     group_defaults,
     http_limits,
     ingest_policy,
+    key_ring_of,
     pepper,
     rates,
     refuse_insecure_bind,
@@ -52,7 +53,6 @@ from outbox.http_checks.guarded_connector import GuardedResolver, guarded_resolv
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.messages.ports import TopicCatalogue
-from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
@@ -110,7 +110,9 @@ class Parts:
 
 
 def refuse_to_start(settings: Settings) -> None:
-    """Raise ConfigurationError if PostgreSQL answers and must not be used: it was restored."""
+    """Raise ConfigurationError if a secret is missing, or PostgreSQL must not be used: restored."""
+    pepper(settings)
+    key_ring_of(settings)
     silent = refuse_to_start_behind(settings.required_database_url(), "api")
     if silent:  # the pool will know only that nothing comes
         get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres", error=silent)
@@ -157,7 +159,7 @@ def build(
     name_cache = NameCache(PostgresInternedNames(pool), clock)
     rest = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))
     parts = _parts(settings, pool, rest, topic_cache, metrics, clock, spans)
-    groups = PostgresProducerGroups(rest, _ring(settings))
+    groups = PostgresProducerGroups(rest, key_ring_of(settings))
     resolver = guarded_resolver(settings)
     keys = PostgresApiKeys(pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
@@ -391,9 +393,3 @@ def _authenticator(
         return LoopbackAuthenticator(), lambda _: None
     authenticator = KeyAuthenticator(keys, clock)
     return authenticator, authenticator.forget
-
-
-def _ring(settings: Settings) -> Any:
-    keys = settings.encryption_keys
-    insecure = settings.auth_mode == "dev-insecure"
-    return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)

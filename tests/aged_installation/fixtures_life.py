@@ -18,6 +18,7 @@ from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import Pool, make_pool
+from tests.fixtures_databases import LOOKED_AT
 
 DAY = 86_400
 RETENTION = 7 * DAY
@@ -44,7 +45,6 @@ TIMES = {
 }
 """Every stored time that a rule compares with the present. Accepted findings stay accepted."""
 
-LOOKED_AT = "UPDATE outbox.progress SET updated_at = clock_timestamp() WHERE name = 'clock'"
 _OPEN = """
 SELECT h.half_id, h.nonce FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id AND g.name = %s
