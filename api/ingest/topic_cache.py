@@ -66,9 +66,12 @@ class TopicCache:
         While Kafka is down no caller waits here: the background task reads until it answers again.
         """
         if self._failed_at is None:
-            if all(self._has(topic, partition) for topic, partition in targets):
+            if self._has_all(targets):
                 return
+            is_under_way = self._reading is not None
             await self.refresh()
+            if is_under_way and not self._has_all(targets):  # it began before the topic was created
+                await self.refresh()
         if not self.reachable:
             self._postpone(topic for topic, _ in targets)
             return
@@ -106,6 +109,9 @@ class TopicCache:
                     await stop.wait()
             except TimeoutError:
                 continue
+
+    def _has_all(self, targets: Collection[tuple[str, int | None]]) -> bool:
+        return all(self._has(topic, partition) for topic, partition in targets)
 
     def _has(self, topic: str, partition: int | None) -> bool:
         count = self._counts.get(topic)

@@ -20,8 +20,8 @@ from devservers.ports import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.postgres.relay.shard_lock import LOCK_SPACE
-from tests.aged_installation.fixtures_template import install
 from tests.e2e.fixtures_command_here import Command
+from tests.fixtures_databases import migrate
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
@@ -52,11 +52,11 @@ def starts(server: EmbeddedPostgres) -> bool:
 def postgres_with(
     folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
 ) -> Iterator[str]:
-    """Run a separate PostgreSQL with an installation for this test."""
+    """Run a separate, migrated PostgreSQL for this test."""
     server = EmbeddedPostgres(folder, port=port, settings=settings)
     wait_for(lambda: starts(server))
     try:
-        install(server.database_url)
+        migrate(server.database_url)
         yield server.database_url
     finally:
         server.kill()

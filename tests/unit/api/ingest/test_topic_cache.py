@@ -63,6 +63,23 @@ async def test_metadata_is_read_again_before_a_missing_topic_is_refused() -> Non
     assert catalogue.asked == 3
 
 
+async def test_a_topic_that_is_created_while_the_metadata_is_read_is_not_refused() -> None:
+    class LateCatalogue(MemoryTopicCatalogue):
+        """Its answer is as old as the question: one topic is created before it arrives."""
+
+        def partitions(self) -> Mapping[str, int]:
+            found = super().partitions()
+            self.counts["new"] = 1
+            return found
+
+    topics = make_cache(LateCatalogue())
+    background = asyncio.create_task(topics.refresh())
+    await asyncio.sleep(0)
+    await asyncio.gather(*(topics.load([("new", None)]) for _ in range(3)))
+    await background
+    assert topics.refusal("new", None) is None
+
+
 async def test_a_partition_beyond_the_topics_count_is_out_of_range() -> None:
     topics = make_cache(MemoryTopicCatalogue(counts={"t": 2}))
     await topics.load([("t", 2)])
