@@ -219,12 +219,12 @@ def _logs(
     snapshot: SnapshotIdentity,
     after: Mapping[int, Position],
 ) -> tuple[tuple[DataFrame, list[dict[str, Any]]], CommitsRead]:
-    """Read the manifests and the commits, which do not need each other."""
-    return both(
-        reader.stage_uri,
-        lambda: _manifests(reader, ranges, anchors),
-        lambda: _commits(reader, snapshot, after),
-    )
+    """Read the manifests and then the commits.
+
+    Not at the same time: a signal ends a wait for PostgreSQL only in the main thread.
+    """
+    manifests = _manifests(reader, ranges, anchors)
+    return manifests, _commits(reader, snapshot, after)
 
 
 def _manifests(

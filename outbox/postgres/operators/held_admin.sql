@@ -15,7 +15,8 @@ SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.pu
             SELECT FROM outbox.held_record w
             WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
                 AND coalesce(sha256(w.key), int8send(w.half_id)) = sha256(r.key)
-                AND (w.xid, w.n) > (r.xid, r.n) AND w.released_at IS NULL AND w.dropped_at IS NULL
+                AND (coalesce(sha256(w.key), int8send(w.half_id)), w.xid, w.n) > (sha256(r.key), r.xid, r.n)
+                AND w.released_at IS NULL AND w.dropped_at IS NULL
             LIMIT %(counted)s) AS behind
     ) END AS waiting_behind
 FROM outbox.held_record r
