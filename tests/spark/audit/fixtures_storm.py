@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import psycopg
+from confluent_kafka.admin import AdminClient
 
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
@@ -171,12 +172,15 @@ def storm(folder: Path) -> Iterator[Storm]:
         endpoint = stack.enter_context(check_endpoint(verdict))
         service = stack.enter_context(live_service(postgres.dsn(), servers, folder, others=1))
         register(service, endpoint.url)
+        topic = make_topic(servers, partitions=2)
+        admin = AdminClient({"bootstrap.servers": servers})
+        wait_for(lambda: topic in admin.list_topics(timeout=CALL_SECONDS).topics)  # not at once
         yield Storm(
             postgres=postgres,
             service=service,
             client=stack.enter_context(httpx2.Client(timeout=CALL_SECONDS)),
             bootstrap_servers=servers,
-            topic=make_topic(servers, partitions=2),
+            topic=topic,
         )
 
 
