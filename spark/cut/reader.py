@@ -59,20 +59,11 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitsRead:
-    """The rows of the commit log, and the number of their commits."""
-
-    rows: DataFrame
-    size: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """A frozen plan with its manifests, its commits and the run that it continues."""
+    """A frozen plan with its manifests and the run that it continues."""
 
     plan: cut_plan.Plan
     manifests: DataFrame
-    commits: CommitsRead
     marks: Mapping[int, Mark]
     previous: Previous | None = None
 
@@ -95,18 +86,15 @@ def plan_read(
     previous: Previous | None,
     reason: str,
 ) -> PlannedRead:
-    """Read manifests and commits and freeze the plan.
+    """Read the manifests and freeze the plan; ``reason`` is why there is no ``previous`` run.
 
-    ``reason`` is why there is no ``previous`` run. If the stores do not continue that run,
-    everything is read.
+    If the stores do not continue the previous run, everything is read.
     """
     if previous is None:
         return plan_full_read(reader, log, unlisted, snapshot, reason)
     broken = log_history.accepted_reason(log) or full_read_reason(previous, log, snapshot)
     if broken is None:
-        (listed, rows), commits = _logs(
-            reader, unread_manifests(log, previous), previous.anchors, snapshot, previous.positions
-        )
+        listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
         broken = broken_chain_reason(previous, log, rows)
     if broken is not None:
         return plan_full_read(reader, log, unlisted, snapshot, broken)
@@ -118,21 +106,24 @@ def plan_read(
         new_ranges=unread_ranges(log.records, previous.ends),
     )
     marks = marks_of(rows, previous)
-    return PlannedRead(plan=plan, manifests=listed, commits=commits, marks=marks, previous=previous)
+    return PlannedRead(plan=plan, manifests=listed, marks=marks, previous=previous)
 
 
 def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
-    """Read the records and add the columns of the cuts to both sides."""
+    """Read both sides once and add the columns of the cuts."""
     plan, previous = planned.plan, planned.previous
-    reader = reader.sized(max(length(plan.reads), planned.commits.size))
+    rows_to_read = length(plan.reads)
+    reader = reader.sized(rows_to_read)
     cuts = schemas.frame_of(
         reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
     )
     rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
+    commits_read, committed = _commits(reader, plan, previous)
+    reader = reader.sized(max(rows_to_read, committed))
     (layout, commits), (records, size, counts) = both(
         reader.stage_uri,
-        lambda: _layout(reader, planned.manifests, planned.commits.rows, carried, cuts),
+        lambda: _layout(reader, planned.manifests, commits_read, carried, cuts),
         lambda: _records(
             reader, plan, lambda read: place_records(carried.with_carried(read, RECORD), cuts)
         ),
@@ -198,8 +189,8 @@ def plan_full_read(
     reason: str,
 ) -> PlannedRead:
     """Freeze a plan that reads everything, for this reason."""
-    reader = reader.sized(length(log.records))
-    (listed, rows), commits = _logs(reader, log.manifests, {}, snapshot, {})
+    reader = reader.sized(length(log.records))  # it may be of the new records alone
+    listed, rows = _manifests(reader, log.manifests, {})
     shards = cut_plan.with_expired(cut_plan.shard_cuts(rows, unlisted), log.expired_shards)
     judged = log.before.positions if log.before else {}
     shards = cut_plan.judged_from_last_run(shards, judged)
@@ -209,22 +200,7 @@ def plan_full_read(
         shards = cut_plan.with_baselines(shards, ends)
     origin = cut_plan.Origin(reason=reason)
     plan = cut_plan.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
-    return PlannedRead(plan=plan, manifests=listed, commits=commits, marks=marks_of(rows))
-
-
-def _logs(
-    reader: Reader,
-    ranges: Sequence[cut_plan.Range],
-    anchors: Mapping[int, int],
-    snapshot: SnapshotIdentity,
-    after: Mapping[int, Position],
-) -> tuple[tuple[DataFrame, list[dict[str, Any]]], CommitsRead]:
-    """Read the manifests and then the commits.
-
-    Not at the same time: a signal ends a wait for PostgreSQL only in the main thread.
-    """
-    manifests = _manifests(reader, ranges, anchors)
-    return manifests, _commits(reader, snapshot, after)
+    return PlannedRead(plan=plan, manifests=listed, marks=marks_of(rows))
 
 
 def _manifests(
@@ -238,11 +214,12 @@ def _manifests(
 
 
 def _commits(
-    reader: Reader, snapshot: SnapshotIdentity, after: Mapping[int, Position]
-) -> CommitsRead:
+    reader: Reader, plan: cut_plan.Plan, previous: Previous | None
+) -> tuple[DataFrame, int]:
+    after = previous.positions if previous else {}
     with reader.progress.stage("read commits") as stage:
         one = replace(reader.sources, connections=1) if reader.in_memory else reader.sources
-        read = one.read_commits(snapshot, after)
+        read = one.read_commits(plan.snapshot, after)
         commits, seen = stage_counted(
             read,
             f"{reader.stage_uri}/commits",
@@ -250,9 +227,9 @@ def _commits(
             first=F.min("visible"),
             last=F.max("visible"),
         )
-        _verify_snapshot({seen["first"], seen["last"]} - {None}, snapshot)
+        _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
         stage.rows = size = seen["ids"] or 0
-    return CommitsRead(rows=commits, size=size)
+    return commits, size
 
 
 def _layout(
@@ -290,12 +267,12 @@ def _records(
     return records, size, seen
 
 
-def _verify_snapshot(seen: Collection[str], snapshot: SnapshotIdentity) -> None:
+def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
     """Refuse rows that were not read in the plan's snapshot; Spark does not check that."""
     for each in seen:
-        if each != snapshot.visible:
+        if each != plan.snapshot.visible:
             raise SnapshotMismatch(
-                f"Spark read the commit log at {each}, not at {snapshot.visible}"
+                f"Spark read the commit log at {each}, not at {plan.snapshot.visible}"
             )
 
 
