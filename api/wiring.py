@@ -110,7 +110,10 @@ class Parts:
 
 
 def refuse_to_start(settings: Settings) -> None:
-    """Raise ConfigurationError if a secret is missing, or PostgreSQL must not be used: restored."""
+    """Raise ConfigurationError if a secret is missing, or if PostgreSQL was restored.
+
+    A PostgreSQL that does not answer is logged.
+    """
     pepper(settings)
     key_ring_of(settings)
     silent = refuse_to_start_behind(settings.required_database_url(), "api")
