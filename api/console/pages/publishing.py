@@ -18,6 +18,7 @@ from api.console.publish_latency import PublishLatency, newest_published, publis
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
+from outbox.operators.held_records import COUNTED
 
 SHOWN: Final = 100
 WAITING_SHOWN: Final = 20
@@ -55,6 +56,7 @@ async def show(visit: Visit) -> Response:
         topics=_topics(values, causes, published),
         latency=publish_latency(published),
         held=held,
+        most_counted=COUNTED,
         following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
         waiting=waiting,
         waiting_shown=WAITING_SHOWN,

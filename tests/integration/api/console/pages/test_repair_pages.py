@@ -14,6 +14,7 @@ from api.console.pages.publishing import WAITING_SHOWN
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.postgres.operators import held_admin
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
@@ -92,6 +93,19 @@ async def test_publishing_shows_backlog_errors_and_latency_of_each_topic(
         page = await browser.get("/ui/publishing")
         assert re.search(r"invoices.issued \d MSG_SIZE_TOO_LARGE at least 2 -", page.text)
         assert "MSG_SIZE_TOO_LARGE on invoices.issued: at least 2" in page.text
+
+
+async def test_as_many_waiting_messages_as_are_counted_are_shown_as_so_many_or_more(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for counting in (publishing, held_admin):
+        monkeypatch.setattr(counting, "COUNTED", 2)
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
+        for _ in range(4):
+            await held_id(service, pool, "k")
+        page = await browser.get("/ui/publishing")
+    assert page.text.count(" 1 2 or more ") == 2
+    assert " 1 1 " in page.text
 
 
 async def test_without_the_scope_a_held_record_is_shown_and_its_form_says_why(
