@@ -29,7 +29,15 @@ from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.shard_admin import ShardAdmin
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
-from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, require
+from outbox.relay.protocol.state import (
+    Cursor,
+    Found,
+    HaltReason,
+    Identity,
+    Progress,
+    Visible,
+    require,
+)
 from outbox.settings.catalogue import Settings
 
 IDS_AT_ONCE: Final = 2_000
@@ -100,7 +108,7 @@ class ShardResolution:
             return None, None, 0
         cursor = was.cursor or _UNSTARTED
         later = cursor._replace(gen=cursor.gen + 1)
-        if halt is HaltReason.DATABASE_CHANGED or not cursor.is_listed:
+        if halt is HaltReason.DATABASE_CHANGED:
             return later, identity, 0
         self._fence(log)
         reader = self._progress_log()
@@ -109,20 +117,16 @@ class ShardResolution:
         listed = manifests.listed(start, end)
         if way is HaltResolution.ACCEPT_DUPLICATES:
             deque(listed, maxlen=0)
-            return manifests.last._replace(manifest_offset=end), identity, 0
+            return _continue(manifests.last, end), identity, 0
         is_whole = way is HaltResolution.SCAN and halt not in _CURSOR_HOLDS
         newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
         learning = _Learning(desk, end, newer_than, was.cursor and was.cursor.batch_no)
         learned, highest = learning.learn(chain(listed, self._scan(desk)))
-        if way is HaltResolution.ACCEPT and manifests.any:
+        if way is HaltResolution.ACCEPT and manifests.any and cursor.is_listed:
             return later._replace(manifest_offset=start), identity, learned
-        last = manifests.last
-        goes_on = start if way is HaltResolution.ACCEPT else end
-        return (
-            last._replace(manifest_offset=goes_on, batch_no=max(highest, last.batch_no)),
-            identity,
-            learned,
-        )
+        last = manifests.last._replace(batch_no=max(highest, manifests.last.batch_no))
+        accepted = way is HaltResolution.ACCEPT and cursor.is_listed
+        return _continue(last, start if accepted else end), identity, learned
 
     def _identity(self, log: PostgresCommitLog) -> Identity:
         cluster = self._progress_log().cluster()
@@ -161,6 +165,13 @@ class ShardResolution:
     @property
     def _consumer(self) -> dict[str, Any]:
         return consumer_config(self._servers, self.settings.kafka_config)
+
+
+def _continue(last: Cursor, offset: int) -> Cursor:
+    """Return a cursor that continues there; at_least_once notes where the manifests end."""
+    if last.is_listed:
+        return last._replace(manifest_offset=offset)
+    return last._replace(visible=Visible(last.batch_no, offset))
 
 
 class _Manifests:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
 from outbox.relay.protocol.actions import (
     Compare,
+    DropHandle,
+    Fence,
     MarkReleased,
     ReadBounds,
     ReadManifests,
@@ -19,6 +21,7 @@ from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRea
 from outbox.relay.protocol.delivery_mode import (
     begins_chain,
     enter_at_least_once,
+    has_grown,
     leave_at_least_once,
 )
 from outbox.relay.protocol.settlement import on_nothing_read, settle
@@ -44,13 +47,15 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
     """Begin at the stored cursor; the log's end was read after the fence.
 
     In the mode at_least_once there are no manifests to read. The first start in it reads those of
-    exactly_once, and so does the first start after it, if the row was restored from a backup.
+    exactly_once, and so does a start with a row that was restored from a backup of that mode.
     """
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = stored or Cursor(START, 0, 0, 0, 0)
     if not state.is_listing:
+        if has_grown(cursor, bounds):
+            return _enter_again(state)
         entered = enter_at_least_once(cursor, bounds.end)
         return settle(replace(state, cursor=entered, end=NO_MANIFESTS))
     if not cursor.is_listed:
@@ -70,6 +75,12 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
             differs=False,
         )
     )
+
+
+def _enter_again(state: Relay) -> Next:
+    """Enter at_least_once once more: exactly_once has published after the stored row."""
+    entering = replace(state, phase=Phase.FENCE, entering=True)
+    return entering, (DropHandle("delivery_mode"), Fence())
 
 
 def _within(cursor: Cursor, bounds: Bounds) -> Visible:

@@ -39,7 +39,7 @@ from outbox.relay.protocol.actions import (
     StoreHalt,
 )
 from outbox.relay.protocol.answers import BatchesSettled, CommitsRead, OpenManifestsRead
-from outbox.relay.protocol.delivery_mode import enter_at_least_once
+from outbox.relay.protocol.delivery_mode import begins_chain, enter_at_least_once
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.state import (
     Cursor,
@@ -204,7 +204,8 @@ def _last_of_chain(state: Relay, found: tuple[Found, ...]) -> Cursor | None:
             return None
         if offset < cursor.manifest_offset:
             continue
-        if (manifest.batch_no, manifest.prev_crc) != (cursor.batch_no + 1, cursor.crc):
+        follows = (manifest.batch_no, manifest.prev_crc) == (cursor.batch_no + 1, cursor.crc)
+        if not (follows or begins_chain(manifest, cursor)):
             return None
         cursor = cursor._replace(
             position=manifest.to, manifest_offset=offset + 1, batch_no=manifest.batch_no, crc=crc

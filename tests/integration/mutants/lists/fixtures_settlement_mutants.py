@@ -46,8 +46,8 @@ SETTLEMENT_MUTANTS: Final = (
     ProductMutant(
         promise="A manifest that hangs is committed only behind the chain that it continues",
         file="outbox/relay/protocol/settlement.py",
-        rule="(manifest.batch_no, manifest.prev_crc) != (cursor.batch_no + 1, cursor.crc)",
-        broken="False",
+        rule="(manifest.batch_no, manifest.prev_crc) == (cursor.batch_no + 1, cursor.crc)",
+        broken="True",
         killer=f"{SETTLEMENT}::test_a_manifest_that_does_not_continue_the_chain_is_not_committed",
     ),
     ProductMutant(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from outbox.messages.manifest import crc_of, decode, encode
 from outbox.messages.record import Record
-from outbox.relay.protocol.state import NO_MANIFESTS, HaltReason
+from outbox.relay.protocol.state import NO_MANIFESTS
 from tests.fixtures_kafka import read_committed
 from tests.integration.checker.relay.fixtures_backlog import (
     KEYS,
@@ -20,10 +20,6 @@ from tests.integration.checker.relay.fixtures_backlog import (
     wait_running,
 )
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
-    forget_tail,
-    progress_of,
-)
 from tests.integration.checker.relay.settlement.fixtures_lost_record import PAST, lose_the_record
 from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     listed,
@@ -31,7 +27,6 @@ from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     record_headers,
     transaction,
 )
-from tests.integration.runbooks.fixtures_clusters import resolve_by_accepting
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -41,7 +36,6 @@ UPDATE outbox.progress SET position = %s, position_n = %s, batch_no = %s, crc = 
     manifest_offset = manifest_offset + 2 WHERE name = 'relay:3'
 """
 """What the owner stores after the next batch: after its manifest come the markers."""
-LEARNED = "SELECT max(half_id) FROM outbox.already_published WHERE shard = 3"
 
 
 @pytest.fixture
@@ -185,46 +179,6 @@ def test_exactly_once_continues_after_at_least_once_and_lists_its_batches_again(
     assert before < after
     drain(world.relay_again())
     assert world.values(3) == [b"0", b"1", b"2"]
-
-
-def same_server(_: RelayWorld) -> None:
-    """Nothing else has changed."""
-
-
-def another_server(world: RelayWorld) -> None:
-    """The relay halts, and an operator accepts the server."""
-    world.connection.execute("UPDATE outbox.progress SET pg_system_id = 'another'")
-    assert drain(world.relay_again()).halt is HaltReason.DATABASE_CHANGED
-    world.relay_again().close()
-    resolve_by_accepting(world)
-
-
-@pytest.mark.parametrize(("since", "restore"), [((), another_server), ((b"since",), same_server)])
-def test_what_exactly_once_published_after_a_backup_of_the_lane_is_learned_and_not_repeated(
-    world: RelayWorld, since: tuple[bytes, ...], restore: Callable[[RelayWorld], None]
-) -> None:
-    """What the lane itself had published since the backup is repeated, as after a crash."""
-    world.delivery = "at_least_once"
-    world.commit_values(b"before")
-    drain(world.relay_again())
-    world.relay_again().close()
-    backup = progress_of(world)
-    for value in since:
-        world.commit_values(value)
-    drain(world.relay_again())
-    world.delivery = "exactly_once"
-    world.commit_values(b"kept")
-    drain(world.relay_again())
-    (forgotten,) = world.commit_values(b"forgotten")
-    drain(world.relay_again())
-    world.relay_again().close()
-    forget_tail(world, backup, forgotten)
-    restore(world)
-    world.commit_values(b"new")
-    drain(world.relay_again())
-    published = [b"before", *since, b"kept", b"forgotten", *since, b"new"]
-    assert world.values(len(published)) == published
-    assert world.one(LEARNED) == forgotten
 
 
 def test_what_exactly_once_published_and_no_consumer_sees_is_published_again_on_entering(

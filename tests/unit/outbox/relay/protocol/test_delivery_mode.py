@@ -13,6 +13,7 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     after,
     manifest,
     read,
+    replaying,
     standing,
     stored,
 )
@@ -40,9 +41,10 @@ def test_a_row_whose_log_has_not_grown_begins_a_chain_at_its_end() -> None:
     assert (state.phase, state.at.manifest_offset, state.at.crc) == (Phase.RUN, ENDED, 0)
 
 
-def test_manifests_that_have_expired_since_the_mode_began_are_not_read() -> None:
-    _, plan = leaving(start=7)
-    assert plan == (actions.ReadManifests(7, 9),)
+@pytest.mark.parametrize(("start", "end"), [(7, 9), (9, 9), (0, ENDED - 1)])
+def test_a_log_that_no_longer_has_what_was_listed_since_halts(start: int, end: int) -> None:
+    state, plan = leaving(start, end)
+    assert (state.phase, plan[0]) == (Phase.HALT, actions.StoreHalt(HaltReason.PROGRESS_LOST))
 
 
 def test_a_row_without_the_offset_goes_on_at_the_end_of_the_log() -> None:
@@ -68,11 +70,30 @@ def test_a_manifest_that_begins_no_chain_halts(wrong: Manifest) -> None:
     assert (state.phase, plan[0]) == (Phase.HALT, actions.StoreHalt(HaltReason.CHAIN_BROKEN))
 
 
-def test_the_mode_keeps_the_offset_while_it_publishes() -> None:
+def test_a_chain_that_begins_after_the_mode_continues_the_one_before_it() -> None:
+    """The row was restored to a time before the mode."""
+    first = manifest(batch_no=AT.batch_no + 4, prev_crc=0)
+    state, plan = after(replaying(), read(first))
+    assert (state.phase, plan) == (Phase.REPLAY, (actions.Compare(AT.position, first),))
+
+
+def in_the_lane(end: int) -> tuple[Relay, tuple[actions.Action, ...]]:
+    """Return a relay of the mode that has read the bounds of its log, and what it does next."""
+    known, bounds = standing(stored(IN_LANE)), answers.Bounds(stored(IN_LANE), 0, end)
     lane = Relay(shard=3, at_least_once=True)
-    known = standing(stored(IN_LANE))
-    bounds = answers.Bounds(stored(IN_LANE), 0, ENDED)
-    state, plan = after(lane, answers.LockTaken(), known, answers.Fenced(), bounds)
+    return after(lane, answers.LockTaken(), known, answers.Fenced(), bounds)
+
+
+def test_the_mode_reads_what_was_listed_since_its_row_and_is_entered_again() -> None:
+    state, plan = in_the_lane(end=9)
+    assert (state.phase, plan[-1]) == (Phase.FENCE, actions.Fence())
+    bounds = answers.Bounds(stored(IN_LANE), 0, 9)
+    _, plan = after(state, answers.Fenced(), bounds)
+    assert plan == (actions.ReadManifests(ENDED, 9),)
+
+
+def test_the_mode_keeps_the_offset_while_it_publishes() -> None:
+    state, plan = in_the_lane(ENDED)
     assert (state.phase, state.at.visible.offset) == (Phase.RUN, ENDED)
     begun = plan[0]
     assert isinstance(begun, actions.SaveProgress)

@@ -156,6 +156,14 @@ def test_a_manifest_that_does_not_continue_the_chain_is_not_committed() -> None:
     assert plan == (actions.Rest(0.0),)
 
 
+def test_a_manifest_that_hangs_and_begins_a_chain_after_at_least_once_is_committed_too() -> None:
+    state, plan = after(*opened(manifest(batch_no=9, prev_crc=0)))
+    batch = state.batch
+    assert batch is not None
+    assert (batch.batch_no, batch.prev_crc) == (10, 0xB7)
+    assert plan == (actions.Begin(), actions.Publish(batch))
+
+
 def test_without_manifests_nothing_is_settled() -> None:
     at_least_once = replace(settling(), at_least_once=True, cursor=AT)
     state, _ = after(at_least_once, answers.Bounds(None, 0, 0))
