@@ -118,6 +118,7 @@ def _upkeep(
             pool,
             retention_seconds=settings.retention_seconds,
             hold_seconds=settings.reconcile_hold_seconds,
+            findings_days=settings.reconcile_keep_days,
         )
         retirer = Retirer(retirement, locks, metrics)
         tasks.append(PeriodicTask(name="retire", step=retirer.step))

@@ -76,12 +76,15 @@ class PostgresRetirement:
         *,
         retention_seconds: int,
         hold_seconds: int,
+        findings_days: int = 0,
         clock: Clock | None = None,
     ) -> None:
+        """Steps of the clock are kept as long as anything else, findings for ``findings_days``."""
         self._pool = pool
         self._retention = {
             "retention": retention_seconds,
             "longest": retention_seconds + hold_seconds,
+            "findings": findings_days,
         }
         self._looked: dict[str, Any] | None = None
         self._clock = clock or SystemClock()

@@ -24,9 +24,10 @@ SELECT present.at - make_interval(secs => %(retention)s + skipped_seconds) AS yo
 FROM (SELECT clock_timestamp() AS at) present, outbox.clock_doubt(%(longest)s)
 
 -- name: forget_steps
--- Deletes the steps of the clock that no age reaches back to any more: the longest age of a half is 30 days.
+-- Deletes the steps of the clock that no age reaches back to any more: the longest age of a half is 30 days, and closed
+-- findings are kept for days, too.
 DELETE FROM outbox.clock_step
-WHERE noticed_at < clock_timestamp() - make_interval(days => 30, secs => %(longest)s
+WHERE noticed_at < clock_timestamp() - make_interval(days => greatest(30, %(findings)s), secs => %(longest)s
     + (SELECT skipped_seconds FROM outbox.clock_doubt('Infinity')))
 
 -- name: blocked_by

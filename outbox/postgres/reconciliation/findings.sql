@@ -145,11 +145,13 @@ INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, sever
 SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
 
 -- name: delete_old_findings
--- Deletes findings that were closed before the retention time, with their history.
+-- Deletes findings that were closed before the retention time, with their history. What the clock may have skipped is no
+-- part of that time.
 WITH forgotten AS (
     DELETE FROM outbox.reconciliation_finding
+    USING outbox.clock_doubt(%(keep_days)s * 86400.0)
     WHERE status IN ('resolved', 'fixed', 'unverifiable')
-        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s)
+        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s, secs => skipped_seconds)
     RETURNING finding_id
 )
 DELETE FROM outbox.reconciliation_finding_event e USING forgotten WHERE e.finding_id = forgotten.finding_id

@@ -254,6 +254,22 @@ async def test_a_pause_of_all_checkers_is_no_retention(world: World) -> None:
     assert await retire(world) == []
 
 
+async def test_steps_that_the_time_of_a_closed_finding_reaches_back_to_are_kept(
+    world: World,
+) -> None:
+    retirement = PostgresRetirement(
+        world.checker, retention_seconds=RETENTION, hold_seconds=HOLD, findings_days=90
+    )
+    steps = "SELECT count(*)::int FROM outbox.clock_step"
+    await retirement.leaves()
+    await step_clock(world, YEAR)
+    for days, left in ((89, 1), (2, 0)):
+        await retirement.leaves()
+        await later(world, days * 86_400 + (YEAR if left else 0))
+        await retirement.leaves()
+        assert await world.rows(steps) == [(left,)]
+
+
 async def test_steps_that_no_age_reaches_back_to_are_forgotten(world: World) -> None:
     await retire(world)
     await step_clock(world, YEAR)
