@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from outbox.messages.message import End, Ended
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import (
     GroupChecks,
     HistoryEvent,
@@ -30,14 +30,17 @@ class MessageBrowser(Protocol):
     async def checks(self, group_id: int, limit: int) -> GroupChecks:
         """Return the newest checks of a group, among those of the messages that came last."""
 
-    async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
-        """Return the events of a message, oldest first."""
+    async def history(self, half_id: HalfId, nonce: Nonce) -> Sequence[HistoryEvent]:
+        """Return the events of a message, oldest first. Raises MessageNotFound.
+
+        After a failover that lost the last transactions, their ids are given to other messages.
+        """
 
 
 class Operations(Protocol):
     """An operator's interventions, each in one transaction with its audit row."""
 
-    async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:
+    async def recheck(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> datetime:
         """Make an undecided message due now, with a new round of checks; return when.
 
         Raises MessageNotFound, or NotRecheckable when it is decided.

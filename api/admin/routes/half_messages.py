@@ -103,7 +103,7 @@ async def get_history(
 ) -> HistoryResource:
     """Return the events of a message, in order."""
     view = await find(services, caller, message_id)
-    events = await services.browser.history(view.half.half_id)
+    events = await services.browser.history(view.half.half_id, view.half.nonce)
     return history_resource(str(view.half.message_id), events)
 
 
@@ -119,7 +119,7 @@ async def recheck(
     """Check the message now; a parked message starts a new round of checks."""
     view = await find(services, caller, message_id)
     action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
-    due_at = await services.operations.recheck(view.half.half_id, action)
+    due_at = await services.operations.recheck(view.half.half_id, view.half.nonce, action)
     message = str(view.half.message_id)
     _log_action("recheck", message, action)
     return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)

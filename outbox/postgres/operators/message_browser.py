@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from outbox.errors import MessageNotFound
 from outbox.messages.message import MessageStatus, ParkedReason, State
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.message_view import (
@@ -103,7 +104,7 @@ class PostgresMessageBrowser:
             searched_back_to=rows[0]["back_to"] if cut_off else None,
         )
 
-    async def history(self, half_id: HalfId) -> Sequence[HistoryEvent]:
+    async def history(self, half_id: HalfId, nonce: Nonce) -> Sequence[HistoryEvent]:
         """Return what happened to a message; see MessageBrowser.history."""
         asked = {"half_id": half_id, "half_ids": [half_id], "low": half_id, "high": half_id}
         async with (
@@ -114,7 +115,9 @@ class PostgresMessageBrowser:
             events = [_event(row) for row in await cursor.fetchall()]
             statuses = await read_statuses(connection, [half_id])
         status = statuses.get(half_id)
-        if status is not None and status.publication is not None and status.op is not None:
+        if status is None or status.nonce != nonce:
+            raise MessageNotFound
+        if status.publication is not None and status.op is not None:
             place = status.publication
             latency = place.published_at - status.op.decided_at
             facts = {

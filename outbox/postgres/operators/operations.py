@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from outbox.errors import MessageNotFound, NotRecheckable
 from outbox.messages.message import End, Ended, MessageStatus
-from outbox.messages.message_id import HalfId, message_id_of
+from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import UNDECIDED, contradicts
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
@@ -28,7 +28,7 @@ class PostgresOperations:
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
-    async def recheck(self, half_id: HalfId, action: OperatorAction) -> datetime:
+    async def recheck(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> datetime:
         """Make an undecided message due now; see Operations.recheck."""
         async with (
             available(),
@@ -36,7 +36,7 @@ class PostgresOperations:
             connection.transaction(),
         ):
             status = (await read_statuses(connection, [half_id])).get(half_id)
-            if status is None:
+            if status is None or status.nonce != nonce:
                 raise MessageNotFound
             return await recheck_one(connection, status, 1, action)
 

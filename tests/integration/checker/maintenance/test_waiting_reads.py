@@ -43,7 +43,9 @@ async def reads_while(
     """Start three reads that wait for a move, commit it, and return what they find."""
     wanted = MessageFilter(groups=None, limit=10)
     reads = asyncio.gather(
-        browser.get(half.half_id), browser.history(half.half_id), browser.page(wanted)
+        browser.get(half.half_id),
+        browser.history(half.half_id, half.nonce),
+        browser.page(wanted),
     )
     await sessions_wait(world, 3)
     moving.commit()

@@ -6,6 +6,9 @@ from typing import LiteralString
 
 import pytest
 
+from outbox.messages.message_id import HalfId
+from outbox.operators.message_view import MessageView
+from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import CHECKED, PARK, UNKNOWN, select, stored
@@ -18,6 +21,8 @@ QUEUED: LiteralString = (
     "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
     f" age_from = due_at FROM outbox.check_queue WHERE {NEW_HALVES} ORDER BY id"
 )
+
+RECHECKED: LiteralString = f"SELECT half_id FROM outbox.recheck WHERE {NEW_HALVES}"
 
 
 async def test_a17_a_parked_message_returns_once_and_the_second_recheck_only_makes_it_due(
@@ -147,3 +152,29 @@ async def test_the_history_has_every_event_in_order(service: Service, pool: Pool
     assert events[1]["outcome"] == "unknown"
     assert events[3]["operator"] == WHO["operator"]
     assert (events[4]["decision"], events[4]["reason"]) == ("COMMIT", "late")
+
+
+@pytest.mark.parametrize("what", ["recheck", "history"])
+async def test_a_message_that_got_the_id_of_one_that_a_failover_lost_is_not_taken_for_it(
+    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Between the look at the message and the rest; the test plants the other message."""
+    message_id = await service.prepared_id()
+    look = PostgresMessageBrowser.get
+
+    async def then_fail_over(
+        browser: PostgresMessageBrowser, half_id: HalfId, *, payload: bool = False
+    ) -> MessageView | None:
+        view = await look(browser, half_id, payload=payload)
+        async with pool.connection() as connection:
+            await connection.execute(
+                "UPDATE outbox.half_message SET nonce = nonce # 1 WHERE half_id = %s", (half_id,)
+            )
+        return view
+
+    monkeypatch.setattr(PostgresMessageBrowser, "get", then_fail_over)
+    path = f"{HALVES}/{message_id}/{what}"
+    client = service.client
+    answer = await (client.post(path, json=WHO) if what == "recheck" else client.get(path))
+    assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
+    assert await select(pool, RECHECKED) == []
