@@ -15,6 +15,7 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
+from api.background_task import until_stopped
 from api.console.console import Console
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
@@ -345,11 +346,12 @@ def _lifespan(parts: Parts) -> Lifespan:
                     shared=parts.workers > 1,
                 )
             )
-            tasks = [
-                asyncio.create_task(parts.topic_cache.keep_fresh(stop)),
-                asyncio.create_task(parts.bulk_runner.run(stop)),
-                asyncio.create_task(parts.metrics_page.keep_pool_fresh(stop)),
-            ]
+            background = {
+                "topics": parts.topic_cache.keep_fresh,
+                "bulk_actions": parts.bulk_runner.run,
+                "pool_gauges": parts.metrics_page.keep_pool_fresh,
+            }
+            tasks = [asyncio.create_task(until_stopped(*each, stop)) for each in background.items()]
             get_logger().info(Event.STARTED, program="api")
             try:
                 yield
