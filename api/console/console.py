@@ -31,6 +31,12 @@ from api.http.authentication.loopback_authenticator import is_loopback
 from api.http.problems import KINDS, Problem, problem_of
 from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError
+from outbox.settings.service_manager import (
+    ServiceManager,
+    restart_command,
+    service_manager,
+    start_command,
+)
 
 LOGIN: Final = "/login"
 FORM_MAX_BYTES: Final = 65_536
@@ -95,6 +101,9 @@ class Console:
             example=EXAMPLE,
             search_box_max=BOX_MAX,
             static={name: static_url(prefix, name) for name in NAMES},
+            by_compose=service_manager() is ServiceManager.COMPOSE,
+            start_postgres=start_command("postgres"),
+            restart_checker=restart_command("checker"),
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
         self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])

@@ -27,14 +27,12 @@ from outbox.kafka.progress_topic import (
 )
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.settings.catalogue import Settings
+from outbox.settings.service_manager import restart_command, start_command
 
 FOR_EVER = -1
 SECOND_LOOK_SECONDS = 5.0
 """A stranger may copy records of another day in short transactions: does the same one go on?"""
 MOST_NAMED = 5
-START_KAFKA = "docker compose up --detach kafka"
-SETTLE_OURS = "docker compose restart checker"
-"""A relay that starts ends what it has left open."""
 
 
 def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[HealthCheck]:
@@ -67,7 +65,9 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
 def unreachable(servers: str, error: str) -> HealthCheck:
     """Return the check of a cluster that does not answer."""
     asked = "is it running, and is it what OUTBOX_KAFKA_BOOTSTRAP_SERVERS means?"
-    return health_check("kafka", False, f"{servers}: {error}; {asked}", command=START_KAFKA)
+    return health_check(
+        "kafka", False, f"{servers}: {error}; {asked}", command=start_command("kafka")
+    )
 
 
 def rights_health(missing: Sequence[str]) -> HealthCheck:
@@ -152,7 +152,9 @@ def transaction_health(
         places = _named([_place(each) for each in hanging])
         detail = f"{places}: read_committed consumers stop there; do not abort it"
         ours = any(each.ours for each in hanging)
-        command = SETTLE_OURS if ours else find_producer(servers, hanging[0].partition)
+        # A relay that starts ends what it has left open.
+        settle = restart_command("checker")
+        command = settle if ours else find_producer(servers, hanging[0].partition)
         return health_check("hanging transactions", False, detail, command=command)
     unknown = [each for each in found if each.may_hang(now, longest_seconds)]
     if unknown:

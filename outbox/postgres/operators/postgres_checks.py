@@ -15,6 +15,7 @@ from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, ne
 from outbox.postgres.operators.operator_view import OperatorView, WriteRefusal
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
+from outbox.settings.service_manager import start_command
 
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
@@ -29,8 +30,6 @@ SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
 MOST_OPEN_SECONDS = 60.0
 """Our own transactions take milliseconds."""
-START_POSTGRES = "docker compose up --detach postgres"
-START_CHECKER = "docker compose up --detach checker"
 TABLES_OF_AN_END = 2
 """An END locks each leaf of the halves and of the decisions, and so does a read of the relay."""
 SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
@@ -76,7 +75,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
                 yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
         detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"
-        yield health_check("postgres", False, detail, command=START_POSTGRES)
+        yield health_check("postgres", False, detail, command=start_command("postgres"))
 
 
 def stored_topics(settings: Settings) -> list[str]:
@@ -113,7 +112,7 @@ def heartbeat_health(
     for needed in NEEDED_TASKS:
         if needed not in seen:
             detail = "has never run on this database: start `outbox checker`"
-            yield health_check(f"task {needed}", False, detail, command=START_CHECKER)
+            yield health_check(f"task {needed}", False, detail, command=start_command("checker"))
     for task in tasks:
         name, age = task["chore"], float(task["seconds_ago"])
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
@@ -124,7 +123,7 @@ def heartbeat_health(
             more += _refused_by(event_triggers)
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
-        yield health_check(f"task {name}", alive, detail, otherwise, START_CHECKER)
+        yield health_check(f"task {name}", alive, detail, otherwise, start_command("checker"))
 
 
 def write_health(refusal: WriteRefusal | None, event_triggers: Sequence[str]) -> HealthCheck:

@@ -1,0 +1,52 @@
+"""The command that starts a part of the installation again, by what runs our programs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from outbox.settings.environment import process_environment
+
+UNIT: Final = Path("/etc/systemd/system/outbox-checker.service")
+OURS: Final = ("api", "checker")
+"""The other parts are the stores: only compose runs them too."""
+
+
+class ServiceManager(StrEnum):
+    """What runs our programs."""
+
+    COMPOSE = "compose"
+    SYSTEMD = "systemd"
+    KUBERNETES = "kubernetes"
+
+
+def service_manager(
+    environment: Mapping[str, str] | None = None, unit: Path = UNIT
+) -> ServiceManager:
+    """Return what runs the programs where this one runs: compose, unless another one is seen."""
+    given = process_environment() if environment is None else environment
+    if "KUBERNETES_SERVICE_HOST" in given:
+        return ServiceManager.KUBERNETES
+    return ServiceManager.SYSTEMD if unit.exists() else ServiceManager.COMPOSE
+
+
+def start_command(part: str, manager: ServiceManager | None = None) -> str | None:
+    """Return the command that starts a part which may have ended; None for a foreign store."""
+    manager = manager or service_manager()
+    if manager is ServiceManager.COMPOSE:
+        return f"docker compose up --detach {part}"
+    return restart_command(part, manager)
+
+
+def restart_command(part: str, manager: ServiceManager | None = None) -> str | None:
+    """Return the command that ends a part and starts it again; None for a foreign store."""
+    manager = manager or service_manager()
+    if manager is ServiceManager.COMPOSE:
+        return f"docker compose restart {part}"
+    if part not in OURS:
+        return None
+    if manager is ServiceManager.SYSTEMD:
+        return f"systemctl restart outbox-{part}"
+    return f"kubectl --namespace outbox rollout restart deployment outbox-{part}"
