@@ -5,10 +5,14 @@ from typing import Any, Final
 
 import typer
 
+from cli.commands.doctor.refused_key import refused_key
 from cli.invocation.exit_codes import CommandFailed
 from cli.service.api_client import api_client
 from cli.service.api_problem import ApiProblem
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check
+from outbox.settings.environment import load_settings
+
+NO_KEY: Final = 401
 
 FAULTS: Final = {
     "reachable": "cannot be reached",
@@ -28,9 +32,22 @@ def endpoint_checks(context: typer.Context) -> Iterator[HealthCheck]:
                 name, check_url = str(group["producer_group"]), str(group["check_url"])
                 yield endpoint_health(api.post, name, check_url)
     except ApiProblem as problem:
-        yield health_check("api", False, problem.in_one_line(), HealthStatus.WARNING)
+        yield health_check("api", False, _refusal(problem), HealthStatus.WARNING)
     except CommandFailed as error:
         yield health_check("api", False, str(error), HealthStatus.WARNING)
+
+
+def _refusal(problem: ApiProblem) -> str:
+    """Return what the API refuses; of a key also whether it or the pepper may be wrong."""
+    line = problem.in_one_line()
+    if problem.status != NO_KEY:
+        return line
+    settings = load_settings()
+    key, pepper = settings.api_key, settings.auth_pepper
+    if key is None:
+        return line
+    secrets = (key.get_secret_value(), None if pepper is None else pepper.get_secret_value())
+    return f"{line.removesuffix('.')}; {refused_key(*secrets)}"
 
 
 def endpoint_health(post: Callable[[str], Any], group: str, check_url: str) -> HealthCheck:
