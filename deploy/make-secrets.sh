@@ -36,11 +36,12 @@ data_exists() {
     # The name of the project may be in the environment, in .env or in the compose file.
     { project=$(cd .. && docker compose config | sed -n 's/^name: //p') && [[ -n $project ]] &&
         volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
-            --filter "label=com.docker.compose.volume=postgres-data"); } || {
+            --filter "label=com.docker.compose.volume=postgres-data") && named=$(docker volume ls --quiet); } || {
         echo "Nobody can say whether there is data that new secrets would not open: start Docker, then try again." >&2
         exit 2
     }
-    [[ -n $volumes ]]
+    # One that was copied from another machine by hand lacks the labels, and compose uses it all the same.
+    [[ -n $volumes ]] || grep -qFx "${project}_postgres-data" <<<"$named"
 }
 
 refuse() {

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
 _DEPENDENCY: Final = {Failure.DATABASE: "postgresql", Failure.KAFKA: "kafka"}
+_AFTER_A_FENCE: Final = (
+    "a copy of this database publishes to the same Kafka: stop its checkers, then see"
+    " docs/runbooks.md, A copy of the database"
+)
+_AFTER_A_RESTORE: Final = "docs/runbooks.md, What a restore has lost"
 _ORDERLY: Final = frozenset({"stopped", "halted"})
 
 
@@ -165,7 +170,15 @@ class RelayObserver:
             shard=state.shard,
             message_ids=ids,
             rolled_back=rolled_back,
+            next=_AFTER_A_FENCE if self._was_fenced() else _AFTER_A_RESTORE,
         )
+
+    def _was_fenced(self) -> bool:
+        """Return whether another relay took over since the last batch of this one.
+
+        One of the same database would have stored what it published.
+        """
+        return self._logged is not None and self._logged[0] is Event.RELAY_FENCED
 
     def _halted(self, was: Relay, now: Relay) -> None:
         gauge, shard = self._metrics["relay_halted"], str(now.shard)

@@ -21,17 +21,24 @@ DOCKER = """#!/bin/sh
 case "$*" in
     "compose config"*) printf 'name: %s\\nservices: {}\\n' "$PROJECT" ;;
     "volume ls"*"project=$PROJECT "*) echo "$VOLUMES" ;;
+    "volume ls --quiet") echo "$COPIED" ;;
 esac
 """
-"""Stands for the container engine, with volumes of one project."""
+"""Stands for the container engine: volumes of one project, and one that compose has not made."""
 
 
 def make_secrets(
-    folder: Path, volumes: str = "", *, project: str = "outbox", answers: bool = True
+    folder: Path,
+    volumes: str = "",
+    *,
+    copied: str = "",
+    project: str = "outbox",
+    answers: bool = True,
 ) -> Path:
     """Run the script in a folder of the test; return what it has made.
 
-    ``volumes`` is what the engine lists for the project, if it answers. Raises CalledProcessError.
+    ``volumes`` is what the engine lists for the project, ``copied`` what it lists without the mark
+    of a project, if it answers. Raises CalledProcessError.
     """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
@@ -46,7 +53,12 @@ def make_secrets(
         timeout=60,
         capture_output=True,
         text=True,
-        env={"PATH": f"{tools}:{os.defpath}", "VOLUMES": volumes, "PROJECT": project},
+        env={
+            "PATH": f"{tools}:{os.defpath}",
+            "VOLUMES": volumes,
+            "COPIED": copied,
+            "PROJECT": project,
+        },
     )
     return folder / "secrets"
 
@@ -105,6 +117,15 @@ def test_data_of_a_project_that_is_named_beside_the_compose_file_is_seen(tmp_pat
         make_secrets(tmp_path, volumes="shop_postgres-data", project="shop")
     assert refused.value.returncode == 2
     assert "the volume shop_postgres-data holds data" in refused.value.stderr
+
+
+def test_a_volume_that_was_copied_by_hand_from_another_machine_is_seen(tmp_path: Path) -> None:
+    make_secrets(tmp_path, copied="old_outbox_postgres-data")
+    (tmp_path / "secrets/postgres_password").unlink()
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_secrets(tmp_path, copied="outbox_postgres-data")
+    assert refused.value.returncode == 2
+    assert "the volume outbox_postgres-data holds data" in refused.value.stderr
 
 
 def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_path: Path) -> None:
