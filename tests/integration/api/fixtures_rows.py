@@ -35,6 +35,12 @@ _PUBLISH: tuple[LiteralString, ...] = (
     " ON CONFLICT (name) DO UPDATE SET"
     " position = EXCLUDED.position, position_n = EXCLUDED.position_n",
 )
+HALT: LiteralString = """
+INSERT INTO outbox.progress (name, position, position_n, halt_reason)
+VALUES ('relay:3', 0, 0, 'progress_lost')
+ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
+"""
+"""Halts shard 3."""
 UNKNOWN = "00000000-0001-8001-8000-000000000000"
 """An id that was never issued."""
 

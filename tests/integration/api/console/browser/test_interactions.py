@@ -1,4 +1,4 @@
-"""What operators do most, in Chromium: read a timeline, cancel, narrow, filter and export.
+"""What operators do most, in Chromium: find by any id, read, cancel, narrow, filter and export.
 
 The other interactions are in `test_browser.py` and `test_incidents.py`.
 """
@@ -9,21 +9,60 @@ import csv
 
 import pytest
 
+from devservers.kafka import EmbeddedKafka
+from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.message_id import parse_message_id
 from tests.integration.api.console.browser.fixtures_chromium import PROGRAM
 from tests.integration.api.console.browser.fixtures_desk import Desk
 from tests.integration.api.console.fixtures_overtaken_time import CHECKED
-from tests.integration.api.fixtures_rows import PARK, select
-from tests.integration.api.fixtures_service import HALVES
+from tests.integration.api.fixtures_kafka_log import KafkaLog
+from tests.integration.api.fixtures_rows import HALT, PARK, select
+from tests.integration.api.fixtures_service import HALVES, prepare_body
 
 pytestmark = [
     pytest.mark.postgres,
+    pytest.mark.kafka,
     pytest.mark.deep,
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed"),
 ]
 EARLIER = "UPDATE outbox.half_message SET prepared_at = prepared_at - %s::interval"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 FOOT = "Array.from(document.querySelectorAll('footer code'), each => each.textContent)"
+
+
+@pytest.fixture(scope="module")
+def module_brokers(kafka_broker: EmbeddedKafka) -> str:
+    """Return the address of a broker with the topic of the manifests."""
+    ensure_progress_topic(kafka_broker.bootstrap_servers)
+    return kafka_broker.bootstrap_servers
+
+
+async def test_one_box_finds_a_message_by_each_of_its_ids(desk: Desk, module_brokers: str) -> None:
+    body = prepare_body(transaction_id="invoice/7731", key="cust-58")
+    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    made = (await desk.listener.client.post(HALVES, json=body, headers=headers)).json()
+    topic, partition, offset = KafkaLog(module_brokers).write(made["message_id"])
+    place = f"{topic}/{partition}@{offset}"
+    for word in (made["message_id"], "invoice/7731", "cust-58", place, TRACE):
+        await desk.open("/overview")
+        await desk.tab.fill("#q", word)
+        await desk.tab.click(".find button")
+        assert await desk.tab.address() == f"/ui/messages/{made['message_id']}", word
+
+
+async def test_publishing_shows_what_waits_where_consumers_stop_and_the_way_on_of_a_halted_shard(
+    desk: Desk,
+) -> None:
+    message_id = await desk.prepare()
+    await desk.listener.client.post(f"{HALVES}/{message_id}/end", json={"decision": "COMMIT"})
+    await select(desk.pool, HALT)
+    await desk.open("/publishing")
+    shown = await desk.tab.text()
+    assert "Shard 3: progress_lost" in shown
+    assert "outbox shard resolve 3 --scan --reason TEXT" in shown
+    assert "Last stable offset of 16 partitions" in shown
+    assert message_id in shown
 
 
 async def test_a_long_gap_of_a_timeline_has_another_colour_than_a_short_one(desk: Desk) -> None:
@@ -32,6 +71,8 @@ async def test_a_long_gap_of_a_timeline_has_another_colour_than_a_short_one(desk
         message_id = await desk.prepare()
         half_id = parse_message_id(message_id)[0]
         await select(desk.pool, f"{EARLIER} WHERE half_id = %s", age, half_id)
+        await desk.open(f"/messages/{message_id}")
+        assert "not yet visible to consumers" in await desk.tab.text()
         end = {"decision": "ROLLBACK"}
         await desk.listener.client.post(f"{HALVES}/{message_id}/end", json=end)
         await desk.open(f"/messages/{message_id}")
@@ -103,6 +144,8 @@ async def test_an_export_holds_what_the_search_shows(desk: Desk) -> None:
     await desk.open("/")
     await desk.tab.fill("#q", "state:prepared tag:exported")
     await desk.tab.click(".find button")
+    assert await desk.tab.address() == "/ui/?q=state%3Aprepared+tag%3Aexported"
+    assert "Looked at every message in this state." in await desk.tab.text()
     assert await exported(desk, "message_id") == ids[::-1]
     shown = await desk.tab.js(FOOT)
     assert "outbox message list --state PREPARED --tag exported" in shown

@@ -21,16 +21,10 @@ from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_keys import token
-from tests.integration.api.fixtures_rows import publish, select
+from tests.integration.api.fixtures_rows import HALT, publish, select
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-HALT: LiteralString = """
-INSERT INTO outbox.progress (name, position, position_n, halt_reason)
-VALUES ('relay:3', 0, 0, 'progress_lost')
-ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
-"""
 
 HELD: LiteralString = (
     "SELECT count(*) FROM outbox.held_record WHERE released_at IS NULL AND dropped_at IS NULL"
