@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,6 +36,10 @@ OTHER_CODES: Mapping[str, set[ExitCode]] = {
     "held drop": {ExitCode.NOT_FOUND, ExitCode.CONFLICT},
 }
 """Where an endpoint or a held record would have to be there first."""
+
+
+PRINTED = {"check-endpoint.md": "group set", "operations.md": "message recheck"}
+"""The first registers the group that the second asks about."""
 
 
 def names(app: typer.Typer, words: tuple[str, ...] = ()) -> Iterator[str]:
@@ -95,6 +100,14 @@ def test_the_example_works(
         words.append("--help")
     ended = outbox(*words[1:])
     assert ended.code in OTHER_CODES.get(name, {ExitCode.OK}), ended.err
+
+
+def test_a_command_that_a_page_shows_alone_works(outbox: Command, service: Service) -> None:
+    for page, begins in PRINTED.items():
+        text = (PROJECT / "docs" / page).read_text("utf-8")
+        (line,) = re.findall(rf"^ *outbox ({begins} .*)$", text, re.MULTILINE)
+        ended = outbox(*shlex.split(line))
+        assert ended.code == ExitCode.OK, ended.err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
@@ -18,10 +19,14 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.snapshot import EVERY_XID, UndecidedCounts
+from tests.fixtures_paths import PROJECT
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_run,
 )
+
+PAGE = (PROJECT / "docs/security.md").read_text("utf-8")
+(CREATE,) = re.findall(r"^CREATE ROLE auditor .*;$", PAGE, re.MULTILINE)
 
 
 def test_the_snapshot_shows_each_decision(database_url: str, halves: list[HalfMessage]) -> None:
@@ -114,7 +119,7 @@ def test_topics_are_those_that_were_ever_prepared_for(
 def auditor_url(database_url: str) -> Iterator[str]:
     """The database as a user that has only the reconciliation's role sees it."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE auditor LOGIN PASSWORD 'a' IN ROLE outbox_reconcile")
+        connection.execute(CREATE.replace("…", "a").encode())
         try:
             parts = urlsplit(database_url)
             yield parts._replace(netloc=f"auditor:a@{parts.hostname}:{parts.port}").geturl()

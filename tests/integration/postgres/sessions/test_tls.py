@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ from devservers.unprivileged import reachable, unprivileged_user
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.jdbc import jdbc_address
 from tests.fixtures_certificates import CertificateAuthority
+from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.postgres
 
+PAGE = (PROJECT / "docs/security.md").read_text("utf-8")
 ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
 
@@ -48,7 +51,8 @@ def server(folder: Path, authority: CertificateAuthority) -> Iterator[EmbeddedPo
 
 def address(server: EmbeddedPostgres, authority: CertificateAuthority) -> str:
     """Return the server's address, in the form of docs/security.md."""
-    return f"{server.database_url}?sslmode=verify-full&sslrootcert={authority.certificate}"
+    (parameters,) = re.findall(r"outbox\?(sslmode=.*&sslrootcert=)", PAGE)
+    return f"{server.database_url}?{parameters}{authority.certificate}"
 
 
 def test_a_session_is_encrypted_and_its_server_is_verified(
