@@ -63,8 +63,13 @@ def delete_all_records(bootstrap_servers: str, topic: str, partition: int) -> No
 
 def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None:
     """Set the largest batch that the topic takes."""
+    set_topic(bootstrap_servers, topic, "max.message.bytes", most)
+
+
+def set_topic(bootstrap_servers: str, topic: str, name: str, value: int) -> None:
+    """Change one setting of a topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    entry = ConfigEntry("max.message.bytes", str(most), incremental_operation=AlterConfigOpType.SET)
+    entry = ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(timeout=60)
 

@@ -14,7 +14,7 @@ from checker.relay.settlement import BatchSettlement
 from checker.relay.unlogged_batches import UnloggedBatches
 from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
-from outbox.errors import CommittedMessageDamaged
+from outbox.errors import CommittedMessageDamaged, KafkaTimeRefused
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
 from outbox.messages.message_id import message_id_bytes
@@ -22,6 +22,7 @@ from outbox.messages.offset_run import OffsetRuns, runs_of
 from outbox.messages.record import Committed, Record, record_of
 from outbox.reconciliation.log import Partition
 from outbox.relay.ports import (
+    TIME_REFUSED,
     CommitLog,
     DeliveryReport,
     HeldBatch,
@@ -170,7 +171,8 @@ class RelayExecutor:
         return settled
 
     def _heal(self, _: Relay, asked: actions.Heal) -> None:
-        self._publisher.heal(asked.partitions, self._record_clock.stamp())
+        with self._record_clock.trying() as at_ms:
+            self._publisher.heal(asked.partitions, at_ms)
 
     def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
         ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids, asked.batch_no)
@@ -240,9 +242,8 @@ class RelayExecutor:
         batch, manifest = asked.batch, encode(asked.batch)
         self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch, listed=state.at.is_listed)
-        delivery = self._publisher.publish(
-            records, manifest, self._record_clock.stamp(), apart=asked.apart
-        )
+        with self._record_clock.trying() as at_ms:
+            delivery = self._publisher.publish(records, manifest, at_ms, apart=asked.apart)
         self._delivery = delivery
         if delivery.refused is not None:
             return self._refused(state, delivery, delivery.refused)
@@ -261,6 +262,8 @@ class RelayExecutor:
         )
 
     def _refused(self, state: Relay, delivery: DeliveryReport, refused: Refusal) -> answers.Answer:
+        if refused.error == TIME_REFUSED and self._record_clock.refused():
+            raise KafkaTimeRefused(f"{self._sent[refused.place].topic}: {refused.error}")
         message = self._sent[refused.place]
         self._observer.refused(state, message, refused.error)
         named = message_id_bytes(message.half_id, message.nonce) if refused.named else None

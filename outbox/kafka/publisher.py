@@ -17,12 +17,12 @@ from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
+from outbox.errors import KafkaForbidden, KafkaTimeRefused, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import HEAL, Record, heal_name
-from outbox.relay.ports import THIS_CLOCK, DeliveryReport, Places, Refusal
+from outbox.relay.ports import THIS_CLOCK, TIME_REFUSED, DeliveryReport, Places, Refusal
 from outbox.relay.protocol.answers import UNKNOWN_OFFSET
 from outbox.relay.protocol.state import Refused
 
@@ -125,7 +125,8 @@ class KafkaPublisher:
             self._require_manifests()
         listing = listed.delivery()
         if listing.refused is not None:
-            raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
+            error = listing.refused.error
+            raise _unavailable(error)(f"{self._progress_topic}: {error}")
         offset = listing.places.offsets[0]
         delivery = reports.delivery()._replace(manifest_offset=offset)
         if reports.need_names:
@@ -158,7 +159,7 @@ class KafkaPublisher:
             error = self._transaction_error()
             topics = ", ".join(sorted({topic for topic, _ in partitions}))
             cause = error.name() if error is not None else "no answer"
-            raise KafkaUnavailable(f"{topics}: the record that ends a transaction: {cause}")
+            raise _unavailable(cause)(f"{topics}: the record that ends a transaction: {cause}")
 
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored."""
@@ -364,6 +365,10 @@ class _Reports:
             self.unsent.append(place)
         elif error.code() in REFUSED:
             self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
+
+
+def _unavailable(cause: str) -> type[KafkaUnavailable]:
+    return KafkaTimeRefused if cause == TIME_REFUSED else KafkaUnavailable
 
 
 def _certainty(refusal: Refusal) -> tuple[bool, bool, int]:

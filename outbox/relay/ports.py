@@ -26,6 +26,8 @@ from outbox.relay.protocol.state import (
 
 THIS_CLOCK: Final = 0
 """The timestamp of a record comes from the clock of the publishing process."""
+TIME_REFUSED: Final = "INVALID_TIMESTAMP"
+"""Kafka's error for a record whose time is too far from the broker's clock."""
 
 
 class Commits(NamedTuple):
@@ -247,7 +249,8 @@ class Publisher(Protocol):
     """A shard's transactional producer: one handle at a time.
 
     Methods raise PublisherFenced when a newer producer of the shard exists or the handle cannot
-    be used any more, and KafkaUnavailable for every other error. Then the transaction is in doubt.
+    be used any more, and KafkaUnavailable for every other error: KafkaTimeRefused for the time of a
+    manifest. Then the transaction is in doubt.
     """
 
     def serve(self) -> None:

@@ -119,10 +119,18 @@ SETTLEMENT_MUTANTS: Final = (
     ProductMutant(
         promise="The record that ends an open transaction has PostgreSQL's time",
         file="checker/relay/executor.py",
-        rule="self._publisher.heal(asked.partitions, self._record_clock.stamp())",
+        rule="self._publisher.heal(asked.partitions, at_ms)",
         broken="self._publisher.heal(asked.partitions)",
         killer=f"{RELAY}/test_executor.py"
         "::test_a_record_that_ends_an_open_transaction_has_the_time_of_postgresql",
+    ),
+    ProductMutant(
+        promise="A time from before the brokers' clock was set back stops no shard",
+        file="checker/relay/record_clock.py",
+        rule="self._refused = self._taken if is_old else",
+        broken="self._refused =",
+        killer=f"{RELAY}/test_record_clock.py"
+        "::test_a_time_that_kafka_takes_no_more_gives_way_until_kafka_refuses_postgresqls_too",
     ),
     ProductMutant(
         promise="What consumers see of an aborted batch is learned",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from checker.relay.record_clock import AHEAD_SECONDS, READ_SECONDS, RecordClock
+from outbox.errors import KafkaTimeRefused
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 DAY = 86_400.0
@@ -72,3 +75,25 @@ def test_a_clock_that_was_an_hour_ahead_or_whose_records_kafka_has_refused_is_fo
         host.time -= ahead
         host.pass_time(READ_SECONDS)
         assert times.stamp() == host.time * 1000
+
+
+def test_a_time_that_kafka_takes_no_more_gives_way_until_kafka_refuses_postgresqls_too() -> None:
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    taken = host.time + 8 * DAY
+    for following in (host.time, taken, host.time):
+        times.taken_before(taken)
+        with pytest.raises(KafkaTimeRefused), times.trying():
+            raise KafkaTimeRefused
+        times.taken_before(taken)
+        assert times.stamp() == following * 1000
+
+
+def test_a_time_that_kafka_never_took_has_no_other() -> None:
+    host = Host()
+    times = RecordClock(lambda: host.time, host.clock)
+    times.stamp()
+    assert not times.refused()
+    times.taken_before(host.time + 8 * DAY)
+    times.stamp()
+    assert times.refused()

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from outbox.messages.message_id import SHARDS
-from tests.fixtures_kafka import make_topic, read_committed
+from tests.fixtures_kafka import make_topic, read_committed, set_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
     REPAIRED,
@@ -28,6 +28,7 @@ AHEAD_SECONDS: Final = 600
 """How far PostgreSQL's clock is ahead of the brokers'."""
 Write = Callable[..., None]
 FAR_AHEAD_SECONDS: Final = 7200
+HOUR_MS: Final = 3_600_000
 AHEAD_TAKEN: Final = {"message.timestamp.after.max.ms": str(10 * FAR_AHEAD_SECONDS * 1000)}
 STAMPED: Final = {"message.timestamp.type": "LogAppendTime"}
 
@@ -88,6 +89,26 @@ def test_a_relay_that_starts_while_postgresqls_clock_is_behind_goes_on_with_the_
     records = read_committed(servers, world.topic, 2)
     assert [record.value() for record in records] == [b"v", b"next"]
     assert records[1].timestamp()[1] == taken_ms
+
+
+@pytest.mark.parametrize(
+    ("delivery", "values"), [("exactly_once", [b"next"]), ("at_least_once", [b"v", b"next"])]
+)
+def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set_back(
+    world: RelayWorld, delivery: str, values: list[bytes]
+) -> None:
+    """A wrong time server sets both clocks: no record may wait until the wrong time comes."""
+    servers = world.bootstrap_servers
+    world.delivery = delivery
+    world.progress_topic = make_topic(servers, partitions=SHARDS, config=AHEAD_TAKEN)
+    _, manifest = listed(world, past=0)
+    taken_ms = int((time.time() + FAR_AHEAD_SECONDS) * 1000)
+    write_manifest(world, manifest, commit=True, time_ms=taken_ms)
+    set_topic(servers, world.progress_topic, "message.timestamp.after.max.ms", HOUR_MS)
+    world.commit_values(b"next")
+    drain(world.relay(), rounds=60)
+    assert world.values(len(values)) == values
+    assert world.one("SELECT count(*) FROM outbox.held_record") == 0
 
 
 def test_an_aborted_record_with_the_brokers_time_is_published_again(world: RelayWorld) -> None:
