@@ -25,10 +25,14 @@ FROM (SELECT clock_timestamp() AS at) present, outbox.clock_doubt(%(longest)s)
 
 -- name: forget_steps
 -- Deletes the steps of the clock that no age reaches back to any more: the longest age of a half is 30 days, and closed
--- findings are kept for days, too.
-DELETE FROM outbox.clock_step
-WHERE noticed_at < clock_timestamp() - make_interval(days => greatest(30, %(findings)s), secs => %(longest)s
-    + (SELECT skipped_seconds FROM outbox.clock_doubt('Infinity')))
+-- findings are kept for days, too. How old each is in truth, at the last note, comes from the steps after it: they go in
+-- their order. A step ahead that outlived its step back would count for as long as the clock was ahead.
+DELETE FROM outbox.clock_step s USING (
+    SELECT each.id, extract(epoch FROM noted.updated_at - each.noticed_at)
+        - (sum(each.seconds) OVER (ORDER BY each.id DESC) - each.seconds) AS age
+    FROM outbox.clock_step each, outbox.progress noted WHERE noted.name = 'clock'
+) old
+WHERE s.id = old.id AND old.age > %(longest)s + greatest(30, %(findings)s) * 86400
 
 -- name: blocked_by
 -- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a

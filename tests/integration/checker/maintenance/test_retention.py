@@ -279,3 +279,15 @@ async def test_steps_that_no_age_reaches_back_to_are_forgotten(world: World) -> 
     await later(world, 31 * 86_400 + YEAR)
     await retire(world)
     assert await world.rows(steps) == [(0,)]
+
+
+async def test_a_time_far_ahead_is_not_remembered_without_the_step_back(world: World) -> None:
+    await retire(world)
+    for step in (YEAR, -YEAR):
+        await step_clock(world, step)
+        await retire(world)
+    await later(world, 31 * 86_400 + RETENTION + HOLD)
+    await retire(world)
+    await ended(world)
+    await grow_old(world, "relay:")
+    assert await retire(world) == [0]
