@@ -51,6 +51,7 @@ LEFT JOIN LATERAL (
 ) key ON true
 WHERE finished_at IS NULL
     AND (starts_at IS NULL OR starts_at <= clock_timestamp() OR starts_at > clock_timestamp() + interval '2 hours')
+    AND (starts_at > clock_timestamp() AND created_at > clock_timestamp() + interval '1 second') IS NOT TRUE
 ORDER BY array_position(%(served)s::text[], coalesce(tenant, groups::text, '')) NULLS FIRST, created_at
 LIMIT 1
 FOR UPDATE OF bulk_action SKIP LOCKED
