@@ -19,6 +19,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    or_,
     select,
     true,
     tuple_,
@@ -280,13 +281,20 @@ def _check_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnEleme
 
 
 def _spent_checks(pool: Subquery) -> ColumnElement[int]:
-    """Return how many checks count: those since a recheck of a parked message, if there was one."""
+    """Return how many checks count: those since a recheck of a parked message, if there was one.
+
+    Those of the standing round do, whatever the clock was.
+    """
     mine = recheck.c.half_id == pool.c.half_id
     rechecked = select(recheck.c.rechecked_at).where(mine).correlate(pool).scalar_subquery()
+    standing = select(recheck.c.round).where(mine).correlate(pool).scalar_subquery()
     counted = select(func.count()).where(
         check_attempt.c.half_id == pool.c.half_id,
         check_attempt.c.counted,
-        check_attempt.c.asked_at >= func.coalesce(rechecked, pool.c.prepared_at),
+        or_(
+            check_attempt.c.round == func.coalesce(standing, 1),
+            check_attempt.c.asked_at >= rechecked,
+        ),
     )
     return counted.correlate(pool).scalar_subquery()
 

@@ -1,8 +1,8 @@
 -- name: views
 -- Reads, by key, messages without their values: the half or its parked copy, its parking, the checks made since its
--- age began, and when the next is due: by its row of the queue, not before an open breaker's probe; before its sweep, by
--- its immunity. What was stored before the clock was set back is due as "due_rows" and the sweep take it. The bounds
--- prune leaves.
+-- age began (those of the standing round whatever the clock was), and when the next is due: by its row of the queue, not
+-- before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set back is due
+-- as "due_rows" and the sweep take it. The bounds prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
     h.traceparent, h.tags, h.key_id, h.value_bytes,
@@ -27,7 +27,8 @@ LEFT JOIN outbox.parked_message p ON p.half_id = h.half_id
 LEFT JOIN outbox.recheck r ON r.half_id = h.half_id
 LEFT JOIN LATERAL (
     SELECT count(*) AS checks FROM outbox.check_attempt
-    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted AND round = coalesce(r.round, 1)
+    WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted
+        AND (round = coalesce(r.round, 1) OR asked_at >= r.rechecked_at)
 ) spent ON true
 LEFT JOIN LATERAL (
     SELECT asked_at, outcome, http_status, latency_ms FROM outbox.check_attempt

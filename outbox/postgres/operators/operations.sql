@@ -36,6 +36,7 @@ CROSS JOIN flush
 CROSS JOIN LATERAL (
     SELECT count(*) AS checks, coalesce(bool_and(outcome = 'unknown'), true) AS only_unknown
     FROM outbox.check_attempt
-    WHERE half_id = renewed.half_id AND counted AND asked_at >= renewed.rechecked_at
+    WHERE half_id = renewed.half_id AND counted AND NOT EXISTS (SELECT FROM resumed)
+        AND (round = renewed.round - 1 OR asked_at >= renewed.rechecked_at)
 ) spent
 RETURNING due_at

@@ -21,6 +21,9 @@ QUEUED: LiteralString = (
     "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
     f" age_from = due_at FROM outbox.check_queue WHERE {NEW_HALVES} ORDER BY id"
 )
+EARLIER: LiteralString = (
+    f"UPDATE outbox.check_attempt SET asked_at = asked_at - interval '1 day' WHERE {NEW_HALVES}"
+)
 
 RECHECKED: LiteralString = f"SELECT half_id FROM outbox.recheck WHERE {NEW_HALVES}"
 
@@ -61,6 +64,21 @@ async def test_a_recheck_of_a_prepared_message_keeps_its_check_count_and_its_age
         f" JOIN outbox.half_message USING (half_id) WHERE {NEW_HALVES}",
     )
     assert kept == [(True,)]
+    shown = (await service.client.get(f"{HALVES}/{message_id}")).json()
+    assert shown["check_count"] == 2
+
+
+async def test_a_recheck_keeps_the_count_of_checks_from_before_the_clock_was_set_back(
+    service: Service, pool: Pool
+) -> None:
+    message_id = await service.prepared_id(tags=["mine"])
+    await select(pool, CHECKED, 1, 1, "unknown")
+    await select(pool, EARLIER)
+    asked = {"tag": "mine", "min_checks": "1"}
+    page = (await service.client.get(HALVES, params=asked)).json()
+    assert [each["check_count"] for each in page["data"]] == [1]
+    await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
+    assert await select(pool, QUEUED) == [(0, 2, 1, True, True, False)]
 
 
 async def test_a_decided_message_cannot_be_rechecked(service: Service, pool: Pool) -> None:
