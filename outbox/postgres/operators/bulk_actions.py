@@ -225,7 +225,7 @@ async def _apply(
 
 def _due_at(row: Mapping[str, Any], place: int) -> datetime:
     """Return when the message at that place of an action (the first is 1) may be published."""
-    begun: datetime = row["created_at"]
+    begun: datetime = row["paced_from"]
     return begun if row["rate"] is None else begun + timedelta(seconds=(place - 1) / row["rate"])
 
 

@@ -57,11 +57,15 @@ LIMIT 1
 FOR UPDATE OF bulk_action SKIP LOCKED
 
 -- name: chunk
--- Reads the next chunk of a locked action, by key.
-SELECT id, action, decision, groups, operator, reason, key_id, least(created_at, clock_timestamp()) AS created_at, rate, cardinality(half_ids) AS matched, done + failed AS position,
-    jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
-FROM outbox.bulk_action
+-- Reads the next chunk of a locked action, by key, and the time that its rate counts from: its messages so far have had
+-- their turns by now. So what waited, for the delay, a resume or an API, is not due all at once.
+UPDATE outbox.bulk_action
+SET starts_at = CASE WHEN rate IS NULL THEN starts_at ELSE greatest(least(greatest(created_at, starts_at), clock_timestamp()),
+    clock_timestamp() - make_interval(secs => (done + failed) / rate::float8)) END
 WHERE id = %(id)s
+RETURNING id, action, decision, groups, operator, reason, key_id, rate, cardinality(half_ids) AS matched,
+    done + failed AS position, least(starts_at, clock_timestamp()) AS paced_from,
+    jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 
 -- name: advance
 -- Writes the result of a chunk, in the transaction of its effects; only the first failures are kept.

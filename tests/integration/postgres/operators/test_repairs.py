@@ -33,8 +33,11 @@ def lose(world: RelayWorld, run_id: str, *half_ids: HalfId) -> None:
     PostgresRunStore(world.database_url).save(make_run(run_id, findings=tuple(findings)))
 
 
-def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None) -> str:
-    """Plan and order the repair of these messages; return the action's id."""
+def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None, waited: str = "") -> str:
+    """Plan and order the repair of these messages; return the action's id.
+
+    ``waited`` is a statement that lets the action wait before it begins.
+    """
 
     async def ordered() -> str:
         async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
@@ -51,6 +54,8 @@ def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None) -> str
                 rate=rate,
             )
             number = await actions.begin(order, sorted(half_ids))
+            if waited:
+                world.connection.execute(waited.encode())
             assert await actions.advance()
             return str(number)
 
@@ -104,10 +109,22 @@ def test_a_paced_repair_makes_its_messages_due_one_after_another(world: RelayWor
     lose(world, "run", *half_ids)
     repair(world, *half_ids, rate=4)
     apart = (
-        "SELECT array_agg(extract(epoch FROM r.next_attempt_at - a.created_at)::float8 ORDER BY"
+        "SELECT array_agg(extract(epoch FROM r.next_attempt_at - a.starts_at)::float8 ORDER BY"
         " r.half_id) FROM outbox.held_record r JOIN outbox.bulk_action a ON a.id::text = r.repair"
     )
     assert world.one(apart) == [0.0, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("since", ["created_at", "created_at, starts_at"])
+def test_a_paced_repair_keeps_its_pace_after_a_delay_and_when_nobody_went_on_with_it(
+    world: RelayWorld, since: str
+) -> None:
+    half_ids = world.commit_values(b"1", b"2", b"3")
+    lose(world, "run", *half_ids)
+    earlier = ", ".join(f"{each} = {each} - interval '1 hour'" for each in since.split(", "))
+    repair(world, *half_ids, rate=1, waited=f"UPDATE outbox.bulk_action SET {earlier}")
+    last = "SELECT next_attempt_at > held_at FROM outbox.held_record WHERE half_id = %s"
+    assert world.one(last, half_ids[2])
 
 
 def test_a_repair_that_is_not_due_yet_holds_back_later_ones_of_its_key(world: RelayWorld) -> None:
