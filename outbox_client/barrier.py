@@ -73,8 +73,9 @@ def answer(
 ) -> LocalTransactionState:
     """Return the answer for the stored row.
 
-    A fence proves nothing if a purge may have deleted ``committed``: the answer is UNKNOWN. The two
-    times come from two databases, so their clocks may differ by an hour.
+    A fence proves nothing if a purge may have deleted ``committed``: the answer is UNKNOWN. It was
+    recorded after its prepare. The two times come from two databases, so their clocks may differ by
+    an hour.
     """
     if outcome == COMMITTED:
         return LocalTransactionState.COMMIT

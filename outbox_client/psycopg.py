@@ -37,13 +37,14 @@ CREATE TABLE IF NOT EXISTS outbox_barrier (
   producer_group text NOT NULL,
   message_id     text NOT NULL,
   outcome        text NOT NULL CHECK (outcome IN ('committed', 'fenced')),
-  created_at     timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (producer_group, message_id)
 )"""
 
+# No older than the message's prepare, whenever the transaction began: see ``barrier.answer``.
 RECORD = """
-INSERT INTO outbox_barrier (producer_group, message_id, outcome)
-VALUES (%s, %s, 'committed')"""
+INSERT INTO outbox_barrier (producer_group, message_id, outcome, created_at)
+VALUES (%s, %s, 'committed', clock_timestamp())"""
 
 SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %s, true)"
 

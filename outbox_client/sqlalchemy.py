@@ -73,7 +73,9 @@ class SqlAlchemyBarrier:
         _refuse_unsupported(connection.engine)
         if _is_autocommit(connection):
             raise BarrierUnsupported("call record inside the local transaction")
-        row = _row(prepared.producer_group, prepared.message_id, barrier.COMMITTED)
+        row: dict[str, Any] = _row(prepared.producer_group, prepared.message_id, barrier.COMMITTED)
+        if connection.dialect.name == "postgresql":  # where now() is when the transaction began
+            row["created_at"] = func.clock_timestamp()
         try:
             connection.execute(insert(outbox_barrier).values(row))
         except IntegrityError as error:

@@ -12,7 +12,7 @@ const (
   producer_group text NOT NULL,
   message_id     text NOT NULL,
   outcome        text NOT NULL CHECK (outcome IN ('committed', 'fenced')),
-  created_at     timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (producer_group, message_id)
 )`
 	recordSQL = `INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES ($1, $2, 'committed')`

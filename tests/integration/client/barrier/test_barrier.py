@@ -237,6 +237,20 @@ def age_rows(place: Place, days: int) -> None:
         place.run(db, f"UPDATE outbox_barrier SET created_at = '{moment}'")
 
 
+def test_a_record_is_no_older_than_its_prepare_however_long_ago_the_transaction_began(
+    place: Place,
+) -> None:
+    """Else a purge could delete it while a check of its message still takes a fence for a proof."""
+    with place.local() as db:
+        place.run(db, "SELECT count(*) FROM payment")
+        on_sqlite = isinstance(place.db, sqlalchemy.Engine) and place.db.dialect.name == "sqlite"
+        now = "CURRENT_TIMESTAMP" if on_sqlite else "clock_timestamp()"
+        (prepared_at,) = place.run(db, f"SELECT {now}")
+        place.barrier.record(db, make_prepared())
+        (recorded_at,) = place.run(db, "SELECT created_at FROM outbox_barrier")
+    assert recorded_at >= prepared_at
+
+
 def test_a_purge_deletes_old_rows_only(place: Place) -> None:
     for name in ("old-1", "old-2"):
         place.barrier.check(place.db, make_check(name))

@@ -59,8 +59,8 @@ CLIENT_MUTANTS: Final = (
     ProductMutant(
         promise="After the fence the local transaction cannot commit",
         file="outbox_client/psycopg.py",
-        rule='VALUES (%s, %s, \'committed\')"""',
-        broken='VALUES (%s, %s, \'committed\') ON CONFLICT DO NOTHING"""',
+        rule='VALUES (%s, %s, \'committed\', clock_timestamp())"""',
+        broken='VALUES (%s, %s, \'committed\', clock_timestamp()) ON CONFLICT DO NOTHING"""',
         killer=f"{BARRIER}::test_after_the_fence_the_local_transaction_cannot_commit[psycopg]",
     ),
     ProductMutant(
