@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import psycopg
@@ -15,6 +16,7 @@ from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from outbox.errors import ConfigurationError, DatabaseUnavailable, IdsBehind
 from outbox.postgres.maintenance.readiness import PostgresReadiness
+from outbox.postgres.operators import installation_admin
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.id_counter import SQL, read_id_counter, refuse_ids_behind
 from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
@@ -43,6 +45,12 @@ AHEAD = {
 BASE = "SELECT base FROM outbox.installation"
 AUDITED = "SELECT count(*) FROM outbox.audit_log WHERE action = 'installation.rebase'"
 HALTED = "halt_reason = 'database_changed'"
+RAISE_COUNTERS = str(installation_admin.SQL["raise_counters"])
+GENERATED = """
+SELECT array_agg(relname::text ORDER BY relname::text)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.relnamespace = 'outbox'::regnamespace AND a.attidentity <> ''
+"""
 REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "restored"]
 
 
@@ -188,6 +196,20 @@ def test_a_rebase_raises_new_ids_above_stored_ones_into_leaves_that_exist(
     assert audited == ("installation.rebase", "restored", done["now"])
     assert run(REBASE) == ExitCode.OK
     assert (ask(behind, BASE), ask(behind, AUDITED)) == ((done["now"],), (audits + 1,))
+
+
+def test_a_rebase_raises_every_counter_of_generated_keys(behind: str) -> None:
+    """Logical replication copies rows and no counters: the next key would be a stored one."""
+    ask_nothing(
+        behind,
+        "INSERT INTO outbox.clock_step (id, noticed_at, seconds) OVERRIDING SYSTEM VALUE"
+        " VALUES (700, now(), 1)",
+    )
+    assert run(REBASE) == ExitCode.OK
+    step = "INSERT INTO outbox.clock_step (noticed_at, seconds) VALUES (now(), 1) RETURNING id"
+    assert ask(behind, step) == (701,)
+    raised = set(re.findall(r"pg_get_serial_sequence\('outbox.(\w+)'", RAISE_COUNTERS))
+    assert ask(behind, GENERATED) == (sorted(raised),)
 
 
 @pytest.mark.parametrize(
