@@ -40,11 +40,13 @@ WHERE half_id = %(half_id)s AND nonce = %(nonce)s
 FOR UPDATE
 
 -- name: release_now
--- Makes the refused records of a record's scope due now; records that only wait are already due.
+-- Makes the refused records of a record's scope due now, by the index of those that are due; records that only wait are
+-- already due. Repairs have scopes of their own.
 UPDATE outbox.held_record w SET next_attempt_at = clock_timestamp()
 FROM outbox.held_record r
-WHERE r.half_id = %(half_id)s AND w.shard = r.shard AND w.topic_id = r.topic_id
-    AND w.released_at IS NULL AND w.dropped_at IS NULL AND w.next_attempt_at > clock_timestamp()
+WHERE r.half_id = %(half_id)s AND w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '')
+    AND w.topic_id = r.topic_id AND (w.attempts > 0 OR w.repair IS NOT NULL)
+    AND w.released_at IS NULL AND w.dropped_at IS NULL AND w.next_attempt_at > statement_timestamp()
     AND (w.half_id = r.half_id OR w.topic_wide OR r.topic_wide OR w.key = r.key)
 
 -- name: drop_held

@@ -1,6 +1,8 @@
-"""A list of held records costs little, however many wait: a topic that is gone holds millions."""
+"""Lists and releases of held records cost little, however many wait: a topic may hold millions."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,12 @@ INSERT INTO outbox.held_record
 SELECT n, n, 3, t.id, convert_to('k' || n % 100, 'UTF8'), n, 1, 'gone', n % 2 = 0
 FROM outbox.topic t, generate_series(1, {}) n WHERE t.name = 'held.many'
 """
+REFUSED = """
+UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 minute',
+    attempts = CASE half_id WHEN 2 THEN 1 ELSE 0 END, repair = CASE half_id WHEN 4 THEN 'r' END
+WHERE half_id IN (2, 4)
+"""
+LEFT = "SELECT half_id FROM outbox.held_record WHERE next_attempt_at > clock_timestamp()"
 
 
 async def test_a_list_reads_few_of_the_records_that_wait_behind_each(pool: Pool) -> None:
@@ -32,8 +40,26 @@ async def test_a_list_reads_few_of_the_records_that_wait_behind_each(pool: Pool)
         await read_in_key_order(connection)
         row = await (await connection.execute(explain.encode(), asked)).fetchone()
     assert row is not None
-    read = sum(
+    assert SHOWN * COUNTED < rows_read(row[0]) < MANY
+
+
+async def test_a_release_reads_few_of_the_records_that_wait_behind_it(pool: Pool) -> None:
+    """A bulk action has a transaction id for a hundred of them, and every relay waits for it."""
+    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['release_now']}"
+    async with pool.connection() as connection, connection.transaction(force_rollback=True):
+        await connection.execute(FILL.format(MANY).encode())
+        await connection.execute(REFUSED)
+        await connection.execute("ANALYZE outbox.held_record")
+        row = await (await connection.execute(explain.encode(), {"half_id": 2})).fetchone()
+        left = await (await connection.execute(LEFT)).fetchall()
+    assert row is not None
+    assert rows_read(row[0]) < SHOWN * COUNTED
+    assert left == [(4,)], "the repair keeps its pace"
+
+
+def rows_read(plan: Any) -> int:
+    """Return how many rows a statement has read, those that it then left out too."""
+    return sum(
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in nodes(row[0])
+        for node in nodes(plan)
     )
-    assert SHOWN * COUNTED < read < MANY
