@@ -175,10 +175,10 @@ def _each_entry() -> Column:
 
 @cache
 def _entry_parts() -> tuple[Column, ...]:
-    message_id = slot.uuid_text(F.substring("entry", 1, 16))
+    message_id = F.substring("entry", 1, 16)
     return (
-        slot.half_id_in(message_id).alias("half_id"),
-        message_id.alias("message_id"),
+        slot.half_id_in_bytes(message_id).alias("half_id"),
+        slot.uuid_text(message_id).alias("message_id"),
         F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
     )
 
@@ -188,7 +188,7 @@ def _prefix(body: Column) -> dict[str, Column]:
     at = 0
     for name, size in FIELDS:
         raw = F.substring(body, at + 1, size)
-        columns[name] = raw if name == "installation" else _as_number(raw)
+        columns[name] = raw if name == "installation" else slot.number(raw)
         at += size
     return columns
 
@@ -199,8 +199,4 @@ def _entry(place: Column) -> Column:
 
 
 def _number(body: Column, at: Column, size: Column) -> Column:
-    return _as_number(F.substring(body, at + 1, size))
-
-
-def _as_number(raw: Column) -> Column:
-    return F.conv(F.hex(raw), 16, 10).cast("bigint")
+    return slot.number(F.substring(body, at + 1, size))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from outbox.messages import record
 from outbox.messages.manifest import MAX_ENTRIES
-from outbox.messages.message_id import SHARDS
+from outbox.messages.message_id import LOW_BITS, SHARDS
 from spark.columns import digest
 
 MESSAGE_ID: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -69,11 +69,24 @@ def half_id_in(uuid: Column) -> Column:
     return F.shiftleft(F.conv(digits, 16, 10).cast("bigint"), 3) + low
 
 
+def half_id_in_bytes(sixteen_bytes: Column) -> Column:
+    """Return the half id in a message id given as 16 bytes, without its text."""
+    parts = ((1, 6), (7, 2), (9, 1))
+    high, middle, last = (number(F.substring(sixteen_bytes, *each)) for each in parts)
+    low = F.shiftleft(middle.bitwiseAND(0xFFF), 3) + F.shiftright(last, 3).bitwiseAND(0b111)
+    return F.shiftleft(high, LOW_BITS) + low
+
+
 def uuid_text(sixteen_bytes: Column) -> Column:
     """Return the canonical text of a message id given as 16 bytes."""
-    digits = F.lower(F.hex(sixteen_bytes))
-    parts = [digits.substr(start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4))]
-    return F.concat_ws("-", *parts, digits.substr(21, 12))
+    parts = ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))
+    digits = (F.hex(F.substring(sixteen_bytes, *each)) for each in parts)
+    return F.lower(F.concat_ws("-", *digits))
+
+
+def number(big_endian: Column) -> Column:
+    """Return the unsigned number in up to eight bytes."""
+    return F.conv(F.hex(big_endian), 16, 10).cast("bigint")
 
 
 @cache

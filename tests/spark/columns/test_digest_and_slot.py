@@ -118,11 +118,12 @@ def test_the_half_id_is_read_out_of_the_message_id(session: SparkSession) -> Non
     half_ids = [0, (1 << 63) - 1, *[random.getrandbits(63) for _ in range(200)]]
     ids = [message_id_of(HalfId(each), Nonce(random.getrandbits(NONCE_BITS))) for each in half_ids]
     table = pa.table({"text": [str(i) for i in ids], "raw": pa.array([i.bytes for i in ids])})
+    text, raw = F.col("text"), F.col("raw")
     found = session.createDataFrame(table).select(
-        slot.half_id_in(F.col("text")).alias("half_id"), slot.uuid_text(F.col("raw")).alias("text")
+        slot.half_id_in(text), slot.half_id_in_bytes(raw), slot.uuid_text(raw)
     )
     assert [tuple(row) for row in found.collect()] == [
-        (half_id, str(each)) for half_id, each in zip(half_ids, ids, strict=True)
+        (half_id, half_id, str(each)) for half_id, each in zip(half_ids, ids, strict=True)
     ]
 
 
