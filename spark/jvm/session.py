@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +86,10 @@ NAMED_CLASSES: Final = (
     "org.apache.spark.sql.expressions.Window",
 )
 """Classes of the JVM that PySpark names in each call, for their static functions."""
+NAMING_CLASSES: Final = ("functions", "org.apache.spark.sql.functions")
+"""Those of them that make a column of a name. It never changes, so each is made once."""
+MOST_ARGUMENTS: Final = 10
+"""Up to this number of elements Java has functions that return them as a list."""
 MADE_CLASSES: Final = ("org.apache.spark.sql.Observation",)
 """Classes of the JVM that PySpark looks up for each object that it makes."""
 CLASS_PATH: Final = "spark.driver.extraClassPath"
@@ -172,10 +177,34 @@ def _keep_classes(session: SparkSession) -> None:
     Py4J keeps neither. For a name without its package it searches all jars in vain first.
     """
     jvm: Any = session._jvm
+    if isinstance(jvm.PythonUtils, _KeptMembers):
+        return
     for name in NAMED_CLASSES:
         setattr(jvm, name, _KeptMembers(getattr(jvm, name)))
     for name in MADE_CLASSES:
         setattr(jvm, name, getattr(jvm, name))
+    for name in NAMING_CLASSES:
+        functions = getattr(jvm, name)
+        functions.col = _once_a_name(functions.col)
+    jvm.PythonUtils.toSeq = _in_one_call(jvm.PythonUtils.toSeq, jvm.java.util.List.of)
+
+
+def _once_a_name(make: Any) -> Callable[[str], Any]:
+    @cache
+    def made(name: str) -> Any:
+        return make(name)
+
+    return made
+
+
+def _in_one_call(to_seq: Any, list_of: Any) -> Callable[[Sequence[Any]], Any]:
+    """Return ``to_seq`` for lists that Py4J need not send element by element."""
+
+    def shorter(elements: Sequence[Any]) -> Any:
+        few = len(elements) <= MOST_ARGUMENTS
+        return to_seq(list_of(*elements) if few else elements)
+
+    return shorter
 
 
 def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
