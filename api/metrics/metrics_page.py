@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -15,13 +15,14 @@ from api.metrics.table_gauges import GaugeSource, clear_table_gauges, set_table_
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.ports import ReconciliationRuns
+from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 FRESH_SECONDS: Final = 5.0
 
 
 class MetricsPage:
-    """Renders the registry; while PostgreSQL is down the gauges from tables are missing.
+    """Renders the registry; gauges that cannot be read from the tables are missing.
 
     Any worker answers for all workers.
     """
@@ -42,6 +43,7 @@ class MetricsPage:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
+        self._unread = frozenset[str]()
 
     async def render(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
@@ -69,7 +71,15 @@ class MetricsPage:
         clear_table_gauges(self._metrics)
         try:
             facts = await self._source.read()
+            set_table_gauges(facts, self._metrics)
+            self._log_unread(facts.unread)
             await set_gauges(self._runs, self._metrics)
         except DatabaseUnavailable:
             return
-        set_table_gauges(facts, self._metrics)
+
+    def _log_unread(self, found: Mapping[str, str | None]) -> None:
+        """Log each part that cannot be read any more, once."""
+        unread = {part: error for part, error in found.items() if error is not None}
+        for part in unread.keys() - self._unread:
+            get_logger().warning(Event.TABLE_GAUGES_UNREAD, part=part, error=unread[part])
+        self._unread = frozenset(unread)

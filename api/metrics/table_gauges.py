@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from outbox.telemetry.metrics import Metrics
@@ -21,6 +21,7 @@ FROM_TABLES: Final = (
     "checker_heartbeat_timestamp_seconds",
     "op_table_rows",
     "last_vacuum_timestamp_seconds",
+    "table_gauges_unread",
 )
 PARKED: Final = "PARKED"
 COMMITTED: Final = "COMMITTED"
@@ -87,6 +88,9 @@ class TableFacts(Protocol):
     def failing(self) -> Sequence[FailingGroup]: ...
     @property
     def tables(self) -> Sequence[TableStatistics]: ...
+    @property
+    def unread(self) -> Mapping[str, str | None]:
+        """Each part, and the error if it could not be read."""
 
 
 class GaugeSource(Protocol):
@@ -104,6 +108,8 @@ def clear_table_gauges(metrics: Metrics) -> None:
 
 def set_table_gauges(facts: TableFacts, metrics: Metrics) -> None:
     """Set the gauges to what was found."""
+    for part, error in facts.unread.items():
+        metrics["table_gauges_unread"].labels(part).set(error is not None)
     _set_unfinished(facts.unfinished, metrics)
     for beat in facts.heartbeats:
         metrics["checker_heartbeat_timestamp_seconds"].labels(beat.chore).set(beat.beaten_at)

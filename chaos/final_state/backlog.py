@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import psycopg
 
 from outbox.errors import DatabaseUnavailable
-from outbox.postgres.maintenance import gauges
+from outbox.postgres.maintenance.unfinished_count import OF_HALVES
+from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 
-UNFINISHED: Final = gauges.SQL["unfinished"]
 EVERY: Final = {"most": 2**40}
-"""Of each shard every message is read and counted."""
+"""Every message is read and counted."""
 LOOK_SECONDS: Final = 0.25
 CALM_LOOKS: Final = 2
 MOST_TIMES: Final = 10
@@ -46,7 +46,11 @@ def backlog(database_url: str) -> Backlog:
     """Read the backlog from PostgreSQL; raises DatabaseUnavailable."""
     try:
         with psycopg.connect(database_url, connect_timeout=3) as connection:
-            rows = connection.execute(UNFINISHED, EVERY).fetchall()
+            rows = [
+                row
+                for name in OF_HALVES
+                for row in connection.execute(UNFINISHED[name], EVERY).fetchall()
+            ]
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
     counts = Counter[str]()

@@ -70,6 +70,8 @@ class Event(StrEnum):
     """No encryption key opens the check secret of a group, so no check of it is sent."""
     STEP_FAILED = "step_failed"
     """One step of a task failed; the task continues."""
+    TABLE_GAUGES_UNREAD = "table_gauges_unread"
+    """A part of the gauges from the tables cannot be read; the others are shown."""
     INTERNAL_ERROR = "internal_error"
     """A request, a thread or the process failed by a defect."""
     STARTED = "started"

@@ -42,22 +42,31 @@ class Metric:
 
 CATALOGUE: Final = (
     Metric(
-        "half_messages", "gauge", "Undecided or unpublished messages", ("state", "producer_group")
+        "half_messages",
+        "gauge",
+        "Undecided or unpublished messages; estimated above 1000 in a delay class, group or shard",
+        ("state", "producer_group"),
     ),
     Metric(
         "half_oldest_age_seconds", "gauge", "Age of the oldest message", ("state", "producer_group")
     ),
-    Metric("parked_messages", "gauge", "Messages parked undecided", ("producer_group",)),
+    Metric(
+        "parked_messages",
+        "gauge",
+        "Messages parked undecided; estimated above 1000 parkings of a group",
+        ("producer_group",),
+    ),
     Metric(
         "held_messages",
         "gauge",
-        "Committed messages that Kafka refuses, or that wait behind such a one",
+        "Committed messages that Kafka refuses, or that wait behind such a one; estimated above"
+        " 1000 of a topic in a shard",
         ("producer_group", "topic"),
     ),
     Metric(
         "plain_backlog_messages",
         "gauge",
-        "Messages published in SQL and committed, not yet admitted",
+        "Messages published in SQL and committed, not yet admitted; estimated above 5000",
         ("producer_group",),
     ),
     Metric(
@@ -165,6 +174,12 @@ CATALOGUE: Final = (
     Metric("db_pool_max", "gauge", "Limit of database connections", over_workers=OVER_WORKERS),
     Metric(
         "db_tx_duration_seconds", "histogram", "Duration of database transactions", ("operation",)
+    ),
+    Metric(
+        "table_gauges_unread",
+        "gauge",
+        "1 for a part of the gauges from the tables that could not be read",
+        ("part",),
     ),
     Metric("op_table_rows", "gauge", "PostgreSQL's estimate of a table's rows", ("table",)),
     Metric(

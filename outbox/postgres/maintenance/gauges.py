@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, LiteralString, NamedTuple, TypeVar
 
+import psycopg
 from psycopg.rows import class_row
 
-from outbox.postgres.sessions.availability import available
+from outbox.clock import SystemClock
+from outbox.postgres.maintenance.unfinished_count import COUNTED, OF_HALVES, PLAIN, Unfinished
+from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
+from outbox.postgres.sessions.availability import RIGHTS_LOST, available
 from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
@@ -16,32 +19,14 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
-COUNTED: Final = 1_000
-"""The most unpublished messages of a shard that one reading counts; more are estimated."""
 WAIT_SECONDS: Final = 2.0
+LIMIT_MS: Final = 2_000
+ALL_SECONDS: Final = 4.0
+"""Longest waits for a connection, for a statement, and until the last statement begins: Prometheus
+waits 10 s for the page, which has the process's own metrics too."""
 ANSWER_SECONDS: Final = 5.0
-"""Longest waits for a connection and for an answer: Prometheus waits 10 s for the page, which has
-the process's own metrics too."""
+"""A server that has not cancelled a statement by then is given up."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """How many messages of a group and topic are in a state, and the age of the oldest in seconds.
-
-    Of a shard with more than ``COUNTED`` unpublished messages those that were committed first are
-    read; the number behind them is estimated.
-
-    Two are not states of a half message: ``HELD`` is COMMITTED and refused by Kafka, ``PLAIN``
-    counts rows that will become one (SQL mode).
-    """
-
-    state: str
-    producer_group: str
-    topic: str
-    messages: int
-    oldest_age_seconds: float
-    check_interval_seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,44 +54,90 @@ class TableFacts:
     vacuumed_at: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class GaugeFacts:
-    """What one reading found."""
+    """What one reading found, part by part."""
 
-    unfinished: Sequence[Unfinished]
-    heartbeats: Sequence[Heartbeat]
-    failing: Sequence[Failing]
-    tables: Sequence[TableFacts]
+    unfinished: list[Unfinished] = field(default_factory=list)
+    heartbeats: list[Heartbeat] = field(default_factory=list)
+    failing: list[Failing] = field(default_factory=list)
+    tables: list[TableFacts] = field(default_factory=list)
+    unread: dict[str, str | None] = field(default_factory=dict)
+    """Each part, and the error if it could not be read; the others are whole."""
 
 
 class PostgresGauges:
     """The GaugeSource on a pool of connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, counted: int = COUNTED) -> None:
         self._pool = pool
+        self._counted = counted
+        self._clock = SystemClock()
 
     async def read(self) -> GaugeFacts:
-        """Read everything in one transaction. Raises DatabaseUnavailable."""
+        """Read each part; one that fails or takes too long leaves out no other.
+
+        Raises DatabaseUnavailable if PostgreSQL does not answer.
+        """
+        facts = GaugeFacts()
         async with available(), self._pool.connection(timeout=WAIT_SECONDS) as connection:
             with connection.answering_within(ANSWER_SECONDS):
                 async with connection.transaction():
-                    return await _facts(connection)
+                    await read_in_key_order(connection)
+                    await connection.execute(SQL["limit"], {"milliseconds": LIMIT_MS})
+                    errors = await self._read(connection, facts)
+            if any(isinstance(error, RIGHTS_LOST) for error in errors):
+                await connection.close()
+        return facts
+
+    async def _read(self, connection: AsyncConnection, facts: GaugeFacts) -> list[psycopg.Error]:
+        """Read the parts one by one, until the time is over; return the errors."""
+        until = self._clock.monotonic() + ALL_SECONDS
+        errors = list[psycopg.Error]()
+        for part in _parts_of(facts):
+            if self._clock.monotonic() >= until:
+                facts.unread[part.name] = "the parts before it took too long"
+                continue
+            error = await self._read_part(connection, part)
+            facts.unread[part.name] = str(error).strip().partition("\n")[0] if error else None
+            errors += [error] if error else []
+        return errors
+
+    async def _read_part(
+        self, connection: AsyncConnection, part: _Part[Any]
+    ) -> psycopg.Error | None:
+        """Read a part; return the error after which the session can go on."""
+        try:
+            async with (
+                connection.transaction(),
+                connection.cursor(row_factory=class_row(part.kind)) as cursor,
+            ):
+                await cursor.execute(part.statement, {"most": self._counted})
+                part.found.extend(await cursor.fetchall())
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            return error
+        return None
 
 
-async def _facts(connection: AsyncConnection) -> GaugeFacts:
-    await read_in_key_order(connection)
-    halves = await _rows(connection, Unfinished, "unfinished")
-    plain = await _rows(connection, Unfinished, "plain_backlog")
-    return GaugeFacts(
-        unfinished=[*halves, *plain],
-        heartbeats=await _rows(connection, Heartbeat, "heartbeats"),
-        failing=await _rows(connection, Failing, "failing"),
-        tables=await _rows(connection, TableFacts, "table_facts"),
-    )
+class _Part(NamedTuple, Generic[T]):
+    """A statement, and the list that its rows go to."""
+
+    name: str
+    statement: LiteralString
+    kind: type[T]
+    found: list[T]
 
 
-async def _rows(connection: AsyncConnection, kind: type[T], statement: str) -> list[T]:
-    """Run a statement; return its rows."""
-    async with connection.cursor(row_factory=class_row(kind)) as cursor:
-        await cursor.execute(SQL[statement], {"most": COUNTED})
-        return await cursor.fetchall()
+def _parts_of(facts: GaugeFacts) -> list[_Part[Any]]:
+    """Return the parts: first what costs the same on every installation."""
+    return [
+        _Part("heartbeats", SQL["heartbeats"], Heartbeat, facts.heartbeats),
+        _Part("tables", SQL["tables"], TableFacts, facts.tables),
+        _Part("failing", SQL["failing"], Failing, facts.failing),
+        *(
+            _Part(name, UNFINISHED[name], Unfinished, facts.unfinished)
+            for name in (*OF_HALVES, PLAIN)
+        ),
+    ]

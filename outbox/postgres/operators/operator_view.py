@@ -11,9 +11,9 @@ from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.rates import Rates
-from outbox.postgres.maintenance.gauges import COUNTED
-from outbox.postgres.maintenance.gauges import SQL as GAUGES
 from outbox.postgres.maintenance.rates import read_rates
+from outbox.postgres.maintenance.unfinished_count import COUNTED, OF_HALVES
+from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
@@ -59,8 +59,8 @@ class OperatorView:
     def unfinished(self) -> list[Row]:
         """Return the unfinished messages by state, group and topic: number and oldest age (s).
 
-        The state HELD is COMMITTED and refused by Kafka. Reads no history, and of each shard at
-        most ``COUNTED`` unpublished messages; the number behind them is estimated.
+        The state HELD is COMMITTED and refused by Kafka. Reads no history, and of what is open a
+        bounded number: above ``COUNTED`` the number is estimated.
         """
         with (
             self._reading(),
@@ -68,7 +68,11 @@ class OperatorView:
             self._connection.cursor(row_factory=dict_row) as cursor,
         ):
             cursor.execute(KEY_ORDER["in_key_order"])
-            return cursor.execute(GAUGES["unfinished"], {"most": COUNTED}).fetchall()
+            return [
+                row
+                for name in OF_HALVES
+                for row in cursor.execute(UNFINISHED[name], {"most": COUNTED}).fetchall()
+            ]
 
     def rates(self) -> Rates:
         """Return what the last hour did, minute by minute; see read_rates."""

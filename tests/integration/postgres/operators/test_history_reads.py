@@ -22,7 +22,8 @@ from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
-from outbox.postgres.maintenance.gauges import COUNTED, PostgresGauges
+from outbox.postgres.maintenance.gauges import PostgresGauges
+from outbox.postgres.maintenance.unfinished_count import COUNTED
 from outbox.postgres.operators.candidates import SLICE_ROWS
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool, connect, make_pool

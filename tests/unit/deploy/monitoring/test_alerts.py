@@ -23,7 +23,7 @@ CONTRACT = {
     *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),
     *("OutboxUnconfirmed", "OutboxChecksFailing", "OutboxHeld", "OutboxLost"),
     *("OutboxDiscrepancies", "OutboxCheckBlocked", "OutboxEndConflicts", "OutboxPoolFull"),
-    *("OutboxDefaultLeaf", "OutboxApiSilent"),
+    *("OutboxDefaultLeaf", "OutboxApiSilent", "OutboxTableGaugesUnread"),
 }
 """The alerts that every installation may rely on."""
 PROMTOOL = shutil.which("promtool")

@@ -32,6 +32,7 @@ PROMISED = {
     ("histogram", ("route", "method", "status")): "http_request_duration_seconds",
     ("histogram", ("operation",)): "db_tx_duration_seconds",
     ("gauge", ("table",)): "op_table_rows last_vacuum_timestamp_seconds",
+    ("gauge", ("part",)): "table_gauges_unread",
     ("gauge", ("chore",)): "checker_heartbeat_timestamp_seconds",
     ("gauge", ("version", "commit")): "build_info",
     ("gauge", ("kind",)): "reconcile_discrepancies",
