@@ -17,8 +17,6 @@ _STATEMENTS: Final[tuple[LiteralString, ...]] = (
     " SELECT (x << 15) | (x & 15), x, now(), 1, 1",
     "INSERT INTO outbox.commit_log (shard, xid, committed_at, half_ids, content_digests)"
     " SELECT x & 15, x, now(), ARRAY[(x << 15) | (x & 15)], ARRAY[x]",
-    "INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from,"
-    " due_at) SELECT %(group)s, 30, x << 15, (x << 15) | (x & 15), now(), now()",
 )
 _CHECKED: Final[tuple[LiteralString, ...]] = (
     "INSERT INTO outbox.progress (name, position) VALUES ('sweep', (%(last)s::int8 + 1) << 15)"

@@ -45,7 +45,7 @@ from outbox.postgres.schema.tables import (
 )
 
 SLICE_ROWS: Final = 20_000
-"""The most halves that one page reads to find matches."""
+"""The most halves that one page looks at to find matches."""
 
 _FROM_QUEUES: Final = frozenset({State.PREPARED, State.PARKED, State.COMMITTED})
 _SHOWN: Final = (
@@ -60,13 +60,32 @@ _SHOWN: Final = (
 )
 
 
-def candidates(wanted: MessageFilter, *, sliced: bool = False, held: bool = False) -> Select[Any]:
+def candidates(wanted: MessageFilter, *, sliced: bool = False) -> Select[Any]:
     """Return the statement that selects up to ``limit + 1`` half ids, newest first.
 
-    ``sliced`` chooses from a slice of the newest halves even where a queue names them; ``held``
-    chooses from the records that Kafka refuses and that nobody has settled.
+    It looks at ``SLICE_ROWS`` messages at most, where these may be many. ``sliced`` chooses from a
+    slice of the newest halves even where a queue names them.
     """
-    pool = _slice(wanted) if sliced else _pool(wanted, held=held)
+    if sliced or reads_slice(wanted):
+        return _chosen(wanted, _slice(wanted))
+    named = _newest(wanted) if reads_newest(wanted) else _named(wanted)
+    return _chosen(wanted, _rows_of(named, wanted))
+
+
+def all_candidates(wanted: MessageFilter, *, held: bool) -> Select[Any]:
+    """Return the statement that selects half ids as ``candidates`` does, of every open message.
+
+    ``held`` chooses from the records that Kafka refuses and that nobody has settled.
+    """
+    if held:
+        return _chosen(wanted, _rows_of(_unsettled(), wanted))
+    if reads_slice(wanted):
+        return _chosen(wanted, _slice(wanted))
+    return _chosen(wanted, _rows_of(_named(wanted), wanted))
+
+
+def _chosen(wanted: MessageFilter, pool: Subquery) -> Select[Any]:
+    """Return the newest of the rows that match."""
     conditions = [*_own_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
     return (
         select(pool.c.half_id)
@@ -87,6 +106,24 @@ def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
     )
 
 
+def newest_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
+    """Return the statement that reads how far a page of a queue looked, as ``slice_end`` does."""
+    ids = _newest(wanted).subquery("ids")
+    end = select(func.count().label("looked"), func.min(ids.c.half_id).label("last")).subquery(
+        "end"
+    )
+    found = union(
+        *(
+            select(table.c.prepared_at).where(table.c.half_id == end.c.last).correlate(end)
+            for table in (half_message, parked_message)
+        )
+    ).lateral("found")
+    joined = end.outerjoin(found, true())
+    return select(end.c.looked, end.c.last, found.c.prepared_at.label("back_to")).select_from(
+        joined
+    )
+
+
 def unpublished_at_most() -> Select[Any]:
     """Return the statement that counts unpublished messages, one more than a slice at most."""
     named = union_all(_unpublished(), _held()).limit(SLICE_ROWS + 1).subquery("named")
@@ -98,11 +135,9 @@ def reads_slice(wanted: MessageFilter) -> bool:
     return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
 
 
-def _pool(wanted: MessageFilter, *, held: bool) -> Subquery:
-    """Return the rows to choose from: a slice of the newest halves, or those of a queue or key."""
-    if held:
-        return _rows_of(_unsettled(), wanted)
-    return _slice(wanted) if reads_slice(wanted) else _rows_of(_named(wanted), wanted)
+def reads_newest(wanted: MessageFilter) -> bool:
+    """Return whether a queue that can be read by the order of its messages names them."""
+    return wanted.transaction_id is None and wanted.state in (State.PREPARED, State.PARKED)
 
 
 def _rows_of(half_ids: Select[Any], wanted: MessageFilter) -> Subquery:
@@ -146,6 +181,25 @@ def _named(wanted: MessageFilter) -> Select[Any]:
     if wanted.state is State.COMMITTED:
         return select(union(_unpublished(), _held()).subquery("unpublished").c.half_id)
     return select(union(_unswept(), _queued()).subquery("undecided").c.half_id)
+
+
+def _newest(wanted: MessageFilter) -> Select[Any]:
+    """Return the newest half ids of the queue for the state, below the cursor: a slice of them.
+
+    Some are in another state. A condition here would be looked for through all the others, or let
+    the planner sort all of them.
+    """
+    queues = [select(parked_message.c.half_id)]
+    if wanted.state is State.PREPARED:
+        queues = [_unswept(), select(check_queue.c.half_id)]
+    parts = [_first(queue.subquery(), wanted).subquery() for queue in queues]
+    return _first(union(*(select(part.c.half_id) for part in parts)).subquery(), wanted)
+
+
+def _first(ids: Subquery, wanted: MessageFilter) -> Select[Any]:
+    """Return the newest ids below the cursor, as many as a slice has."""
+    newest = select(ids.c.half_id).order_by(ids.c.half_id.desc()).limit(SLICE_ROWS)
+    return newest if wanted.before is None else newest.where(ids.c.half_id < wanted.before)
 
 
 def _unswept() -> Select[Any]:

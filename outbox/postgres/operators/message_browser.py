@@ -2,7 +2,8 @@
 
 Undecided, parked and unpublished messages are found through their queues. Every other filter, and
 a backlog of unpublished messages that is longer than a slice, reads a bounded slice of the newest
-halves below the cursor and reports where the slice ends. The next page continues from there.
+halves below the cursor. Of undecided and parked messages a page looks at as many of the queue. It
+reports where the slice ends, and the next page continues from there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import (
     SLICE_ROWS,
+    all_candidates,
     candidates,
+    newest_end,
+    reads_newest,
     reads_slice,
     slice_end,
     unpublished_at_most,
@@ -66,10 +70,11 @@ class PostgresMessageBrowser:
             sliced = reads_slice(wanted) or await _is_long_backlog(connection, wanted)
             rows = await _run(connection, candidates(wanted, sliced=sliced))
             half_ids = [HalfId(row["half_id"]) for row in rows]
-            end = await _run(connection, slice_end(wanted)) if sliced else []
+            full = len(half_ids) > wanted.limit
+            end = [] if full else await _end(connection, wanted, sliced=sliced)
             views = await _views(connection, half_ids[: wanted.limit])
         kept = tuple(view for view in views if wanted.state in (None, view.status.state))
-        if len(half_ids) > wanted.limit:
+        if full:
             return MessagePage(messages=kept, next_before=half_ids[wanted.limit - 1])
         if end and end[0]["looked"] == SLICE_ROWS:
             return MessagePage(
@@ -137,12 +142,21 @@ class PostgresMessageBrowser:
             yield connection
 
 
+async def _end(
+    connection: AsyncConnection, wanted: MessageFilter, *, sliced: bool
+) -> list[dict[str, Any]]:
+    """Return how far a page looked, where that is bounded."""
+    if sliced:
+        return await _run(connection, slice_end(wanted))
+    return await _run(connection, newest_end(wanted)) if reads_newest(wanted) else []
+
+
 async def candidate_ids(
     connection: AsyncConnection, wanted: MessageFilter, at_most: int, *, held: bool
 ) -> list[HalfId]:
     """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    rows = await _run(connection, candidates(replace(wanted, limit=at_most - 1), held=held))
+    rows = await _run(connection, all_candidates(replace(wanted, limit=at_most - 1), held=held))
     return [HalfId(row["half_id"]) for row in rows]
 
 

@@ -1,0 +1,7 @@
+-- A long reader must not let this wait for ever: run it again then. These tables have only what is open.
+SET LOCAL lock_timeout = '10s';
+
+-- Finds the newest of the waiting halves, for lists of undecided messages.
+CREATE INDEX ix_check_queue_half ON outbox.check_queue (half_id);
+-- Finds the next calls in SQL mode, for a batch of an admission.
+CREATE INDEX ix_plain_message_place ON outbox.plain_message (place);
