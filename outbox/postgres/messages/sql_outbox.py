@@ -52,6 +52,8 @@ class PostgresSqlOutbox:
         self._clock = SystemClock()
         self._off_until = 0.0
         self._seen = NOTHING_SEEN
+        self._floor = 0
+        """The number of the last call that is admitted and that ``_seen`` has seen."""
         self._seen_until = 0.0
 
     async def admit(self) -> int | None:
@@ -63,7 +65,8 @@ class PostgresSqlOutbox:
         if now < self._off_until:
             return None
         if now >= self._seen_until:
-            self._seen, self._seen_until = NOTHING_SEEN, now + FULL_LOOK_SECONDS
+            self._seen, self._floor = NOTHING_SEEN, 0
+            self._seen_until = now + FULL_LOOK_SECONDS
         async with available(), self._pool.connection() as connection:
             if not await _is_on(connection):
                 self._off_until = now + OFF_SECONDS
@@ -72,16 +75,19 @@ class PostgresSqlOutbox:
 
     async def _admit(self, connection: AsyncConnection) -> int:
         """Admit messages that only the new snapshot has seen, and remember it."""
-        seen = self._seen
-        cursor = await connection.execute(SQL["look"], {"seen": seen})
+        seen = {"seen": self._seen, "floor": self._floor}
+        cursor = await connection.execute(SQL["look"], seen)
         row = await cursor.fetchone()
         assert row is not None
         snapshot, waits = row
-        admitted = 0
+        admitted, last = 0, 0
+        asked = {**seen, "upto": snapshot, "most": self._batch_max, "bytes": BATCH_BYTES}
         while waits:
-            taken, waits = await _admit_batch(connection, seen, snapshot, self._batch_max)
-            admitted += taken
-        self._seen = snapshot
+            rows = await _admit_batch(connection, {**asked, "after": last})
+            admitted += len(rows)
+            last = rows[-1]["place"] if rows else last
+            waits = len(rows) == self._batch_max or any(row["cut_off"] for row in rows[:1])
+        self._seen, self._floor = snapshot, max(self._floor, last)
         return admitted
 
 
@@ -91,14 +97,13 @@ async def _is_on(connection: AsyncConnection) -> bool:
 
 
 async def _admit_batch(
-    connection: AsyncConnection, seen: str, upto: str, most: int
-) -> tuple[int, bool]:
+    connection: AsyncConnection, asked: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Admit one batch in one transaction: first the lock, then the rows and the xid.
 
-    Returns how many, and whether more may wait. A transaction id that is taken stays with the
+    Returns the rows in the order of their calls. A transaction id that is taken stays with the
     message that has it.
     """
-    asked = {"seen": seen, "upto": upto, "most": most, "bytes": BATCH_BYTES}
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["lock"])
         await cursor.execute(SQL["take"], asked)
@@ -113,7 +118,7 @@ async def _admit_batch(
             hit("plain.before_commit")
     if halves:
         hit("plain.after_commit")
-    return len(halves), len(halves) == most or any(row["cut_off"] for row in rows[:1])
+    return rows
 
 
 def _commit(half: HalfMessage) -> End:
