@@ -6,8 +6,13 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from configparser import ConfigParser
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from zipfile import ZipFile
 
 import pytest
@@ -44,6 +49,18 @@ DEVELOPMENT = {HARNESS, "tests", "benchmarks", "examples"}
 def modules_of(wheel: ZipFile) -> set[str]:
     """Return the Python modules of a wheel."""
     return {name for name in wheel.namelist() if name.endswith(".py")}
+
+
+@contextmanager
+def index(folder: Path) -> Iterator[str]:
+    """Serve a folder of projects as an index of packages; yield its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 def command_names() -> set[str]:
@@ -88,13 +105,19 @@ def test_the_client_wheel_holds_every_module_of_the_client(tmp_path: Path) -> No
     reason="TEST_INSTALLS is not set: it installs packages into a new environment",
 )
 @pytest.mark.deep
-def test_the_client_wheel_is_installed_from_its_file_and_works(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["file", "index"])
+def test_the_client_wheel_is_installed_from_its_file_or_an_index_and_works(
+    source: str, tmp_path: Path
+) -> None:
     """In an environment of its own, where no server of the outbox answers."""
-    subprocess.run(["make", "-C", str(PROJECT), "client", f"DIST={tmp_path}"], check=True)
-    (wheel,) = tmp_path.glob("outbox_client-*.whl")
+    project = tmp_path / "index" / "outbox-client"
+    subprocess.run(["make", "-C", str(PROJECT), "client", f"DIST={project}"], check=True)
+    (wheel,) = project.glob("outbox_client-*.whl")
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "alone")], check=True)
     python = tmp_path / "alone" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True)
+    with index(project.parent) as url:
+        what = [wheel] if source == "file" else ["--extra-index-url", url, "outbox-client"]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *what], check=True)
     listed = subprocess.run(
         [python, "-m", "pip", "list", "--format", "json"], check=True, capture_output=True
     )
