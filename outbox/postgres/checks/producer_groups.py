@@ -152,9 +152,7 @@ class PostgresProducerGroups:
             if precondition is not None:
                 require_version(precondition, stored.version)
             await read_in_key_order(connection)
-            await _refuse_in_use(connection, stored)
-            await connection.execute(SQL["wait_for_flushes"], {"group": stored.id})
-            await _refuse_in_use(connection, stored)
+            await _refuse_unfinished(connection, stored)
             await connection.execute(SQL["delete"], {"name": name})
             await connection.execute(SQL["close_breaker"], {"group": stored.id})
             await _audit(connection, "group.delete", name, key_id)
@@ -230,10 +228,21 @@ def settings_of(group: ProducerGroup) -> dict[str, Any]:
     }
 
 
-async def _refuse_in_use(connection: AsyncConnection, group: ProducerGroup) -> None:
-    cursor = await connection.execute(SQL["in_use"], {"group": group.id})
-    row = await cursor.fetchone()
-    if row is None or row[0]:
+async def _refuse_unfinished(connection: AsyncConnection, group: ProducerGroup) -> None:
+    """Raise GroupInUse if a group has unfinished messages; keep new ones away afterwards.
+
+    A backlog is read while flushes go on. What they have added meanwhile is little.
+    """
+    asked: dict[str, object] = {"group": group.id}
+    [(seen, waits)] = await (await connection.execute(SQL["seen"], asked)).fetchall()
+    [(in_use,)] = await (await connection.execute(SQL["in_use"], asked)).fetchall()
+    if waits or in_use:
+        raise GroupInUse(group.name)
+    await connection.execute(SQL["wait_for_flushes"], asked)
+    [(arrived,)] = await (
+        await connection.execute(SQL["arrived"], asked | {"seen": seen})
+    ).fetchall()
+    if arrived:
         raise GroupInUse(group.name)
 
 

@@ -160,6 +160,27 @@ SELECT EXISTS (
     WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
 )
 
+-- name: seen
+-- Returns what is visible now, for "arrived", and whether messages of SQL mode wait: later they have ids of that time.
+SELECT pg_current_snapshot()::text, EXISTS (SELECT FROM outbox.plain_message WHERE producer_group_id = %(group)s)
+
+-- name: arrived
+-- Returns whether a group has messages that a snapshot has not seen, by ranges of the key: those of the transactions
+-- that were open then, and newer ones. It reads no backlog, since flushes wait meanwhile.
+SELECT EXISTS (
+    SELECT FROM outbox.half_message
+    WHERE producer_group_id = %(group)s
+        AND half_id >= (SELECT (pg_snapshot_xmax(CAST(%(seen)s AS pg_snapshot))::text::bigint + base) << 15 FROM outbox.installation)
+        AND half_id < (SELECT (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + base) << 15 FROM outbox.installation)
+) OR EXISTS (
+    SELECT FROM outbox.installation, pg_snapshot_xip(CAST(%(seen)s AS pg_snapshot)) AS open (xid), LATERAL (
+        SELECT producer_group_id FROM outbox.half_message
+        WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
+        OFFSET 0
+    ) AS late
+    WHERE late.producer_group_id = %(group)s
+)
+
 -- name: wait_for_flushes
 -- Waits for the flushes that store messages of this group and stops new ones (outbox.begin_flush), until this
 -- transaction ends. It has no xid yet. Goes on after a second if strangers alone have the advisory lock.

@@ -10,6 +10,7 @@ import pytest
 
 from api.ingest import name_cache
 from outbox.failpoints import arm
+from outbox.postgres.checks.producer_groups import SQL
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import select
@@ -35,6 +36,10 @@ SELECT t.name FROM outbox.half_message h JOIN outbox.topic t ON t.id = h.topic_i
 ORDER BY h.half_id DESC LIMIT 1
 """
 BEGIN_FLUSH = "SELECT xid FROM outbox.begin_flush(ARRAY(SELECT id FROM outbox.producer_group))"
+WAITING = """
+INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)
+SELECT outbox.watermark() << 15, 1, (SELECT min(id) FROM outbox.producer_group), 1
+"""
 COPIED = """
 INSERT INTO outbox.half_message (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
@@ -141,3 +146,30 @@ async def test_a_deletion_waits_for_the_flush_that_stores_a_half_of_the_group(
     answer = await deletion
     assert answer.status_code == 409
     assert answer.json()["code"] == "group-in-use"
+
+
+async def test_a_half_that_came_after_the_look_keeps_its_group(
+    service: Service, pool: Pool
+) -> None:
+    """A deletion looks for unfinished messages before it keeps flushes away."""
+    await service.put_group("shop")
+    groups = dict(await select(pool, "SELECT name, id FROM outbox.producer_group"))
+    await service.prepared_id()
+    arrived = []
+    async with pool.connection() as connection:
+        cursor = await connection.execute(SQL["seen"], {"group": groups[GROUP]})
+        [(seen, waits)] = await cursor.fetchall()
+        for name in (GROUP, "shop", GROUP):
+            asked = {"group": groups[name], "seen": seen}
+            arrived += await (await connection.execute(SQL["arrived"], asked)).fetchall()
+            await service.prepared_id()
+    assert not waits
+    assert arrived == [(False,), (False,), (True,)]
+
+
+async def test_a_group_whose_messages_of_sql_mode_wait_is_not_deleted(
+    service: Service, pool: Pool
+) -> None:
+    await select(pool, WAITING)
+    answer = await service.client.delete(f"{GROUPS}/{GROUP}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "group-in-use")

@@ -21,12 +21,13 @@ from outbox.messages.message import State
 from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.checks.keyring import key_ring
-from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+from outbox.postgres.checks.producer_groups import SQL, PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.unfinished_count import COUNTED
 from outbox.postgres.operators.candidates import SLICE_ROWS
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
+from outbox.postgres.sessions.key_order import read_in_key_order
 from tests.fixtures_databases import drop_database, make_database
 
 pytestmark = pytest.mark.postgres
@@ -182,3 +183,20 @@ async def test_the_deletion_of_a_group_reads_what_is_unfinished(old_pool: Pool) 
     await groups.delete("idle", None, None)
     read = await tuples_read(old_pool) - before
     assert read <= MOST_TUPLES
+
+
+async def test_the_deletion_of_a_group_reads_the_backlog_of_others_before_flushes_wait(
+    stuck_database: str, stuck_pool: Pool
+) -> None:
+    with connect(stuck_database, "test") as session:
+        idle = register(session, "news", "idle")
+    groups = PostgresProducerGroups(stuck_pool, key_ring(None, insecure=True))
+    before = await tuples_read(stuck_pool)
+    async with stuck_pool.connection() as connection, connection.transaction():
+        await read_in_key_order(connection)
+        await connection.execute(SQL["in_use"], {"group": idle.producer_group_id})
+    once = await tuples_read(stuck_pool) - before
+    await groups.delete("idle", None, None)
+    read = await tuples_read(stuck_pool) - before - once
+    assert once > BACKLOG
+    assert read <= once + MOST_TUPLES
