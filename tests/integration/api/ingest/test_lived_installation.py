@@ -38,7 +38,7 @@ ORDER BY h.half_id DESC LIMIT 1
 BEGIN_FLUSH = "SELECT xid FROM outbox.begin_flush(ARRAY(SELECT id FROM outbox.producer_group))"
 WAITING = """
 INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)
-SELECT outbox.watermark() << 15, 1, (SELECT min(id) FROM outbox.producer_group), 1
+SELECT outbox.watermark() << 15, 1, id, 1 FROM outbox.producer_group WHERE name = %s
 """
 COPIED = """
 INSERT INTO outbox.half_message (
@@ -170,6 +170,6 @@ async def test_a_half_that_came_after_the_look_keeps_its_group(
 async def test_a_group_whose_messages_of_sql_mode_wait_is_not_deleted(
     service: Service, pool: Pool
 ) -> None:
-    await select(pool, WAITING)
+    await select(pool, WAITING, GROUP)
     answer = await service.client.delete(f"{GROUPS}/{GROUP}")
     assert (answer.status_code, answer.json()["code"]) == (409, "group-in-use")
