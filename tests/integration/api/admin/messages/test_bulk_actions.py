@@ -120,8 +120,8 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
         await service.end(message_id, "COMMIT")
     hold: LiteralString = (
         "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
-        " publish_error, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id, key,"
-        " 1, half_id >> 4 & 7, 'too large', 'infinity' FROM outbox.half_message"
+        " publish_error, attempts, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id,"
+        " key, 1, half_id >> 4 & 7, 'too large', 1, 'infinity' FROM outbox.half_message"
         f" WHERE {NEW_HALVES}"
     )
     await select(pool, hold)
