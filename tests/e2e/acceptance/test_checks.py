@@ -27,7 +27,7 @@ def seconds_between(earlier: str, later: str) -> float:
 
 
 def test_a2_a_check_that_answers_commit_publishes(service: Service) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     with check_endpoint(lambda _: "COMMIT") as endpoint:
         message_id = service.prepare(service.group(endpoint.url), topic)
         message = service.wait_state(message_id, "PUBLISHED")
@@ -42,7 +42,7 @@ def test_a2_a_check_that_answers_commit_publishes(service: Service) -> None:
 def test_a8_after_check_max_the_policy_decides(service: Service, policy: str, state: str) -> None:
     with check_endpoint(lambda _: "UNKNOWN") as endpoint:
         group = service.group(endpoint.url, on_check_max=policy, check_max=4)
-        message_id = service.prepare(group, service.new_name("topic"))
+        message_id = service.prepare(group, service.new_topic())
         message = service.wait_state(message_id, "PARKED", "ROLLED_BACK")
     assert (message["state"], message["check_count"]) == (state, 4)
     assert endpoint.asked(message_id) == [1, 2, 3, 4]
@@ -53,7 +53,7 @@ def test_a9_only_the_undecided_half_is_checked(service: Service) -> None:
     with check_endpoint(lambda _: "ROLLBACK") as endpoint:
         # Five seconds: on a busy machine it takes more than one to end the others.
         group = service.group(endpoint.url, transaction_timeout_seconds=5)
-        topic = service.new_name("topic")
+        topic = service.new_topic()
         ids = [service.prepare(group, topic, value=str(n)) for n in range(9)]
         for message_id in (*ids[:4], *ids[5:]):
             service.end(message_id, "ROLLBACK")
@@ -64,7 +64,7 @@ def test_a9_only_the_undecided_half_is_checked(service: Service) -> None:
 def test_a12_with_one_call_in_flight_every_due_half_is_checked_once(service: Service) -> None:
     with check_endpoint(lambda _: "ROLLBACK") as endpoint:
         group = service.group(endpoint.url, max_inflight=1)
-        ids = [service.prepare(group, service.new_name("topic")) for _ in range(10)]
+        ids = [service.prepare(group, service.new_topic()) for _ in range(10)]
         for message_id in ids:
             service.wait_state(message_id, "ROLLED_BACK")
     assert Counter(q["message_id"] for q in endpoint.questions) == Counter(ids)
@@ -74,7 +74,7 @@ def test_a19_a_half_is_checked_at_its_own_immunity(service: Service) -> None:
     """Scaled: 3 s instead of 10."""
     with check_endpoint(lambda _: "COMMIT") as endpoint:
         group = service.group(endpoint.url, transaction_timeout_seconds=600)
-        message_id = service.prepare(group, service.new_name("topic"), check_immunity_seconds=3)
+        message_id = service.prepare(group, service.new_topic(), check_immunity_seconds=3)
         message = service.wait_state(message_id, "PUBLISHED")
     checked_after = seconds_between(message["prepared_at"], message["last_check"]["at"])
     assert 3 <= checked_after <= 4 + 2, (
@@ -85,7 +85,7 @@ def test_a19_a_half_is_checked_at_its_own_immunity(service: Service) -> None:
 def test_a18_of_120_messages_exactly_the_committed_are_consumed(service: Service) -> None:
     verdicts = {2: "COMMIT", 3: "ROLLBACK", 4: "UNKNOWN"}
     with check_endpoint(lambda q: verdicts[int(q["key"]) % 5]) as endpoint:
-        group, topic = service.group(endpoint.url), service.new_name("topic")
+        group, topic = service.group(endpoint.url), service.new_topic()
         with ThreadPoolExecutor(8) as executor:
             ids = list(
                 executor.map(lambda n: service.prepare(group, topic, key=str(n)), range(120))
@@ -112,7 +112,7 @@ def test_a22_the_quickstart_sends_sixty_six_checks(service: Service) -> None:
     """Ten messages, ended UNKNOWN; answers by number: UNKNOWN, COMMIT, ROLLBACK."""
     answers = ("UNKNOWN", "COMMIT", "ROLLBACK")
     with check_endpoint(lambda q: answers[int(q["key"]) % 3]) as endpoint:
-        group, topic = service.group(endpoint.url, check_max=15), service.new_name("topic")
+        group, topic = service.group(endpoint.url, check_max=15), service.new_topic()
         for n in range(10):
             service.end(service.prepare(group, topic, key=str(n)), "UNKNOWN")
         states = wait_for(lambda: settled(service, group, 10), 90)
@@ -125,7 +125,7 @@ def test_a22_the_quickstart_sends_sixty_six_checks(service: Service) -> None:
 def test_a23_the_five_message_demo_sends_seventeen_checks(service: Service) -> None:
     answers = {"3": "UNKNOWN", "4": "COMMIT", "5": "ROLLBACK"}
     with check_endpoint(lambda q: answers[q["key"]]) as endpoint:
-        group, topic = service.group(endpoint.url, check_max=15), service.new_name("topic")
+        group, topic = service.group(endpoint.url, check_max=15), service.new_topic()
         ids = {n: service.prepare(group, topic, key=str(n)) for n in range(1, 6)}
         service.end(ids[1], "COMMIT")
         service.end(ids[2], "ROLLBACK")
@@ -143,7 +143,7 @@ def test_a23_the_five_message_demo_sends_seventeen_checks(service: Service) -> N
 
 
 def test_a26_the_first_durable_decision_beats_the_verdict_on_the_wire(service: Service) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
 
     def end_first(question: dict[str, object]) -> str:
         service.end(str(question["message_id"]), "ROLLBACK")
@@ -161,7 +161,7 @@ def test_a26_the_first_durable_decision_beats_the_verdict_on_the_wire(service: S
 
 
 def test_a32_a_parked_half_is_decided_by_a_late_end(service: Service) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     with check_endpoint(lambda _: "UNKNOWN") as endpoint:
         message_id = service.prepare(service.group(endpoint.url, check_max=1), topic)
         service.wait_state(message_id, "PARKED")
@@ -178,7 +178,7 @@ def test_a31_a_half_that_was_parked_for_100_hours_is_resumed_into_one_record(
     service: Service,
 ) -> None:
     answers = {"decision": "UNKNOWN"}
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     with check_endpoint(lambda _: answers["decision"]) as endpoint:
         message_id = service.prepare(service.group(endpoint.url, check_max=1), topic)
         service.wait_state(message_id, "PARKED")
@@ -197,7 +197,7 @@ def test_a31_a_half_that_was_parked_for_100_hours_is_resumed_into_one_record(
 
 def test_a17_a_parked_half_that_is_resumed_is_checked_again(service: Service) -> None:
     answers = {"decision": "UNKNOWN"}
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     with check_endpoint(lambda _: answers["decision"]) as endpoint:
         message_id = service.prepare(service.group(endpoint.url, check_max=1), topic)
         service.wait_state(message_id, "PARKED")

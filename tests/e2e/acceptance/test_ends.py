@@ -32,7 +32,7 @@ def counter(service: Service, line: str) -> float:
 def test_a1_a_committed_half_becomes_one_record_as_it_was_prepared(
     service: Service, group: str
 ) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     key = base64.b64encode(b"\x00\xffkey").decode()
     message_id = service.prepare(
         group,
@@ -66,7 +66,7 @@ def test_a1_a_committed_half_becomes_one_record_as_it_was_prepared(
 
 
 def test_a3_an_unknown_end_changes_nothing(service: Service, group: str) -> None:
-    message_id = service.prepare(group, service.new_name("topic"))
+    message_id = service.prepare(group, service.new_topic())
     before = service.get(message_id)
     answer = service.end(message_id, "UNKNOWN")
     assert (answer.status_code, answer.json()["state"]) == (200, "PREPARED")
@@ -75,7 +75,7 @@ def test_a3_an_unknown_end_changes_nothing(service: Service, group: str) -> None
 
 
 def test_a4_a_rolled_back_half_never_becomes_a_record(service: Service, group: str) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     refused, accepted = (service.prepare(group, topic, value=v) for v in ("no", "yes"))
     assert service.end(refused, "ROLLBACK").json()["state"] == "ROLLED_BACK"
     service.end(accepted, "COMMIT", wait=20)
@@ -87,7 +87,7 @@ def test_a4_a_rolled_back_half_never_becomes_a_record(service: Service, group: s
 def test_a5_an_end_later_than_immunity_is_accepted(service: Service) -> None:
     late = service.group(NOBODY)
     commit, rollback = (
-        service.prepare(late, service.new_name("topic"), check_immunity_seconds=1) for _ in range(2)
+        service.prepare(late, service.new_topic(), check_immunity_seconds=1) for _ in range(2)
     )
     wait_for(lambda: service.get(commit)["last_check"])
     assert service.end(commit, "COMMIT").status_code == 200
@@ -95,7 +95,7 @@ def test_a5_an_end_later_than_immunity_is_accepted(service: Service) -> None:
 
 
 def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     service.prepare(group, topic, value="half")
     marker = service.prepare(group, topic, value="whole")
     service.end(marker, "COMMIT", wait=20)
@@ -106,7 +106,7 @@ def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> No
 
 
 def test_a7_an_id_never_issued_is_not_found(service: Service, group: str) -> None:
-    message_id = service.prepare(group, service.new_name("topic"))
+    message_id = service.prepare(group, service.new_topic())
     flipped = message_id[:-1] + ("0" if message_id[-1] != "0" else "1")
     for unknown in (flipped, "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10", "no-uuid"):
         answer = service.end(unknown, "COMMIT")
@@ -115,7 +115,7 @@ def test_a7_an_id_never_issued_is_not_found(service: Service, group: str) -> Non
 
 
 def test_a25_racing_ends_have_one_winner(service: Service, group: str) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     message_id = service.prepare(group, topic)
     decisions = ["COMMIT", "ROLLBACK"] * 100
     with ThreadPoolExecutor(32) as executor:
@@ -142,7 +142,7 @@ def test_a25_racing_ends_have_one_winner(service: Service, group: str) -> None:
 def test_a36_a_delay_is_refused_and_leaves_no_row(
     service: Service, group: str, delay: dict[str, object]
 ) -> None:
-    body = {"producer_group": group, "topic": service.new_name("topic"), "value": "v", **delay}
+    body = {"producer_group": group, "topic": service.new_topic(), "value": "v", **delay}
     answer = service.http.post("/v1/half-messages", json=body)
     assert (answer.status_code, answer.json()["code"]) == (422, "delay-not-supported")
     listed = service.http.get("/v1/half-messages", params={"producer_group": group})
@@ -150,7 +150,7 @@ def test_a36_a_delay_is_refused_and_leaves_no_row(
 
 
 def test_a36_each_item_of_a_batch_is_decided_separately(service: Service, group: str) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     items = [{"producer_group": group, "topic": topic, "value": str(n)} for n in range(100)]
     for bad in (7, 42, 99):
         items[bad] = {"producer_group": group, "topic": topic}
@@ -172,7 +172,7 @@ def test_a36_each_item_of_a_batch_is_decided_separately(service: Service, group:
 
 
 def test_a37_a_repeated_prepare_gives_one_half(service: Service, group: str) -> None:
-    topic = service.new_name("topic")
+    topic = service.new_topic()
     first = service.prepare(group, topic, transaction_id="t-1")
     body = {"producer_group": group, "topic": topic, "transaction_id": "t-1"}
     again = service.http.post("/v1/half-messages", json={**body, "value": "points"})

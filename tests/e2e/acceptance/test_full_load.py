@@ -31,7 +31,7 @@ def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) 
         return str(json.loads(question["value"])["verdicts"][question["attempt"] - 1])
 
     with check_endpoint(verdict) as endpoint:
-        topic = service.new_name("topic")
+        topic = service.new_topic()
         group = service.group(
             endpoint.url,
             check_payload=True,

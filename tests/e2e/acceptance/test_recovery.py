@@ -63,7 +63,7 @@ def test_a15_after_mixed_traffic_and_a_restart_of_everything_gauges_equal_the_ta
     ):
         checked = service.group(endpoint.url, check_max=1)
         ended = service.group(endpoint.url, transaction_timeout_seconds=600)
-        topic, small = service.new_name("topic"), service.new_name("small")
+        topic, small = service.new_topic(), service.new_topic("small")
         for key, number in (("commit", 5), ("rollback", 4), ("unknown", 3)):
             for _ in range(number):
                 service.prepare(checked, topic, key=key)
@@ -146,7 +146,7 @@ def test_a20_others_finish_what_killed_processes_left_and_these_return_without_e
             service,
             http=stack.enter_context(httpx2.Client(base_url=url, timeout=60, verify=NO_TLS)),
         )
-        topic, group = service.new_name("topic"), service.group(endpoint.url)
+        topic, group = service.new_topic(), service.group(endpoint.url)
         ids = [service.prepare(group, topic, key=str(n)) for n in range(16)]
         wait_for(lambda: endpoint.questions)
         ended = service.prepare(group, topic, check_immunity_seconds=5)
@@ -183,7 +183,7 @@ def test_a39_a_message_prepared_an_hour_ago_by_a_dead_process_is_ended_through_a
 ) -> None:
     (port,) = free_ports(1)
     with check_endpoint(lambda _: "UNKNOWN") as endpoint:
-        topic, group = service.new_name("topic"), service.group(endpoint.url, check_max=15)
+        topic, group = service.new_topic(), service.group(endpoint.url, check_max=15)
         with second(service, "api", http_bind=f"127.0.0.1:{port}") as first:
             wait_for(lambda: is_alive(port), seconds=60)
             body = {"producer_group": group, "topic": topic, "value": "points"}

@@ -98,7 +98,7 @@ def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
     with psycopg.connect(database, autocommit=True) as connection:
         BARRIER.create_table(connection)
         connection.execute("CREATE TABLE payment (transaction_id text PRIMARY KEY)")
-    yield Shop(database, service, service.new_name("fence"))
+    yield Shop(database, service, service.new_topic("fence"))
     drop_database(postgres_server.database_url, database)
 
 

@@ -21,7 +21,7 @@ def decided(service: Service, outbox: Command) -> tuple[str, str]:
     """Return a group, and a message of it that an operator rolled back."""
     with check_endpoint(lambda _: "UNKNOWN") as endpoint:
         group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    message_id = service.prepare(group, service.new_name("topic"))
+    message_id = service.prepare(group, service.new_topic())
     reason = ("--reason", "=never paid", "--operator", "Ada")
     ended = outbox("message", "force-end", message_id, "--decision", "ROLLBACK", *reason)
     assert ended.code == ExitCode.OK, ended.err

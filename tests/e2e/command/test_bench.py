@@ -33,7 +33,8 @@ def states(service: Service, group: str) -> set[str]:
 def test_each_mode_sends_exactly_what_was_asked(
     mode: str, batch: int, left: set[str], records: int, outbox: Command, service: Service
 ) -> None:
-    group, topic = service.group(CLOSED, transaction_timeout_seconds=600), service.new_name("bench")
+    group = service.group(CLOSED, transaction_timeout_seconds=600)
+    topic = service.new_topic("bench")
     words = ("--group", group, "--topic", topic, "--mode", mode, "--batch", str(batch))
     ended = outbox("bench", *words, "--messages", "20", "--concurrency", "4", "--size", "9")
     assert ended.code == ExitCode.OK, ended.err
@@ -55,7 +56,7 @@ def test_checks_are_measured_from_when_they_are_due(
     batch: str, outbox: Command, service: Service
 ) -> None:
     with check_endpoint(lambda _: "ROLLBACK") as endpoint:
-        group, topic = service.group(endpoint.url), service.new_name("bench")
+        group, topic = service.group(endpoint.url), service.new_topic("bench")
         words = ("--group", group, "--topic", topic, "--mode", "check", "--batch", batch)
         ended = outbox("bench", *words, "--messages", "20", "--concurrency", "4")
     assert ended.code == ExitCode.OK, ended.err
@@ -70,7 +71,7 @@ def test_what_no_check_decides_is_rolled_back_and_reported(
     outbox: Command, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "PATIENCE_SECONDS", 1)
-    group, topic = service.group(CLOSED), service.new_name("bench")
+    group, topic = service.group(CLOSED), service.new_topic("bench")
     words = ("--group", group, "--topic", topic, "--mode", "check", "--messages", "3")
     ended = outbox("bench", *words)
     assert ended.code == ExitCode.ERROR

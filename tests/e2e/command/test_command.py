@@ -79,7 +79,7 @@ def test_a_message_is_listed_shown_and_ended(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    message_id = service.prepare(group, service.new_name("topic"), value="canary")
+    message_id = service.prepare(group, service.new_topic(), value="canary")
     assert [
         m["message_id"] for m in outbox("message", "list", "--group", group).json()["data"]
     ] == [message_id]
@@ -95,7 +95,7 @@ def test_an_operator_decides_with_a_reason(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    message_id = service.prepare(group, service.new_name("topic"))
+    message_id = service.prepare(group, service.new_topic())
     words = ("message", "force-end", message_id, "--decision", "ROLLBACK", "--yes")
     assert outbox(*words).code == ExitCode.USAGE, "a reason is required"
     decided = outbox(*words, "--reason", "order cancelled", "--operator", "kim").json()
@@ -106,7 +106,7 @@ def test_a_message_is_rechecked_now(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    message_id = service.prepare(group, service.new_name("topic"))
+    message_id = service.prepare(group, service.new_topic())
     again = outbox("message", "recheck", message_id, "--reason", "fixed").json()
     assert again["message_id"] == message_id
 
@@ -123,7 +123,7 @@ def test_a_missing_message_is_exit_3_and_the_problem_on_stderr(outbox: Command) 
 def test_an_opposite_end_is_exit_5(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
-    message_id = service.prepare(service.group(endpoint.url), service.new_name("topic"))
+    message_id = service.prepare(service.group(endpoint.url), service.new_topic())
     service.end(message_id, "COMMIT")
     opposite = outbox("message", "end", message_id, "--decision", "ROLLBACK")
     assert opposite.code == ExitCode.CONFLICT
@@ -283,7 +283,7 @@ def test_messages_are_ended_by_filter_after_a_dry_run(
 ) -> None:
     group = service.group(endpoint.url, transaction_timeout_seconds=600)
     for _ in range(3):
-        service.prepare(group, service.new_name("topic"))
+        service.prepare(group, service.new_topic())
     asked = ("message", "force-end", "--filter", f"producer_group={group}", "--yes")
     why = ("--decision", "ROLLBACK", "--reason", "never happened")
     dry = outbox(*asked, *why, "--dry-run")
@@ -301,7 +301,7 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    topic, run_id = service.new_name("topic"), service.new_name("run")
+    topic, run_id = service.new_topic(), service.new_name("run")
     message_id = service.prepare(
         service.group(endpoint.url), topic, key="k", value="lost and found"
     )

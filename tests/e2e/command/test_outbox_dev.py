@@ -14,6 +14,12 @@ from time import monotonic
 import httpx2
 import pytest
 
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.reconciliation.log import LogEnd
+from tests.aged_installation.fixtures_data_dir import age_data_dir
+from tests.aged_installation.fixtures_log_starts import EXPIRED
+from tests.aged_installation.fixtures_run_traits import RUNS
 from tests.e2e.command.fixtures_listening import listening_addresses
 from tests.e2e.fixtures_command import outbox
 from tests.e2e.fixtures_service import Service, alive, outbox_dev
@@ -45,7 +51,7 @@ def revived(own_service: Service) -> Iterator[tuple[Service, str, str]]:
     """
     service = own_service
     url, pids = service.facts()["api_url"], service.facts()["pids"]
-    kept = service.prepare(service.group(UNREACHABLE_URL), service.new_name("topic"))
+    kept = service.prepare(service.group(UNREACHABLE_URL), service.new_topic())
     service.process.kill()
     service.process.wait()
     wait_for(lambda: not any(alive(pid) for pid in pids.values()))
@@ -125,7 +131,7 @@ def test_an_unknown_setting_exits_2_before_anything_starts(tmp_path: Path) -> No
 def test_a_killed_child_is_back_within_two_seconds_and_the_work_goes_on(
     own_service: Service, name: str
 ) -> None:
-    group, topic = own_service.group(UNREACHABLE_URL), own_service.new_name("topic")
+    group, topic = own_service.group(UNREACHABLE_URL), own_service.new_topic()
     own_service.end(own_service.prepare(group, topic), "COMMIT", wait=20)
     before = own_service.facts()["pids"][name]
     os.kill(before, signal.SIGKILL)
@@ -154,6 +160,20 @@ def test_it_stops_cleanly_and_leaves_no_process(revived: tuple[Service, str, str
     assert service.process.wait(timeout=60) == 130
     assert not (service.data_dir / "dev.json").exists()
     assert not any(alive(pid) for pid in pids.values())
+
+
+@pytest.mark.deep
+def test_a_folder_that_has_lived_is_served_with_its_database_and_its_logs(tmp_path: Path) -> None:
+    age_data_dir(tmp_path / "data")
+    with outbox_dev(tmp_path / "data") as service:
+        assert service.rows("SELECT count(*) FROM outbox.reconciliation_run") == [(RUNS,)]
+        log = KafkaLogReader(service.facts()["kafka_bootstrap_servers"])
+        neighbours = log.partitions(["aged-by-time", "aged-deleted", "aged-grown"])
+        assert [place.number for place in neighbours] == [0, 1, 0, 1, 0, 1, 2]
+        manifests = log.offsets(log.partitions([PROGRESS_TOPIC]), LogEnd.START)
+        assert set(manifests.offsets.values()) == {EXPIRED}
+        message_id = service.prepare(service.group(UNREACHABLE_URL), service.new_topic())
+        assert service.end(message_id, "COMMIT", wait=20).json()["state"] == "PUBLISHED"
 
 
 @pytest.mark.deep

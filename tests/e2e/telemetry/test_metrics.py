@@ -75,7 +75,7 @@ def test_every_sample_has_exactly_the_labels_of_the_catalogue(service: Service) 
 
 
 def test_ends_checks_and_publications_are_counted(service: Service) -> None:
-    pages, topic = Pages(service), service.new_name("metrics")
+    pages, topic = Pages(service), service.new_topic("metrics")
     group = traffic(service, topic)
     of_group = {"producer_group": group}
     expected = {
@@ -97,7 +97,7 @@ def test_ends_checks_and_publications_are_counted(service: Service) -> None:
 
 def test_each_program_measures_its_own_work(service: Service) -> None:
     pages = Pages(service)
-    traffic(service, service.new_name("metrics"))
+    traffic(service, service.new_topic("metrics"))
     route = {"route": "/v1/half-messages/{message_id}/end", "method": "POST"}
     measured: list[tuple[str, dict[str, str]]] = [
         ("relay_batch_records", {}),

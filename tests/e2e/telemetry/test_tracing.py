@@ -49,7 +49,7 @@ def test_traces_lead_from_the_caller_over_the_check_to_the_record(tmp_path: Path
             OTEL_BSP_SCHEDULE_DELAY="200",
         ) as service,
     ):
-        group, topic = service.group(endpoint.url), service.new_name("traced")
+        group, topic = service.group(endpoint.url), service.new_topic("traced")
         message_id = prepared(service, group, topic)
         prepare = span_of(traces, f"prepare {topic}", message_id)
         assert (prepare.trace_id, prepare.parent_id) == (TRACE, CALLER)
@@ -77,7 +77,7 @@ def test_a_collector_that_is_away_delays_neither_a_message_nor_a_stop(tmp_path: 
         OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1",
         OTEL_BSP_SCHEDULE_DELAY="200",
     ) as service:
-        group, topic = service.group("http://127.0.0.1:65001/check"), service.new_name("traced")
+        group, topic = service.group("http://127.0.0.1:65001/check"), service.new_topic("traced")
         message_id = prepared(service, group, topic)
         answer = service.end(message_id, "COMMIT", wait=30)
         assert answer.json()["state"] == "PUBLISHED"
