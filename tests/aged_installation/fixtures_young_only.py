@@ -14,12 +14,20 @@ HELD = "an aged record is refused, so the log is read again, and the duplicate i
 MUTANT = "changes the code, not the installation; its killers run on an aged one by themselves"
 LAST_HOUR = "counts everything of the last hour, in which the database was aged"
 NONE = "starts brokers of its own, without any installation"
+DEMO = "runs the shipped demo, which makes its installation"
 
 YOUNG_ONLY: dict[str, dict[str, str]] = {
     "tests/chaos/test_smoke.py": {
         "": "runs the shipped command, which makes its installation; test_states.py plays on both"
     },
-    "tests/e2e/demo/test_demo.py": {"": "runs the shipped demo, which makes its installation"},
+    "tests/e2e/demo/test_demo.py": {"": DEMO},
+    "tests/e2e/command/test_outbox_dev.py": {
+        "test_the_demonstration_succeeds_with_keys_and_without_a_network": DEMO,
+        "test_the_demonstration_succeeds_on_the_oldest_supported_postgres": DEMO,
+    },
+    "tests/e2e/pages/test_systemd_page.py": {
+        "": "types a page that installs the service on a new machine"
+    },
     "tests/e2e/upgrade/test_rolling_upgrade.py": {
         "": "begins with the schema of the release before, which an aged database has left"
     },
