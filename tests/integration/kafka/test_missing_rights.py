@@ -65,8 +65,9 @@ FIRST_SHARD = 4
 CHECKER: Final = "outbox-checker"
 API: Final = "outbox-api"
 RECONCILE: Final = "outbox-reconcile"
-DUE = "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp()"
-HELD = "SELECT count(*) FROM outbox.held_record WHERE released_at IS NULL"
+OF_TOPIC = "topic_id = (SELECT id FROM outbox.topic WHERE name = %s)"
+DUE = f"UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() WHERE {OF_TOPIC}"
+HELD = f"SELECT count(*) FROM outbox.held_record WHERE released_at IS NULL AND {OF_TOPIC}"
 
 
 def of_principal(name: str) -> Sequence[AclBinding]:
@@ -169,10 +170,10 @@ class Relayed:
 
     def finish(self) -> bool:
         """Let a new relay work until nothing is left; return whether nothing is held either."""
-        self.world.connection.execute(DUE)
+        self.world.connection.execute(DUE.encode(), (TOPIC,))
         with closing(self.world.builder().open(self.shard)) as relay:
             assert drain(relay).phase is not Phase.HALT
-        return bool(self.world.one(HELD) == 0)
+        return bool(self.world.one(HELD, TOPIC) == 0)
 
 
 @pytest.mark.parametrize(
