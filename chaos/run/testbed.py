@@ -7,13 +7,13 @@ import hashlib
 import json
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -41,7 +41,7 @@ from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from devservers.ports import free_ports
-from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 
 READY_SECONDS: Final = 180.0
 """Longer than the programs need to start on a busy machine."""
@@ -66,8 +66,14 @@ OF_ROLES: Final = ("api", "checker")
 """Programs that log in as a role of theirs, as in a deployment."""
 
 
-Age = Callable[[PostgresNode], None]
-"""Lets a new server with an empty database live, before the programs start."""
+class Age(Protocol):
+    """Lets the servers of a run live before its programs start."""
+
+    def postgres(self, node: PostgresNode) -> None:
+        """Let a new server with an empty database live."""
+
+    def kafka(self, bootstrap: str, topics: Collection[str]) -> None:
+        """Let new brokers live that have just these topics, without a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +113,15 @@ class TestbedBuilder:
         context.postgres.start()
         context.postgres.make_database()
         if self._age is not None:
-            self._age(context.postgres)
+            self._age.postgres(context.postgres)
         upgrade(context.postgres.dsn())
         context.recoveries.shards_in_use = shards_in_use(context.postgres.dsn())
         write_start(self._run, context.postgres.dsn())
         for broker in context.brokers:
             broker.wait_ready()
         make_topics(context.bootstrap, self._profile.replicas or self._profile.brokers)
+        if self._age is not None:
+            self._age.kafka(context.bootstrap, (*TOPICS, PROGRESS_TOPIC))
         addresses = self._addresses(context)
         self._key = administrator_key(context.postgres.dsn(), addresses.pepper, "chaos")
         context.api_key = self._key

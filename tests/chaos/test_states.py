@@ -16,7 +16,7 @@ from chaos.profiles.schedule import Fault
 from chaos.profiles.states import HALTED, REFUSED, RETIRED
 from chaos.run.slices import erase_servers, run_and_judge
 from chaos.run.testbed import Age
-from tests.chaos.fixtures_lived import chosen_age, lived
+from tests.chaos.fixtures_lived import LIVED, chosen_age
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
@@ -88,5 +88,5 @@ def test_an_installation_that_has_lived_survives_kills_and_a_lost_tail(tmp_path:
         Fault(at=10.0, kind="restore", target="postgres", seconds=3.0),
         Fault(at=25.0, kind="kill", target="checker-1"),
     )
-    verdict = played(tmp_path / "run", CALM, faults, lived)
+    verdict = played(tmp_path / "run", CALM, faults, LIVED)
     assert (verdict.verdict, verdict.reasons) == ("PASS", []), verdict.text()
