@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devservers.kafka import EmbeddedKafka
-from outbox.kafka.progress_topic import ensure_progress_topic
+from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
+from tests.aged_installation.fixtures_choice import is_aged
+from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
 
 
 @contextmanager
@@ -21,13 +23,16 @@ def separate_broker(
     """Run a broker for the block, with its data below a folder that is removed afterwards.
 
     A progress topic belongs to one installation at a time, so a test of the default one needs a
-    broker of its own: ``progress_topic`` creates it.
+    broker of its own: ``progress_topic`` creates it. On an aged installation its logs start above
+    0.
     """
     broker = EmbeddedKafka(folder / "kafka", settings=settings, release=release)
     try:
         broker.start()
         if progress_topic:
             ensure_progress_topic(broker.bootstrap_servers)
+        if progress_topic and is_aged():
+            log_starts_above_zero(broker.bootstrap_servers, [PROGRESS_TOPIC])
         yield broker
     finally:
         broker.kill()

@@ -52,7 +52,10 @@ def starts(server: EmbeddedPostgres) -> bool:
 def postgres_with(
     folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
 ) -> Iterator[str]:
-    """Run a separate, migrated PostgreSQL for this test."""
+    """Run a separate, migrated PostgreSQL for this test.
+
+    It is young on an aged installation too: what is refused is the server, before any row is read.
+    """
     server = EmbeddedPostgres(folder, port=port, settings=settings)
     wait_for(lambda: starts(server))
     try:
