@@ -14,9 +14,10 @@ SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.pu
         SELECT count(*) FROM (
             SELECT FROM outbox.held_record w
             WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
-                AND coalesce(sha256(w.key), int8send(w.half_id)) = sha256(r.key)
+                AND coalesce(sha256(w.key), int8send(w.half_id)) <= sha256(r.key)
                 AND (coalesce(sha256(w.key), int8send(w.half_id)), w.xid, w.n) > (sha256(r.key), r.xid, r.n)
                 AND w.released_at IS NULL AND w.dropped_at IS NULL
+            ORDER BY coalesce(sha256(w.key), int8send(w.half_id)), w.xid, w.n
             LIMIT %(counted)s) AS behind
     ) END AS waiting_behind
 FROM outbox.held_record r
@@ -24,7 +25,7 @@ JOIN outbox.topic t ON t.id = r.topic_id
 WHERE (%(half_id)s::int8 IS NULL OR r.half_id = %(half_id)s)
     AND (%(half_id)s::int8 IS NOT NULL OR r.released_at IS NULL AND (r.dropped_at IS NOT NULL) = %(dropped)s)
     AND (%(after)s::int8 IS NULL OR r.half_id > %(after)s)
-    AND (%(topic)s::text IS NULL OR t.name = %(topic)s)
+    AND (%(topic)s::text IS NULL OR r.topic_id = (SELECT id FROM outbox.topic WHERE name = %(topic)s))
     AND (NOT %(refused_only)s OR r.attempts > 0)
     AND (%(groups)s::int4[] IS NULL OR EXISTS (
         SELECT FROM outbox.half_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])

@@ -13,15 +13,17 @@ from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 
-MANY, SHOWN, COUNTED = 3_000, 20, 10
-FILL = """
-INSERT INTO outbox.topic (name) VALUES ('held.many') ON CONFLICT DO NOTHING;
+MANY, SHOWN, COUNTED, REFUSED = 3_000, 20, 10, 2
+TOPIC = "held.many"
+FILL = f"""
+INSERT INTO outbox.topic (name) VALUES ('{TOPIC}') ON CONFLICT DO NOTHING;
 INSERT INTO outbox.held_record
-    (half_id, nonce, shard, topic_id, key, xid, n, publish_error, topic_wide)
-SELECT n, n, 3, t.id, convert_to('k' || n % 100, 'UTF8'), n, 1, 'gone', n % 2 = 0
-FROM outbox.topic t, generate_series(1, {}) n WHERE t.name = 'held.many'
+    (half_id, nonce, shard, topic_id, key, xid, n, publish_error, topic_wide, attempts)
+SELECT n, n, 3, t.id, convert_to('k' || n % 100, 'UTF8'), n, 1, 'gone', n % 2 = 0,
+    (n % ({MANY} / {REFUSED}) = 0)::integer
+FROM outbox.topic t, generate_series(1, {MANY}) n WHERE t.name = '{TOPIC}'
 """
-REFUSED = """
+WAITS = """
 UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 minute',
     attempts = CASE half_id WHEN 2 THEN 1 ELSE 0 END, repair = CASE half_id WHEN 4 THEN 'r' END
 WHERE half_id IN (2, 4)
@@ -32,32 +34,20 @@ WHERE half_id IN (2, 4) AND next_attempt_at > clock_timestamp()
 """
 
 
-async def test_a_list_reads_few_of_the_records_that_wait_behind_each(pool: Pool) -> None:
-    nothing = {"half_id": None, "after": None, "topic": None, "groups": None}
-    flags = {"refused_only": False, "dropped": False}
+async def read(pool: Pool, *, topic: str | None, refused_only: bool, analyzed: bool) -> int:
+    """Return how many rows a list reads, before PostgreSQL has statistics or after."""
+    nothing = {"half_id": None, "after": None, "groups": None}
+    flags = {"topic": topic, "refused_only": refused_only, "dropped": False}
     asked = {**nothing, **flags, "limit": SHOWN, "counted": COUNTED}
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['list_held']}"
     async with pool.connection() as connection, connection.transaction(force_rollback=True):
-        await connection.execute(FILL.format(MANY).encode())
-        await connection.execute("ANALYZE outbox.held_record")
+        await connection.execute(FILL.encode())
+        if analyzed:
+            await connection.execute("ANALYZE outbox.held_record")
         await read_in_key_order(connection)
         row = await (await connection.execute(explain.encode(), asked)).fetchone()
     assert row is not None
-    assert SHOWN * COUNTED < rows_read(row[0]) < MANY
-
-
-async def test_a_release_reads_few_of_the_records_that_wait_behind_it(pool: Pool) -> None:
-    """A bulk action has a transaction id for a hundred of them, and every relay waits for it."""
-    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['release_now']}"
-    async with pool.connection() as connection, connection.transaction(force_rollback=True):
-        await connection.execute(FILL.format(MANY).encode())
-        await connection.execute(REFUSED)
-        await connection.execute("ANALYZE outbox.held_record")
-        row = await (await connection.execute(explain.encode(), {"half_id": 2})).fetchone()
-        left = await (await connection.execute(LEFT)).fetchall()
-    assert row is not None
-    assert rows_read(row[0]) < SHOWN * COUNTED
-    assert left == [(4,)], "the repair keeps its pace"
+    return rows_read(row[0])
 
 
 def rows_read(plan: Any) -> int:
@@ -66,3 +56,34 @@ def rows_read(plan: Any) -> int:
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes(plan)
     )
+
+
+@pytest.mark.parametrize("topic", [None, TOPIC])
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_list_reads_few_of_the_records_that_wait_behind_each(
+    pool: Pool, topic: str | None, analyzed: bool
+) -> None:
+    found = await read(pool, topic=topic, refused_only=False, analyzed=analyzed)
+    assert SHOWN * COUNTED < found < MANY
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_list_of_refused_records_does_not_read_those_that_wait(
+    pool: Pool, analyzed: bool
+) -> None:
+    found = await read(pool, topic=None, refused_only=True, analyzed=analyzed)
+    assert REFUSED <= found <= REFUSED * 6 * COUNTED
+
+
+async def test_a_release_reads_few_of_the_records_that_wait_behind_it(pool: Pool) -> None:
+    """A bulk action has a transaction id for a hundred of them, and every relay waits for it."""
+    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['release_now']}"
+    async with pool.connection() as connection, connection.transaction(force_rollback=True):
+        await connection.execute(FILL.encode())
+        await connection.execute(WAITS)
+        await connection.execute("ANALYZE outbox.held_record")
+        row = await (await connection.execute(explain.encode(), {"half_id": 2})).fetchone()
+        left = await (await connection.execute(LEFT)).fetchall()
+    assert row is not None
+    assert rows_read(row[0]) < SHOWN * COUNTED
+    assert left == [(4,)], "the repair keeps its pace"
