@@ -47,13 +47,15 @@ LIVED_OUTPUT := .pytest_cache/aged/output.txt
 UNITS_OUTPUT := .pytest_cache/units/output.txt
 # Exists if a message has become too dear (.ci/run measures again then).
 DEARER := .pytest_cache/dearer
+# What of the operations stack .ci/run has time for: its images, its life, and one audit.
+WALK := tests/containers/test_stack.py tests/containers/test_profiles.py::test_an_audit_by_hand_prints_its_verdict
 DIST ?= dist
 PROFILE ?= smoke
 PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-young test-lived test-units test-deep test-aged test-compose evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-young test-lived test-units test-deep test-aged test-compose test-walk evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -101,6 +103,9 @@ test-aged: setup ## Run every suite with a server on an installation that has li
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
 	@$(BIN)/python -m pytest -rs --durations=5 tests/containers
+
+test-walk: setup ## Run the main walk of that stack: up, a message, crashes, stops, up again, an audit
+	@$(BIN)/python -m pytest -rs --durations=5 $(WALK)
 
 pictures: setup ## Take the pictures of docs/console.md, with Chromium
 	@$(BIN)/python -m tests.integration.api.console
@@ -158,7 +163,8 @@ chaos-controls: setup ## Run relays that are wrong in one rule each; all must be
 up: ## Start the operations stack (docker-compose.yml; COMPOSE_PROFILES=spark,tls adds to it)
 	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }
 	@deploy/make-secrets.sh
-	@docker compose up --detach --build --wait
+	@docker compose up --detach --build --wait || \
+	  { docker compose logs --no-log-prefix --tail=3 migrate logins >&2; exit 1; }
 
 down: ## Stop the operations stack with all its profiles; its data stays
 	@docker compose --profile '*' down --remove-orphans

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.containers.fixtures_engine import NoEngine, container_engine
+from tests.containers.fixtures_engine import NoEngine, container_engine, make_images
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import Stack, stack_of_a_copy
 
@@ -24,12 +25,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Mapping[str, str]]:
-    """Yield the environment of a client of a container engine; skip where there can be none."""
+    """Yield the environment of a client of a container engine; skip where there can be none.
+
+    SIGTERM, by which .ci/run ends tests that take too long, deletes the stack as Ctrl-C does.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with container_engine() as environment:
             yield environment
     except NoEngine as error:
         pytest.skip(f"no container engine: {error}")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session")
+def images_of_profiles(engine: Mapping[str, str]) -> None:
+    """Build the stand-ins of what only profiles have."""
+    make_images(engine, "prometheus", "nginx")
 
 
 @pytest.fixture(scope="session")

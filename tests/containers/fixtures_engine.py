@@ -7,16 +7,23 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGTERM
 
+from devservers.child import Child, Command
+from devservers.errors import ServerFailed
 from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
-from tests.fixtures_waiting import wait_for
 
 STANDINS = PROJECT / "tests/containers/standins"
-IMAGES = ("python", "postgres", "kafka", "prometheus", "nginx")
+IMAGES = ("python", "postgres", "kafka")
+"""What every stack is made of; `make_images` adds those of profiles."""
+START_SECONDS = 60
 BUILD_SECONDS = 1800
+NO_CONTAINER = 3
+"""The exit code of images.sh where the engine runs and a container does not start."""
 
 
 class NoEngine(Exception):
@@ -25,7 +32,7 @@ class NoEngine(Exception):
 
 @contextmanager
 def container_engine() -> Iterator[Mapping[str, str]]:
-    """Yield the environment of a client of a running engine that has all stand-ins.
+    """Yield the environment of a client of a running engine that has the stand-ins of a stack.
 
     An engine that runs already is used and stays. Raises NoEngine.
     """
@@ -41,8 +48,7 @@ def container_engine() -> Iterator[Mapping[str, str]]:
             yield environment
         finally:
             if engine is not None:
-                engine.terminate()
-                engine.wait(60)
+                engine.stop()
 
 
 def _need(*programs: str) -> None:
@@ -66,40 +72,61 @@ def _answers(environment: Mapping[str, str], *command: str) -> bool:
     return done.returncode == 0
 
 
-def _start(folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start an engine with Docker's own data folder; its socket is in the folder."""
+def _start(folder: Path, environment: Mapping[str, str]) -> Child:
+    """Start an engine with Docker's own data folder; its socket is in the folder.
+
+    It is in a session of its own, so that an interrupt of the tests does not reach it.
+    """
     _need("dockerd", "iptables")
     if os.geteuid() != 0:
         raise NoEngine("only root may start a container engine")
     flags = [f"--host={environment['DOCKER_HOST']}", f"--exec-root={folder}/exec"]
-    with (folder / "log").open("wb") as log:
-        engine = subprocess.Popen(
-            ["dockerd", *flags, f"--pidfile={folder}/pid"],
-            stdout=log,
-            stderr=subprocess.STDOUT,
+    program = str(shutil.which("dockerd"))
+    engine = Child(
+        Command(
+            name="dockerd",
+            arguments=[program, *flags, f"--pidfile={folder}/pid"],
+            log=folder / "log",
+            orphan_signal=SIGTERM,
+            stop_seconds=60,
         )
+    )
     try:
-        wait_for(lambda: engine.poll() is not None or _answers(environment), every=0.5)
-        if engine.poll() is None:
-            return engine
-    except AssertionError:
-        engine.terminate()
-    last = (folder / "log").read_text("utf-8", "replace").strip().splitlines()[-1:]
-    raise NoEngine(f"dockerd does not start: {last}")
+        engine.wait_until(lambda: _answers(environment), START_SECONDS)
+    except ServerFailed as error:
+        engine.stop()
+        raise NoEngine(str(error)) from None
+    return engine
 
 
 def _make_standins(environment: Mapping[str, str]) -> None:
     """Build the compose plugin and the images that are missing. Raises NoEngine."""
+    with ThreadPoolExecutor() as builders:
+        for built in (
+            builders.submit(_make_plugin, environment),
+            builders.submit(make_images, environment, *IMAGES),
+        ):
+            built.result()
+
+
+def _make_plugin(environment: Mapping[str, str]) -> None:
     if not _answers(environment, "compose", "version"):
         _need("go")
         _run(environment, "compose-plugin.sh")
-    named = (str(STANDINS / "images.sh"), "--names", *IMAGES)
+
+
+def make_images(environment: Mapping[str, str], *images: str) -> None:
+    """Build those of some stand-ins that are missing. Raises NoEngine."""
+    named = (str(STANDINS / "images.sh"), "--names", *images)
     names = subprocess.run(named, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     if not _answers(environment, "image", "inspect", *names.stdout.split()):
         _need("debootstrap", "mvn")
-        _run(environment, "images.sh", *IMAGES)
+        _run(environment, "images.sh", *images)
 
 
 def _run(environment: Mapping[str, str], script: str, *arguments: str) -> None:
     words = [str(STANDINS / script), *arguments]
-    subprocess.run(words, env=environment, timeout=BUILD_SECONDS, check=True)
+    done = subprocess.run(words, env=environment, timeout=BUILD_SECONDS, check=False)
+    if done.returncode == NO_CONTAINER:
+        raise NoEngine("dockerd runs, and no container starts")
+    done.check_returncode()

@@ -11,14 +11,16 @@ import pytest
 
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import KILLED, Stack
+from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 
 PROFILES = ("spark", "observability", "tls", "demo")
+RULES, CASES = "deploy/alerts", "tests/unit/deploy/monitoring/alerts"
 STAYING = ("reconcile", "prometheus", "tls", "account", "member")
 
 
 @pytest.fixture(scope="module")
-def certified(stack: Stack) -> Stack:
+def certified(stack: Stack, images_of_profiles: None) -> Stack:
     """Return the stack with its API behind a certificate for tests."""
     (command,) = commands("TLS")
     typed(stack, command)
@@ -95,6 +97,7 @@ def test_every_part_of_a_profile_comes_back_after_a_crash_and_stops_within_its_g
     assert KILLED not in ended.values(), ended
 
 
+@pytest.mark.usefixtures("images_of_profiles")
 def test_prometheus_reads_both_programs_and_every_alert(stack: Stack) -> None:
     stack.compose("up", "--detach", "--wait", "prometheus")
     base = f"http://127.0.0.1:{stack.ports['PROMETHEUS_PORT']}/api/v1"
@@ -106,6 +109,16 @@ def test_prometheus_reads_both_programs_and_every_alert(stack: Stack) -> None:
     rules = [rule for group in groups for rule in group["rules"]]
     assert "OutboxRelayHalted" in {rule["name"] for rule in rules}
     assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
+
+
+@pytest.mark.usefixtures("images_of_profiles")
+def test_promtool_sees_each_alert_fire_once_and_be_silent_once(stack: Stack) -> None:
+    """As tests/unit/deploy/monitoring does where promtool is installed."""
+    mounts = [f"--volume={PROJECT / each}:/project/{each}:ro" for each in (RULES, CASES)]
+    cases = [f"/project/{CASES}/{each.name}" for each in (PROJECT / CASES).glob("*.yml")]
+    words = ("run", "--rm", "--no-deps", "-T", "--entrypoint=promtool", *mounts, "prometheus")
+    said = stack.compose(*words, "test", "rules", *cases)
+    assert said.count("SUCCESS") == len(cases)
 
 
 def health(http: httpx2.Client, base: str) -> list[str]:

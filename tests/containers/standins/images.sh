@@ -57,6 +57,7 @@ if [[ $1 == --names ]]; then
   exit
 fi
 timed "$base" make_base
+docker run --rm "$base" true || exit 3 # an engine that may not start containers is none
 for name in "$@"; do
   timed "$(image_of "$name")" build "$name"
 done
