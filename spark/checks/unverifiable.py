@@ -59,13 +59,18 @@ def remaining_findings(run_store: RunStore, ledger: Ledger) -> list[Finding]:
 
 
 def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[HalfId]:
-    """Return the messages that are not among the commits."""
+    """Return the messages that are not among the commits.
+
+    The commits are asked: Spark moves an anti join below the one partition of ``asked``, and then
+    shuffles it.
+    """
     if not half_ids:
         return []
     rows = [{"half_id": each} for each in half_ids]
     asked = schemas.frame_of(commits.sparkSession, rows, schemas.HALF_IDS)
-    left = asked.join(commits.select("half_id"), "half_id", "left_anti").collect()
-    return [HalfId(row["half_id"]) for row in left]
+    found = commits.select("half_id").join(asked, "half_id", "left_semi").collect()
+    judged = {row["half_id"] for row in found}
+    return [each for each in half_ids if each not in judged]
 
 
 def unlisted_half_ids(half_ids: Collection[HalfId], unsettled: DataFrame) -> list[HalfId]:
