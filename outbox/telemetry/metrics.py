@@ -66,7 +66,7 @@ CATALOGUE: Final = (
     Metric(
         "plain_backlog_messages",
         "gauge",
-        "Messages published in SQL and committed, not yet admitted; estimated above 5000",
+        "Messages published in SQL and committed, not yet admitted; estimated above 2000",
         ("producer_group",),
     ),
     Metric(

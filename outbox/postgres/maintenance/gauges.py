@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 WAIT_SECONDS: Final = 2.0
-LIMIT_MS: Final = 2_000
+LIMIT_MS: Final = 3_000
 ALL_SECONDS: Final = 4.0
 """Longest waits for a connection, for a statement, and until the last statement begins: Prometheus
 waits 10 s for the page, which has the process's own metrics too."""

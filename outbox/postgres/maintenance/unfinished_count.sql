@@ -6,22 +6,20 @@
 -- keep the planner from joining whole tables. Locks nothing.
 WITH sweep AS MATERIALIZED (
     SELECT coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0) AS position
-), unswept AS MATERIALIZED (
-    SELECT h.*, CASE WHEN h.messages < 5 * %(most)s::int8 THEN 1.0
-        ELSE ((newest.half_id >> 15) - (h.first_id >> 15) + 1)::float8 / ((h.last_id >> 15) - (h.first_id >> 15) + 1)
-        END AS stands_for
-    FROM (
-        SELECT oldest.*, count(*) OVER () AS messages, min(half_id) OVER () AS first_id, max(half_id) OVER () AS last_id
-        FROM (
-            SELECT half_id, producer_group_id, topic_id, prepared_at FROM outbox.half_message
-            WHERE half_id > (SELECT position FROM sweep) ORDER BY half_id LIMIT 5 * %(most)s::int8
-        ) oldest
-    ) h
-    CROSS JOIN LATERAL (
-        SELECT half_id FROM outbox.half_message WHERE half_id >= h.last_id ORDER BY half_id DESC LIMIT 1
-    ) newest
+), oldest AS MATERIALIZED (
+    SELECT half_id, producer_group_id, topic_id, prepared_at FROM outbox.half_message
+    WHERE half_id > (SELECT position FROM sweep) ORDER BY half_id LIMIT 2 * %(most)s::int8
+), unswept AS (
+    SELECT oldest.*, CASE WHEN read.messages < 2 * %(most)s::int8 THEN 1.0
+        ELSE ((read.newest >> 15) - read.first_xid + 1)::float8 / (read.last_xid - read.first_xid + 1) END AS stands_for
+    FROM oldest CROSS JOIN (
+        SELECT count(*) AS messages, min(half_id) >> 15 AS first_xid, max(half_id) >> 15 AS last_xid, (
+            SELECT half_id FROM outbox.half_message
+            WHERE half_id > (SELECT position FROM sweep) ORDER BY half_id DESC LIMIT 1
+        ) AS newest FROM oldest
+    ) read
 ), class AS MATERIALIZED (
-    SELECT c.*, least(%(most)s::int8, greatest(%(most)s::int8 / 50, 16 * %(most)s::int8 / count(*) OVER ())) AS most
+    SELECT c.*, least(%(most)s::int8, greatest(%(most)s::int8 / 50, 8 * %(most)s::int8 / count(*) OVER ())) AS most
     FROM (
         SELECT c.producer_group_id, c.delay_seconds, c.position
         FROM outbox.check_class c
@@ -47,27 +45,26 @@ WITH sweep AS MATERIALIZED (
         / greatest(1, pg_relation_size('outbox.check_queue'))) AS share
     WHERE EXISTS (SELECT FROM long)
 ), page AS MATERIALIZED (
-    SELECT sample.share, q.* FROM sample
+    SELECT q.* FROM sample
     CROSS JOIN LATERAL (
         SELECT producer_group_id, delay_seconds, id, half_id, round
         FROM outbox.check_queue TABLESAMPLE SYSTEM (100 * sample.share) REPEATABLE (0)
     ) q
-), sampled AS MATERIALIZED (
-    SELECT l.producer_group_id, l.delay_seconds, l.most, page.half_id, page.round,
-        greatest(count(*) OVER class / page.share, l.most + 1) / least(count(*) OVER class, l.most) AS stands_for,
-        row_number() OVER (class ORDER BY hashint8(page.half_id)) AS place
+), counted AS MATERIALIZED (
+    SELECT l.producer_group_id, l.delay_seconds, l.position, least(1, l.most::float8 / count(*)) AS part
     FROM page JOIN long l USING (producer_group_id, delay_seconds)
     WHERE page.id > l.position
-    WINDOW class AS (PARTITION BY l.producer_group_id, l.delay_seconds)
+    GROUP BY l.producer_group_id, l.delay_seconds, l.position, l.most
 ), queued AS (
     SELECT half_id, round, max(stands_for) AS stands_for
     FROM (
         SELECT f.half_id, f.round, 1.0::float8 AS stands_for
-        FROM first f LEFT JOIN (SELECT DISTINCT producer_group_id, delay_seconds FROM sampled) s
-            USING (producer_group_id, delay_seconds)
-        WHERE s.delay_seconds IS NULL
+        FROM first f LEFT JOIN counted c USING (producer_group_id, delay_seconds)
+        WHERE c.part IS NULL
         UNION ALL
-        SELECT half_id, round, stands_for FROM sampled WHERE place <= most
+        SELECT page.half_id, page.round, 1 / (c.part * sample.share)
+        FROM page JOIN counted c USING (producer_group_id, delay_seconds) CROSS JOIN sample
+        WHERE page.id > c.position AND (hashint8(page.half_id) & 65535) < 65536 * c.part
         UNION ALL
         SELECT q.half_id, q.round, 0
         FROM (SELECT DISTINCT producer_group_id FROM long) g
@@ -106,8 +103,7 @@ GROUP BY g.name, t.name, g.check_interval_seconds
 -- group with more, some pages of the table are read, and some of its parkings in them stand for the others; its oldest
 -- and newest are read too. Decided ones stay until they are retired. Locks nothing.
 WITH first AS MATERIALIZED (
-    SELECT g.id AS producer_group_id, p.half_id, row_number() OVER (PARTITION BY g.id ORDER BY p.half_id) AS place,
-        count(*) OVER (PARTITION BY g.id) > %(most)s::int8 AS more
+    SELECT g.id AS producer_group_id, p.half_id, count(*) OVER (PARTITION BY g.id) > %(most)s::int8 AS more
     FROM outbox.producer_group g
     CROSS JOIN LATERAL (
         SELECT half_id FROM outbox.parked_message WHERE producer_group_id = g.id AND resumed_at IS NULL
@@ -120,25 +116,24 @@ WITH first AS MATERIALIZED (
         / greatest(1, pg_relation_size('outbox.parked_message'))) AS share
     WHERE EXISTS (SELECT FROM long)
 ), page AS MATERIALIZED (
-    SELECT sample.share, p.* FROM sample
+    SELECT p.* FROM sample
     CROSS JOIN LATERAL (
         SELECT producer_group_id, half_id FROM outbox.parked_message TABLESAMPLE SYSTEM (100 * sample.share) REPEATABLE (0)
         WHERE resumed_at IS NULL
     ) p
-), sampled AS MATERIALIZED (
-    SELECT producer_group_id, page.half_id,
-        greatest(count(*) OVER of_group / page.share, %(most)s::int8 + 1) / least(count(*) OVER of_group, %(most)s::int8)
-            AS stands_for,
-        row_number() OVER (of_group ORDER BY hashint8(page.half_id)) AS place
+), counted AS MATERIALIZED (
+    SELECT producer_group_id, least(1, %(most)s::float8 / count(*)) AS part
     FROM page JOIN long USING (producer_group_id)
-    WINDOW of_group AS (PARTITION BY producer_group_id)
+    GROUP BY producer_group_id
 ), parked AS (
     SELECT half_id, max(stands_for) AS stands_for
     FROM (
-        SELECT f.half_id, CASE WHEN s.producer_group_id IS NULL THEN 1.0::float8 ELSE 0 END AS stands_for
-        FROM first f LEFT JOIN (SELECT DISTINCT producer_group_id FROM sampled) s USING (producer_group_id)
+        SELECT f.half_id, CASE WHEN c.part IS NULL THEN 1.0::float8 ELSE 0 END AS stands_for
+        FROM first f LEFT JOIN counted c USING (producer_group_id)
         UNION ALL
-        SELECT half_id, stands_for FROM sampled WHERE place <= %(most)s::int8
+        SELECT page.half_id, 1 / (c.part * sample.share)
+        FROM page JOIN counted c USING (producer_group_id) CROSS JOIN sample
+        WHERE (hashint8(page.half_id) & 65535) < 65536 * c.part
         UNION ALL
         SELECT p.half_id, 0 FROM long l
         CROSS JOIN LATERAL (
@@ -166,18 +161,23 @@ GROUP BY g.name, t.name, g.check_interval_seconds
 -- Counts committed messages that are not published yet, by group and topic. Reads the oldest commits of each shard after
 -- its relay's position, and each half by key. Of a longer backlog of a shard each message that is read counts for those
 -- behind it: as many as the shard's xids up to its newest commit are to those that were read. Locks nothing.
-WITH unpublished AS (
-    SELECT oldest.half_id, CASE WHEN oldest.messages < %(most)s::int8 THEN 1.0
-        ELSE (newest.xid - oldest.first_xid + 1)::float8 / (oldest.last_xid - oldest.first_xid + 1) END AS stands_for
+WITH shard AS MATERIALIZED (
+    SELECT s.shard, p.position, p.position_n, (
+        SELECT xid FROM outbox.commit_log WHERE shard = s.shard AND xid >= coalesce(p.position, 0) ORDER BY xid DESC LIMIT 1
+    ) AS newest
     FROM generate_series(0, 15) s (shard)
     LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
+), unpublished AS (
+    SELECT oldest.half_id, CASE WHEN oldest.messages < %(most)s::int8 THEN 1.0
+        ELSE (p.newest - oldest.first_xid + 1)::float8 / (oldest.last_xid - oldest.first_xid + 1) END AS stands_for
+    FROM shard p
     CROSS JOIN LATERAL (
         SELECT half_id, count(*) OVER () AS messages, min(xid) OVER () AS first_xid, max(xid) OVER () AS last_xid
         FROM (
             SELECT c.xid, committed.half_id
             FROM (
                 SELECT xid, half_ids FROM outbox.commit_log
-                WHERE shard = s.shard AND xid >= coalesce(p.position, 0)
+                WHERE shard = p.shard AND xid >= coalesce(p.position, 0)
                 ORDER BY xid
                 LIMIT %(most)s::int8 + 1
             ) c
@@ -186,9 +186,6 @@ WITH unpublished AS (
             LIMIT %(most)s
         ) after_position
     ) oldest
-    CROSS JOIN LATERAL (
-        SELECT xid FROM outbox.commit_log WHERE shard = s.shard ORDER BY xid DESC LIMIT 1
-    ) newest
 )
 SELECT 'COMMITTED' AS state, g.name AS producer_group, t.name AS topic, round(sum(u.stands_for))::int8 AS messages,
     extract(epoch FROM clock_timestamp() - min(h.prepared_at))::float8 AS oldest_age_seconds,
@@ -226,7 +223,7 @@ WITH RECURSIVE place AS (
     ) next
 ), scope AS MATERIALIZED (
     SELECT place.*, coalesce(p.position, 0) AS xid, coalesce(p.position_n, 0) AS n,
-        least(%(most)s::int8, greatest(%(most)s::int8 / 50, 16 * %(most)s::int8 / count(*) OVER ())) AS most
+        least(%(most)s::int8, greatest(%(most)s::int8 / 50, 8 * %(most)s::int8 / count(*) OVER ())) AS most
     FROM place LEFT JOIN outbox.progress p ON p.name = 'relay:' || place.shard
 ), first AS MATERIALIZED (
     SELECT s.shard, s.lane, s.topic_id, h.half_id, count(*) OVER scope > s.most AS more,
@@ -247,27 +244,27 @@ WITH RECURSIVE place AS (
         / greatest(1, pg_relation_size('outbox.held_record'))) AS share
     WHERE EXISTS (SELECT FROM long)
 ), page AS MATERIALIZED (
-    SELECT sample.share, h.* FROM sample
+    SELECT h.* FROM sample
     CROSS JOIN LATERAL (
         SELECT shard, coalesce(repair, '') AS lane, topic_id, xid, n, half_id
         FROM outbox.held_record TABLESAMPLE SYSTEM (100 * sample.share) REPEATABLE (0)
         WHERE released_at IS NULL AND dropped_at IS NULL
     ) h
-), sampled AS MATERIALIZED (
-    SELECT l.shard, l.lane, l.topic_id, l.most, page.half_id,
-        greatest(count(*) OVER scope / page.share, l.most + 1) / least(count(*) OVER scope, l.most) AS stands_for,
-        row_number() OVER (scope ORDER BY hashint8(page.half_id)) AS place
+), counted AS MATERIALIZED (
+    SELECT l.shard, l.lane, l.topic_id, l.xid, l.n, least(1, l.most::float8 / count(*)) AS part
     FROM page JOIN long l USING (shard, lane, topic_id)
     WHERE (page.xid, page.n) <= (l.xid, l.n)
-    WINDOW scope AS (PARTITION BY l.shard, l.lane, l.topic_id)
+    GROUP BY l.shard, l.lane, l.topic_id, l.xid, l.n, l.most
 ), held AS (
     SELECT half_id, max(stands_for) AS stands_for
     FROM (
-        SELECT f.half_id, CASE WHEN s.shard IS NULL THEN 1.0::float8 ELSE 0 END AS stands_for
-        FROM first f LEFT JOIN (SELECT DISTINCT shard, lane, topic_id FROM sampled) s USING (shard, lane, topic_id)
-        WHERE f.oldest OR s.shard IS NULL
+        SELECT f.half_id, CASE WHEN c.part IS NULL THEN 1.0::float8 ELSE 0 END AS stands_for
+        FROM first f LEFT JOIN counted c USING (shard, lane, topic_id)
+        WHERE f.oldest OR c.part IS NULL
         UNION ALL
-        SELECT half_id, stands_for FROM sampled WHERE place <= most
+        SELECT page.half_id, 1 / (c.part * sample.share)
+        FROM page JOIN counted c USING (shard, lane, topic_id) CROSS JOIN sample
+        WHERE (page.xid, page.n) <= (c.xid, c.n) AND (hashint8(page.half_id) & 65535) < 65536 * c.part
     ) h
     GROUP BY half_id
 )
@@ -289,10 +286,10 @@ GROUP BY g.name, t.name, g.check_interval_seconds
 -- Counts, by group, messages that producers' own transactions have published and that are not admitted yet. Reads the
 -- first ones by key. Of a longer backlog some pages of the table are read, and each row in them stands for others.
 WITH first AS MATERIALIZED (
-    SELECT *, count(*) OVER () > 5 * %(most)s::int8 AS more
+    SELECT *, count(*) OVER () > 2 * %(most)s::int8 AS more
     FROM (
-        SELECT half_id, producer_group_id, topic_id, published_at FROM outbox.plain_message
-        ORDER BY half_id LIMIT 5 * %(most)s::int8 + 1
+        SELECT producer_group_id, topic_id, published_at FROM outbox.plain_message
+        ORDER BY half_id LIMIT 2 * %(most)s::int8 + 1
     ) oldest
 ), sample AS MATERIALIZED (
     SELECT least(1, %(most)s::float8 / 4 * current_setting('block_size')::int8
@@ -301,18 +298,16 @@ WITH first AS MATERIALIZED (
 ), page AS MATERIALIZED (
     SELECT 1 / sample.share AS stands_for, m.* FROM sample
     CROSS JOIN LATERAL (
-        SELECT half_id, producer_group_id, topic_id, published_at
+        SELECT producer_group_id, topic_id, published_at
         FROM outbox.plain_message TABLESAMPLE SYSTEM (100 * sample.share) REPEATABLE (0)
     ) m
 ), waiting AS (
-    SELECT f.half_id, f.producer_group_id, f.topic_id, f.published_at,
-        CASE WHEN EXISTS (SELECT FROM page) THEN 0 ELSE 1.0 END AS stands_for
-    FROM first f
+    SELECT producer_group_id, topic_id, published_at, true AS first, 0.0::float8 AS stands_for FROM first
     UNION ALL
-    SELECT half_id, producer_group_id, topic_id, published_at, stands_for FROM page
+    SELECT producer_group_id, topic_id, published_at, false, stands_for FROM page
 )
 SELECT 'PLAIN' AS state, g.name AS producer_group, t.name AS topic,
-    greatest(count(DISTINCT w.half_id), round(sum(w.stands_for)))::int8 AS messages,
+    greatest(count(*) FILTER (WHERE w.first), round(sum(w.stands_for)))::int8 AS messages,
     extract(epoch FROM clock_timestamp() - min(w.published_at))::float8 AS oldest_age_seconds,
     g.check_interval_seconds
 FROM waiting w
