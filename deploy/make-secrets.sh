@@ -51,7 +51,7 @@ refuse() {
     {
         echo "deploy/secrets/$1 is missing, and the volume ${project}_postgres-data holds data that a new one cannot open."
         echo "Put the folder back from its backup: cp -a $newest/. deploy/secrets/"
-        echo "Or delete the data and start again: docker compose --profile '*' down --volumes"
+        echo "Without a backup the data can be opened all the same: docs/containers.md, Secrets."
     } >&2
     exit 2
 }
