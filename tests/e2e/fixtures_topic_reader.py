@@ -8,6 +8,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.reconciliation.log import LogEnd
+from tests.fixtures_waiting import wait_for
+
 READ_SECONDS = 60
 
 
@@ -28,7 +32,12 @@ class Seen:
 
 
 def read_topic(bootstrap: str, topic: str, *, committed: bool = True) -> list[Seen]:
-    """Return every record of the topic that the isolation level shows, by partition and offset."""
+    """Return every record of the topic that the isolation level shows, by partition and offset.
+
+    A broker acknowledges a commit before it shows its records: committed ones are awaited.
+    """
+    if committed:
+        wait_for(lambda: _all_ended(bootstrap, topic))
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -43,6 +52,13 @@ def read_topic(bootstrap: str, topic: str, *, committed: bool = True) -> list[Se
         return _read(consumer, topic)
     finally:
         consumer.close()
+
+
+def _all_ended(bootstrap: str, topic: str) -> bool:
+    log = KafkaLogReader(bootstrap)
+    places = log.partitions([topic])
+    ends = [log.offsets(places, end) for end in (LogEnd.LAST_STABLE, LogEnd.HIGH_WATERMARK)]
+    return ends[0].offsets == ends[1].offsets
 
 
 def _read(consumer: Consumer, topic: str) -> list[Seen]:
