@@ -70,7 +70,10 @@ class Shop:
         """Return whether each payment has its points and no message is open."""
         self.revive()
         paid = count(self.accounts.service.database_url, "payment")
-        is_open = [self.outbox.messages(state=state) for state in ("PREPARED", "COMMITTED")]
+        is_open = [
+            self.outbox.messages(state=state, producer_group=GROUP)
+            for state in ("PREPARED", "COMMITTED")
+        ]
         return not any(is_open) and count(self.member_url, "point_grant") == paid
 
 
