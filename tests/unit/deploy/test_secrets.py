@@ -109,9 +109,7 @@ def test_a_refusal_without_any_backup_says_what_to_do(tmp_path: Path) -> None:
     assert refused.value.returncode == 2
     assert "cp -a FOLDER/secrets/. deploy/secrets/" in refused.value.stderr
     assert "docs/containers.md, Secrets" in refused.value.stderr
-    assert "--volumes" not in refused.value.stderr, (
-        "nobody is told to delete data that can be opened"
-    )
+    assert "--volumes" not in refused.value.stderr, "no line asks to delete data that can be opened"
 
 
 def test_data_of_a_project_that_is_named_beside_the_compose_file_is_seen(tmp_path: Path) -> None:

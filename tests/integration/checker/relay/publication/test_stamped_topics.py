@@ -91,11 +91,9 @@ def test_a_relay_that_starts_while_postgresqls_clock_is_behind_goes_on_with_the_
     assert records[1].timestamp()[1] == taken_ms
 
 
-@pytest.mark.parametrize(
-    ("delivery", "values"), [("exactly_once", [b"next"]), ("at_least_once", [b"v", b"next"])]
-)
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set_back(
-    world: RelayWorld, delivery: str, values: list[bytes]
+    world: RelayWorld, delivery: str
 ) -> None:
     """A wrong time server sets both clocks: no record may wait until the wrong time comes."""
     servers = world.bootstrap_servers
@@ -107,7 +105,7 @@ def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set
     set_topic(servers, world.progress_topic, "message.timestamp.after.max.ms", HOUR_MS)
     world.commit_values(b"next")
     drain(world.relay(), rounds=60)
-    assert world.values(len(values)) == values
+    assert world.values(1) == [b"next"]
     assert world.one("SELECT count(*) FROM outbox.held_record") == 0
 
 
