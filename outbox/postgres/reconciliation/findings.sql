@@ -149,9 +149,9 @@ SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE
 -- part of that time.
 WITH forgotten AS (
     DELETE FROM outbox.reconciliation_finding
-    USING outbox.clock_doubt(%(keep_days)s * 86400.0)
+    USING outbox.clock_doubt(%(keep_days)s::int4 * 86400.0)
     WHERE status IN ('resolved', 'fixed', 'unverifiable')
-        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s, secs => skipped_seconds)
+        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s::int4, secs => skipped_seconds)
     RETURNING finding_id
 )
 DELETE FROM outbox.reconciliation_finding_event e USING forgotten WHERE e.finding_id = forgotten.finding_id

@@ -106,7 +106,8 @@ def test_a_command_that_a_page_shows_alone_works(outbox: Command, service: Servi
     for page, begins in PRINTED.items():
         text = (PROJECT / "docs" / page).read_text("utf-8")
         (line,) = re.findall(rf"^ *outbox ({begins} .*)$", text, re.MULTILINE)
-        ended = outbox(*shlex.split(line))
+        own = line.replace("billing", "printed-billing")  # another page registers the printed one
+        ended = outbox(*shlex.split(own))
         assert ended.code == ExitCode.OK, ended.err
 
 
