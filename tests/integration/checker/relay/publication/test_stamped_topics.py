@@ -91,7 +91,13 @@ def test_a_relay_that_starts_while_postgresqls_clock_is_behind_goes_on_with_the_
     assert records[1].timestamp()[1] == taken_ms
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize(
+    "delivery",
+    [
+        "exactly_once",
+        pytest.param("at_least_once", marks=pytest.mark.young_only("its manifest is the first")),
+    ],
+)
 def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set_back(
     world: RelayWorld, delivery: str
 ) -> None:
@@ -99,6 +105,7 @@ def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set
     servers = world.bootstrap_servers
     world.delivery = delivery
     world.progress_topic = make_topic(servers, partitions=SHARDS, config=AHEAD_TAKEN)
+    held = world.one("SELECT count(*) FROM outbox.held_record")
     _, manifest = listed(world, past=0)
     taken_ms = int((time.time() + FAR_AHEAD_SECONDS) * 1000)
     write_manifest(world, manifest, commit=True, time_ms=taken_ms)
@@ -106,7 +113,7 @@ def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set
     world.commit_values(b"next")
     drain(world.relay(), rounds=60)
     assert world.values(1) == [b"next"]
-    assert world.one("SELECT count(*) FROM outbox.held_record") == 0
+    assert world.one("SELECT count(*) FROM outbox.held_record") == held
 
 
 def test_an_aborted_record_with_the_brokers_time_is_published_again(world: RelayWorld) -> None:
