@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,15 +30,3 @@ class SteppingPostgres(EmbeddedPostgres):
         clock = {**false_clock(self._clock), "FAKETIME_NO_CACHE": "1"}
         preload = [f"{key}={value}" for key, value in clock.items() if "PYTHON" not in key]
         return replace(command, arguments=["/usr/bin/env", *preload, *command.arguments])
-
-
-@contextmanager
-def stepping_postgres(home: Path) -> Iterator[SteppingPostgres]:
-    """Run a new server for the block. Raises NoFalseClock."""
-    server = SteppingPostgres(home)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        server.erase()

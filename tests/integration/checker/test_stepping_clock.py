@@ -22,12 +22,10 @@ from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.fixtures_checks import World, open_world
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.integration.checker.fixtures_stepping_clock import (
-    SteppingPostgres,
-    stepping_postgres,
-)
+from tests.integration.checker.fixtures_stepping_clock import SteppingPostgres
 from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, retire
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.runbooks.fixtures_clusters import cluster
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
@@ -41,7 +39,8 @@ ASKED_SECONDS = 60.0
 def server(servers_dir: Path) -> Iterator[SteppingPostgres]:
     """Yield a server of the test's own."""
     try:
-        with stepping_postgres(servers_dir / "stepping") as running:
+        with cluster(servers_dir / "stepping", binaries=None, kind=SteppingPostgres) as running:
+            assert isinstance(running, SteppingPostgres)
             yield running
     except NoFalseClock as missing:
         pytest.skip(str(missing))

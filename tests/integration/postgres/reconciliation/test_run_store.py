@@ -275,37 +275,6 @@ def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:
     return [each for each in findings if not each.finding_id.startswith("aged-")]
 
 
-def test_a_finding_closed_long_ago_is_deleted_and_an_open_one_never(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url, keep_days=90)
-    store.save(make_run("one", "open", "old", "new"))
-    store.save(make_run("two", "open"))
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE outbox.reconciliation_finding SET updated_at = clock_timestamp()"
-            " - make_interval(days => CASE finding_id WHEN 'new' THEN 89 ELSE 91 END)"
-        )
-    store.save(make_run("three", "open", complete=False))
-    assert statuses(database_url) == {"open": "open", "new": "resolved"}
-
-
-def test_a_finding_closed_before_a_jump_of_the_clock_is_kept_for_its_time(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url, keep_days=90)
-    store.save(make_run("one", "open", "closed"))
-    store.save(make_run("two", "open"))
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("SELECT outbox.note_clock()")
-        for table in ("reconciliation_finding", "progress"):
-            connection.execute(
-                f"UPDATE outbox.{table} SET updated_at = updated_at - interval '91 days'".encode()
-            )
-    store.save(make_run("three", "open"))
-    assert statuses(database_url) == {"open": "open", "closed": "resolved"}
-
-
 def test_messages_below_a_half_id_that_still_have_a_finding_are_known(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     found = [replace(make_finding(str(n)), half_id=HalfId(n)) for n in (7, 8, 9, 10)]
