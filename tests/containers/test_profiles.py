@@ -116,8 +116,8 @@ def test_promtool_sees_each_alert_fire_once_and_be_silent_once(stack: Stack) -> 
     """As tests/unit/deploy/monitoring does where promtool is installed."""
     mounts = [f"--volume={PROJECT / each}:/project/{each}:ro" for each in (RULES, CASES)]
     cases = [f"/project/{CASES}/{each.name}" for each in (PROJECT / CASES).glob("*.yml")]
-    words = ("run", "--rm", "--no-deps", "-T", "--entrypoint=promtool", *mounts, "prometheus")
-    said = stack.compose(*words, "test", "rules", *cases)
+    run = ("run", "--rm", "--no-deps", "-T", "--entrypoint=promtool", "--env=TMPDIR=/prometheus")
+    said = stack.compose(*run, *mounts, "prometheus", "test", "rules", *cases)
     assert said.count("SUCCESS") == len(cases)
 
 
