@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +43,8 @@ FOLDERS_WITH_KAFKA = ("tests/spark/", "tests/integration/failpoints/")
 WITH_BROKER = ("gw0", "gw2")
 """The workers that start the shared broker, which takes ten CPU seconds of each; the others do so
 when nothing else is left. The second worker begins with tests/e2e."""
+DEEP = re.compile(r"\bmark\.deep\b|\bway_in\b")
+"""What a file with deep tests names: the mark, or the fixture one of whose parameters has it."""
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]
@@ -82,6 +86,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Remember which installation was asked for."""
     choose(config)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file without deep tests where only these are asked for: most files have none."""
+    if config.option.markexpr != "deep" or not collection_path.name.startswith("test_"):
+        return None
+    return None if DEEP.search(collection_path.read_text("utf-8")) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

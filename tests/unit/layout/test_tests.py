@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.aged_installation.fixtures_young_only import YOUNG_ONLY
+from tests.conftest import DEEP
 from tests.fixtures_paths import PROJECT
 from tests.unit.layout.fixtures_source_tree import modules
 
@@ -70,6 +71,18 @@ def test_nothing_is_imported_from_a_test() -> None:
         if isinstance(node, ast.ImportFrom) and FROM_A_TEST.search(node.module or "")
     }
     assert found == {}
+
+
+def test_a_file_with_deep_tests_says_so() -> None:
+    """`tests/conftest.py` leaves out others; what it looks for has one name outside the files."""
+    marking = {
+        str(path): re.findall(r"def (\w+)", text.partition("mark.deep")[2])[0]
+        for path in modules("tests")
+        if not path.name.startswith("test_") and str(path) != "tests/conftest.py"
+        if "mark.deep" in (text := (PROJECT / path).read_text("utf-8"))
+    }
+    assert marking == {"tests/integration/api/conftest.py": "way_in"}
+    assert DEEP.search("way_in")
 
 
 def is_fixture(path: Path) -> bool:
