@@ -19,7 +19,7 @@ from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.settings.environment import process_environment
-from tests.e2e.fixtures_command import OUTBOX
+from tests.forked_programs.fixtures_programs import forked
 from tests.integration.api.console.fixtures_console import Browser, Page, key_text, logged_in
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
@@ -83,9 +83,20 @@ def words(page: Page, start: str) -> list[str]:
     return shlex.split(unescape(shown[1]))
 
 
+@pytest.fixture
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the command that pages name, as a fork: it starts thirty times."""
+    folder = tmp_path_factory.mktemp("programs")
+    (command := folder / "outbox").write_text(
+        f'#!/bin/sh\nexec {shlex.join(forked("outbox"))} "$@"\n'
+    )
+    command.chmod(0o755)
+    return folder
+
+
 @pytest.mark.deep
 async def test_each_command_of_each_page_runs(
-    database_url: str, pool: Pool, tmp_path: Path, subtests: pytest.Subtests
+    database_url: str, pool: Pool, tmp_path: Path, programs: Path, subtests: pytest.Subtests
 ) -> None:
     PostgresRunStore(database_url).save(make_run("one", "f1", totals={"missing": 1}))
     key = await token(pool, Scope.ADMIN)
@@ -100,6 +111,7 @@ async def test_each_command_of_each_page_runs(
             "OUTBOX_API_KEY": key_text(key),
             "OUTBOX_DATABASE_URL": database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
+            "PATH": f"{programs}:{process_environment()['PATH']}",
         }
         for command, path in found.items():
             with subtests.test(command, path=path):
@@ -151,11 +163,10 @@ def pasted(
     command: str, folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as a shell does."""
-    path = f"{Path(OUTBOX).parent}:{process_environment()['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**process_environment(), **environment, "PATH": path},
+        env={**process_environment(), **environment},
         capture_output=True,
         text=True,
         timeout=180,
