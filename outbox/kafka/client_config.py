@@ -19,7 +19,13 @@ REQUEST_SECONDS: Final = 10.0
 WHOLE_MAX: Final = 64
 """Characters of a value that the library surely quotes as a whole."""
 
+NO_CREATION: Final[Mapping[str, Any]] = {"allow.auto.create.topics": False}
+"""A producer asks for each topic by name, and a broker may then create it (Kafka's default).
+
+A deleted topic would come back with the defaults of the broker, and take the records.
+"""
 PRODUCER_FIXED: Final[Mapping[str, Any]] = {
+    **NO_CREATION,
     "enable.idempotence": True,
     "acks": "all",
     "max.in.flight.requests.per.connection": 5,
@@ -80,9 +86,9 @@ def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> Adm
 
     Raises ConfigurationError if no client can have these properties.
     """
-    addressed: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    fixed: dict[str, Any] = {**NO_CREATION, "bootstrap.servers": bootstrap_servers}
     with _usable(kafka_config):
-        return AdminClient({"log_level": 0, **kafka_config, **addressed})
+        return AdminClient({"log_level": 0, **kafka_config, **fixed})
 
 
 def serve(admin: AdminClient) -> None:
