@@ -130,7 +130,7 @@ class ShardResolution:
 
     def _identity(self, log: PostgresCommitLog) -> Identity:
         cluster = self._progress_log().cluster()
-        if cluster.partitions != SHARDS:
+        if cluster.partitions < SHARDS:
             wrong = f"{self.progress_topic} has {cluster.partitions} partitions instead of {SHARDS}"
             raise CommandFailed(f"{wrong}: this cannot be accepted", ExitCode.CONFLICT)
         return Identity(cluster.cluster_id, cluster.topic_id, log.installation()[1])

@@ -30,6 +30,8 @@ from outbox.relay.server_requirements import (
 PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
+NO_LIMIT: Final = "-1"
+"""The cluster's default would delete manifests by their size, whatever their age."""
 REPLICATION: Final = 3
 ZOOKEEPER: Final = "zookeeper.connect"
 """A setting that brokers know up to 3.9. A newer broker may still have it in its file, but hides
@@ -124,6 +126,7 @@ def topic_settings(replication: int) -> dict[str, str]:
     return {
         "cleanup.policy": "delete",
         "retention.ms": str(RETENTION_MS),
+        "retention.bytes": NO_LIMIT,
         "min.insync.replicas": "2" if replication >= REPLICATION else "1",
         "unclean.leader.election.enable": "false",
     }

@@ -33,8 +33,8 @@ RESOLUTIONS: Final[Mapping[HaltReason, tuple[HaltResolution, ...]]] = {
 
 ADVICE: Final[Mapping[HaltReason, str]] = {
     HaltReason.CLUSTER_CHANGED: "another Kafka cluster: if that is intended, --accept",
-    HaltReason.TOPIC_CHANGED: "outbox.progress is another topic or does not have 16 partitions: "
-    "--accept",
+    HaltReason.TOPIC_CHANGED: "outbox.progress is another topic or has fewer than 16 "
+    "partitions: --accept",
     HaltReason.DATABASE_CHANGED: "another PostgreSQL: after a restore, `outbox installation "
     "rebase`, then --accept; never for a copy",
     HaltReason.CURSOR_MISSING: "manifests exist but no progress row: --scan",

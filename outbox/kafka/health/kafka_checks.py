@@ -8,6 +8,7 @@ from threading import Event
 
 from outbox.clock import SystemClock
 from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.kafka.client_config import PRODUCER_DEFAULTS
 from outbox.kafka.health.open_transactions import OpenTransaction, open_transactions
 from outbox.kafka.health.partition_states import find_producer
 from outbox.kafka.health.rights import TRANSACTIONS, missing_rights_to_judge
@@ -19,6 +20,8 @@ from outbox.kafka.health.topic_durability import (
     topic_durability,
 )
 from outbox.kafka.progress_topic import (
+    NO_LIMIT,
+    PARTITIONS,
     PROGRESS_TOPIC,
     RETENTION_MS,
     ProgressTopicFacts,
@@ -30,6 +33,7 @@ from outbox.settings.catalogue import Settings
 from outbox.settings.service_manager import restart_command, start_command
 
 FOR_EVER = -1
+LARGEST_BYTES = int(PRODUCER_DEFAULTS["message.max.bytes"])
 SECOND_LOOK_SECONDS = 5.0
 """A stranger may copy records of another day in short transactions: does the same one go on?"""
 MOST_NAMED = 5
@@ -78,17 +82,32 @@ def rights_health(missing: Sequence[str]) -> HealthCheck:
 
 def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
     """Check the topic `outbox.progress` and the broker settings that its transactions need."""
-    detail = f"{facts.partitions} partitions, required: 16"
-    yield health_check("outbox.progress", facts.partitions == 16, detail)
+    yield partition_health(facts.partitions)
     yield from judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
     yield health_check("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
+    size = facts.settings.get("retention.bytes", NO_LIMIT)
+    detail = f"{size}, required: {NO_LIMIT}, or manifests are deleted before that time"
+    yield health_check("retention.bytes", size == NO_LIMIT, detail)
+    largest = int(facts.settings.get("max.message.bytes", LARGEST_BYTES))
+    detail = f"{largest}; below {LARGEST_BYTES} the relay publishes in small batches, or stops"
+    enough = largest >= LARGEST_BYTES
+    yield health_check("max.message.bytes", enough, detail, HealthStatus.WARNING)
     unclean = facts.settings.get("unclean.leader.election.enable", "-")
     yield health_check("unclean.leader.election.enable", unclean == "false", unclean)
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
     detail = f"{in_sync}; 2 with three brokers survives the loss of one"
     yield health_check("min.insync.replicas", in_sync >= SAFE_IN_SYNC, detail, HealthStatus.WARNING)
+
+
+def partition_health(partitions: int) -> HealthCheck:
+    """Check that each shard has its partition; more are a mistake that nobody can undo."""
+    detail = f"{partitions} partitions, required: {PARTITIONS}"
+    if partitions > PARTITIONS:
+        detail += ": nothing uses the others"
+        return health_check("outbox.progress", False, detail, HealthStatus.WARNING)
+    return health_check("outbox.progress", partitions == PARTITIONS, detail)
 
 
 def durability_health(

@@ -62,6 +62,7 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
         cursor = leave_at_least_once(cursor, bounds)
     if not cursor.is_listed:
         return settle(replace(state, cursor=cursor, end=bounds.end))
+    cursor = _after_marker(cursor, bounds)
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
     return read_on(
@@ -81,6 +82,16 @@ def _enter_again(state: Relay) -> Next:
     """Enter at_least_once once more: exactly_once has published after the stored row."""
     entering = replace(state, phase=Phase.FENCE, entering=True)
     return entering, (DropHandle("delivery_mode"), Fence())
+
+
+def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
+    """Return the cursor at the end of a log of which everything has expired.
+
+    The last manifest has the offset before the cursor, the marker of its transaction that of the
+    cursor. A manifest at that offset would have left a marker, too, and the log would end later.
+    """
+    is_next = bounds.start == bounds.end == cursor.manifest_offset + 1
+    return cursor._replace(manifest_offset=bounds.end) if is_next else cursor
 
 
 def _within(cursor: Cursor, bounds: Bounds) -> Visible:

@@ -62,7 +62,7 @@ def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
 def _difference(stores: StoresIdentified) -> HaltReason | None:
     """Return the store that differs from the known one, before any fence."""
     now, before = stores.identity, stores.progress and stores.progress.identity
-    if stores.partitions != SHARDS:
+    if stores.partitions < SHARDS:
         return HaltReason.TOPIC_CHANGED
     if before is None or before == now:
         return None

@@ -22,13 +22,14 @@ from outbox.reconciliation.log import Partition
 def topic_verdicts(
     verification: str = "true",
     older_than_4: bool = False,
+    partitions: int = 16,
     **changed: str,
 ) -> dict[str, HealthStatus]:
     settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
     facts = ProgressTopicFacts(
         brokers=3,
         topics=1,
-        partitions=16,
+        partitions=partitions,
         settings=settings,
         partition_verification=verification,
         older_than_4=older_than_4,
@@ -46,11 +47,26 @@ def test_the_topic_as_created_passes_every_check() -> None:
     [
         ("cleanup.policy", "compact"),
         ("retention.ms", "604800000"),
+        ("retention.bytes", "1073741824"),
         ("unclean.leader.election.enable", "true"),
     ],
 )
 def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts("true", False, **{setting: value})[setting] is HealthStatus.FAILED
+    assert topic_verdicts("true", False, 16, **{setting: value})[setting] is HealthStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("partitions", "verdict"),
+    [(0, HealthStatus.FAILED), (15, HealthStatus.FAILED), (17, HealthStatus.WARNING)],
+)
+def test_a_topic_without_one_partition_for_each_shard_is_named(
+    partitions: int, verdict: HealthStatus
+) -> None:
+    assert topic_verdicts(partitions=partitions)["outbox.progress"] is verdict
+
+
+def test_a_topic_that_takes_only_small_manifests_is_a_warning() -> None:
+    assert topic_verdicts(max_message_bytes="10000")["max.message.bytes"] is HealthStatus.WARNING
 
 
 def test_a_broker_that_does_not_verify_transactions_fails() -> None:

@@ -121,6 +121,13 @@ def test_a_log_that_does_not_fit_the_cursor_halts(
     assert (halted.halt, plan[0]) == (reason, actions.StoreHalt(reason))
 
 
+def test_a_log_of_which_everything_has_expired_is_continued_at_its_end() -> None:
+    state, _ = after(IDLE, answers.LockTaken(), standing(stored()), answers.Fenced())
+    state, plan = after(state, answers.Bounds(stored(), 6, 6))
+    assert (state.halt, state.at.manifest_offset) == (None, 6)
+    assert plan == (actions.Settle(Visible(0, 6), 6, AT.position),)
+
+
 def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
     made = manifest()
     state, plan = after(replaying(), read(made))
