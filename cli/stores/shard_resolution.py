@@ -123,7 +123,11 @@ class ShardResolution:
         learning = _Learning(desk, end, newer_than, was.cursor and was.cursor.batch_no)
         learned, highest = learning.learn(chain(listed, self._scan(desk)))
         if way is HaltResolution.ACCEPT and manifests.any and cursor.is_listed:
-            return later._replace(manifest_offset=start), identity, learned
+            return (
+                later._replace(manifest_offset=manifests.following(start, end)),
+                identity,
+                learned,
+            )
         last = manifests.last._replace(batch_no=max(highest, manifests.last.batch_no))
         accepted = way is HaltResolution.ACCEPT and cursor.is_listed
         return _continue(last, start if accepted else end), identity, learned
@@ -187,8 +191,21 @@ class _Manifests:
         self._reader = reader
         self._shard = shard
         self._own = own
-        self.last = cursor
+        self._known = self.last = cursor
+        self._next: int | None = None
+        """The offset of the first manifest after the known cursor."""
+        self._differs = False
+        """The manifest of the known cursor's batch is another one."""
         self.any = False
+
+    def following(self, start: int, end: int) -> int:
+        """Return where the manifests after the known cursor begin, as in a mirrored log.
+
+        If the log has another manifest of that batch, it is read from its start, and halts.
+        """
+        if self._differs:
+            return start
+        return end if self._next is None else self._next
 
     def listed(self, start: int, end: int) -> Iterator[Seen]:
         """Yield the messages that the manifests in [start, end) name as published."""
@@ -211,6 +228,10 @@ class _Manifests:
             raise CommandFailed(f"{foreign}: use a separate Kafka cluster", ExitCode.CONFLICT)
         if manifest is None or manifest.shard != self._shard:
             return
+        known = self._known
+        self._differs |= manifest.batch_no == known.batch_no and found.crc != known.crc
+        if manifest.batch_no > known.batch_no and self._next is None:
+            self._next = found.offset
         if manifest.batch_no >= self.last.batch_no:
             gen = max(self.last.gen, manifest.gen + 1)
             self.last = self.last._replace(batch_no=manifest.batch_no, crc=found.crc, gen=gen)
