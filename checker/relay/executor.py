@@ -32,6 +32,7 @@ from outbox.relay.ports import (
     Refusal,
 )
 from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.publication import UNDELIVERED
 from outbox.relay.protocol.state import Identity, Refused, Relay, Visible
 
 ROW_DAMAGED: Final = Refusal(0, "STORED_ROW_DAMAGED", Refused.RECORD, named=True)
@@ -310,7 +311,8 @@ class RelayExecutor:
     def _drop_handle(self, state: Relay, asked: actions.DropHandle) -> None:
         self._publisher.drop()
         self._visibility.doubted(state.shard)
-        self._observer.dropped(state, asked.reason)
+        undelivered = self._delivery if asked.reason == UNDELIVERED else None
+        self._observer.dropped(state, asked.reason, undelivered and undelivered.failure)
 
     def _rest(self, _: Relay, __: actions.Rest) -> None:
         """Do nothing: the driver of the relay rests."""

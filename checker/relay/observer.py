@@ -106,14 +106,18 @@ class RelayObserver:
                 error=refusal.error,
             )
 
-    def dropped(self, state: Relay, reason: str) -> None:
-        """Note that a producer was dropped."""
+    def dropped(self, state: Relay, reason: str, failure: str | None) -> None:
+        """Note that a producer was dropped; ``failure`` is what its last batch failed with."""
         if reason in _ORDERLY:
             return
         self._metrics["relay_drops_total"].labels(reason=reason).inc()
         if reason not in tuple(Failure):
             self._log.warning(
-                Event.PRODUCER_DROPPED, shard=state.shard, reason=reason, failures=state.failures
+                Event.PRODUCER_DROPPED,
+                shard=state.shard,
+                reason=reason,
+                failures=state.failures,
+                **({"error": failure} if failure else {}),
             )
 
     def committed(self, state: Relay, topics: Sequence[str], seconds: float) -> None:

@@ -303,6 +303,8 @@ class _Reports:
         self._refused: list[Refusal] = []
         self.unsent: list[int] = []
         """The places of records that the library threw away with their transaction."""
+        self._failure: str | None = None
+        """The first record whose error is no refusal."""
         self._fenced: KafkaError | None = None
 
     def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
@@ -337,7 +339,7 @@ class _Reports:
         if self._fenced is not None:
             raise PublisherFenced(self._fenced.name())
         places = Places(self._partitions, self.offsets)
-        return DeliveryReport(self.good, places, self._refusal())
+        return DeliveryReport(self.good, places, self._refusal(), failure=self._failure)
 
     def _refusal(self) -> Refusal | None:
         """Return the refusal that says most: of a topic, of one record, or of several together.
@@ -365,6 +367,8 @@ class _Reports:
             self.unsent.append(place)
         elif error.code() in REFUSED:
             self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
+        elif self._failure is None:
+            self._failure = f"{message.topic()}: {error.name()}"
 
 
 def _unavailable(cause: str) -> type[KafkaUnavailable]:

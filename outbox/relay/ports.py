@@ -89,6 +89,8 @@ class DeliveryReport(NamedTuple):
     places: Places
     refused: Refusal | None
     manifest_offset: int = UNKNOWN_OFFSET
+    failure: str | None = None
+    """The first record that was not delivered for another cause: its topic, and the cause."""
 
 
 class Refusal(NamedTuple):

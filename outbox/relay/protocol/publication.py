@@ -49,6 +49,8 @@ AWAITED_SECONDS: Final = 0.05
 IDLE_SECONDS: Final = 1.0
 FOLLOW_SECONDS: Final = 5.0
 """A shard that is idle for this long lists the offsets of its last batch in an empty manifest."""
+UNDELIVERED: Final = "undelivered"
+"""Why a producer is dropped after a batch of which Kafka did not take each record."""
 SIGN_OF_LIFE_SECONDS: Final = 86_400.0
 """An idle shard writes an empty manifest this often, so that its log never expires."""
 
@@ -102,7 +104,7 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
     if delivered.refused is not None:
         return on_refused(state, delivered)
     if delivered.good != len(batch.published):
-        return drop(narrow_again(state), "undelivered")
+        return drop(narrow_again(state), UNDELIVERED)
     if delivered.offset < cursor.manifest_offset:
         return drop(narrow_again(state), "manifest")
     following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS

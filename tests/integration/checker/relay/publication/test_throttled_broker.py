@@ -58,9 +58,13 @@ def test_a_batch_whose_manifest_is_too_large_is_published_in_parts(
     assert f"{world.progress_topic}: MSG_SIZE_TOO_LARGE" in logged
 
 
-def test_a_batch_that_is_too_large_for_a_quota_is_published_in_parts(world: RelayWorld) -> None:
+def test_a_batch_that_is_too_large_for_a_quota_is_published_in_parts(
+    world: RelayWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.batch_max = len(VALUES)
     relay = limited_relay(world)
     world.commit_values(*VALUES)
     drain(relay, rounds=24)
     assert world.values(len(VALUES)) == VALUES
+    dropped = [line for line in "".join(capsys.readouterr()).splitlines() if "undelivered" in line]
+    assert f"{world.topic}: _MSG_TIMED_OUT" in dropped[0], "an operator learns which topic waits"
