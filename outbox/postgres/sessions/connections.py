@@ -133,10 +133,10 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
             await self._refuse_more_beside(connection)
         await self._waits.listen(connection)
         await connection.execute(SQL["lift_transaction_limit"], prepare=False)
-        if self._admit is None:
-            return
         try:
-            await self._admit(connection)
+            await _refuse_without_settings(connection)
+            if self._admit is not None:
+                await self._admit(connection)
         except UnsafeServer as error:
             self.refusal = str(error)
             await connection.close()
@@ -182,6 +182,16 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
                 except RIGHTS_LOST:
                     await connection.close()
                     raise
+
+
+async def _refuse_without_settings(connection: AsyncConnection) -> None:
+    """Raise UnsafeServer for a session that does not have our settings: a pooler ignores them."""
+    cursor = await connection.execute(SQL["without_settings"], prepare=False)
+    for (commit,) in await cursor.fetchall():
+        raise UnsafeServer(
+            f"the settings of our sessions do not arrive (synchronous_commit is {commit}): a pooler"
+            " ignores `options`. Let it pass them, or name PostgreSQL itself in OUTBOX_DATABASE_URL"
+        )
 
 
 async def _refuse_beside(given_up: set[int], most: int, connection: AsyncConnection) -> None:

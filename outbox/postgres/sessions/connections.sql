@@ -4,6 +4,12 @@
 SELECT set_config(name, '0', false) FROM pg_settings
 WHERE name = 'transaction_timeout' AND setting <> '0' AND source <> 'client'
 
+-- name: without_settings
+-- Reads what a commit of this session waits for, if the session has not got our settings. Returns no row otherwise.
+SELECT current_setting('synchronous_commit')
+WHERE current_setting('search_path') <> 'pg_catalog'
+    OR current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+
 -- name: still_open
 -- Reads the sessions of the server. Which of these server processes still have a session of this program.
 SELECT pid FROM pg_stat_activity

@@ -12,19 +12,24 @@ from urllib.parse import urlsplit
 from devservers.ports import LOOPBACK
 
 HEAD: Final = struct.Struct(">cI")
+LENGTH: Final = struct.Struct(">I")
 KEY_DATA: Final = b"K"
 INVENTED_PID: Final = struct.pack(">I", 4_000_000)
 """Above every process id of a Linux with default settings."""
 
 
 @asynccontextmanager
-async def pooled(database_url: str) -> AsyncIterator[str]:
-    """Run a proxy that answers log-ins as a pooler does; yield the URL that leads through it."""
+async def pooled(database_url: str, *, ignores_options: bool = False) -> AsyncIterator[str]:
+    """Run a proxy that answers log-ins as a pooler does; yield the URL that leads through it.
+
+    Some leave the settings of a session out: PgBouncer with ``ignore_startup_parameters=options``.
+    """
     parts = urlsplit(database_url)
     upstream = parts.port
 
     async def serve(client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         server, questions = await asyncio.open_connection(LOOPBACK, upstream)
+        questions.write(await _first_message(client, ignores_options=ignores_options))
         passing = [_pass(client, questions), _pass_answers(server, answers)]
         await asyncio.gather(*passing)
 
@@ -35,6 +40,17 @@ async def pooled(database_url: str) -> AsyncIterator[str]:
         yield parts._replace(netloc=netloc, query="sslmode=disable&gssencmode=disable").geturl()
     finally:
         proxy.close()
+
+
+async def _first_message(client: asyncio.StreamReader, *, ignores_options: bool) -> bytes:
+    """Return what a client sends first: the version of the protocol, then names and values."""
+    (length,) = LENGTH.unpack(await client.readexactly(LENGTH.size))
+    version, texts = await client.readexactly(4), await client.readexactly(length - 8)
+    words = texts.removesuffix(b"\0\0").split(b"\0")
+    pairs = zip(words[::2], words[1::2], strict=True)
+    kept = [b"\0".join(pair) for pair in pairs if not (ignores_options and pair[0] == b"options")]
+    body = version + b"\0".join(kept) + b"\0\0"
+    return LENGTH.pack(len(body) + LENGTH.size) + body
 
 
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import PoolTimeout
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import DatabaseUnavailable
@@ -20,9 +21,16 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.connections import Connection, Pool, connect, make_pool
+from outbox.postgres.sessions.connections import (
+    AsyncConnection,
+    Connection,
+    Pool,
+    connect,
+    make_pool,
+)
 from tests.fixtures_databases import as_role
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
+from tests.integration.checker.fixtures_pooler import pooled
 
 pytestmark = pytest.mark.postgres
 
@@ -237,6 +245,27 @@ def test_a_policy_that_hides_rows_is_an_error_and_no_empty_table(database_url: s
 async def test_a_url_may_ask_for_more_than_on(database_url: str) -> None:
     url = with_options(database_url, "-c synchronous_commit=remote_apply")
     assert (await pool_shows(url), thread_shows(url)) == (("remote_apply",), ("remote_apply",))
+
+
+async def test_a_pooler_that_leaves_our_settings_out_is_refused(database_url: str) -> None:
+    """Nothing would overrule a commit that does not wait for the disk."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        weak = f"ALTER DATABASE {connection.info.dbname} SET synchronous_commit = off"
+        connection.execute(weak.encode())
+    async with pooled(database_url, ignores_options=True) as url:
+        pool = make_pool(url, "test", pool_max=1)
+        async with pool:
+            with pytest.raises(PoolTimeout):
+                async with pool.connection(timeout=1) as connection:
+                    raise AssertionError(await committed_how(connection))
+    assert "synchronous_commit is off" in (pool.refusal or "")
+    async with pooled(database_url) as url:
+        assert await pool_shows(url) == ("on",)
+
+
+async def committed_how(connection: AsyncConnection) -> str:
+    row = await (await connection.execute(SHOWN)).fetchone()
+    return f"synchronous_commit is {row}"
 
 
 async def test_an_advisory_lock_is_taken_on_a_url_with_options(database_url: str) -> None:
