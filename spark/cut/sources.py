@@ -40,8 +40,11 @@ UNREQUESTED: Final = """(
 ) unrequested"""
 HIGHEST: Final = 2**63 - 1
 IMPORT_SNAPSHOT: Final = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'"
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}';"
+    " DO 'BEGIN PERFORM set_config(name, $$0$$, false) FROM pg_settings"
+    " WHERE name = $$transaction_timeout$$; END'"
 )
+"""PostgreSQL has that limit from 17 on. A plain SELECT would be planned before the first SET."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

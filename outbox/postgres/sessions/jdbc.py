@@ -16,10 +16,12 @@ PARAMETERS: Final = {
     "binaryTransfer": "true",
     "prepareThreshold": "-1",
     "connectTimeout": "10",
-    "options": NO_LIMITS,
+    "options": f"{NO_LIMITS} -c idle_in_transaction_session_timeout=0",
 }
 """Arrays are sent in binary from the first row on, which costs a third of the text form. Limits for
-other programs of the database do not end a run."""
+other programs of the database do not end a run; the one of a transaction, which not every release
+has, is lifted in the session.
+"""
 SERVERS: Final = {
     "read-write": "primary",
     "primary": "primary",
