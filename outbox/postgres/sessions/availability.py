@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import errors as pg
+from psycopg_pool import PoolTimeout
 
 from outbox.errors import DatabaseRefused, DatabaseUnavailable, SchemaBehind
 
@@ -49,6 +50,8 @@ def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
     if isinstance(error, REFUSED):
         reason = error.diag.message_primary or type(error).__name__
         return DatabaseRefused(f"PostgreSQL refuses: {reason}")
+    if isinstance(error, PoolTimeout):
+        return DatabaseUnavailable(str(error))
     return DatabaseUnavailable(type(error).__name__)
 
 

@@ -124,7 +124,28 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
         self._given_up = set[int]()
         self._stuck_flushes = set[int]()
         self.refusal: str | None = None
+        self.failure: str | None = None
+        """Why the last session was not opened."""
         super().__init__(conninfo, configure=self._configure_new, **settings)
+
+    async def _connect(self, timeout: float | None = None) -> AsyncConnection:
+        """Note why a session is not opened, which psycopg tells its log alone."""
+        try:
+            connection = await super()._connect(timeout)
+        except Exception as error:
+            self.failure = str(error).strip().splitlines()[0] if str(error) else None
+            raise
+        self.failure = None
+        return connection
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection:
+        """Return a connection. Raises PoolTimeout with the reason for which none was opened."""
+        try:
+            return await super().getconn(timeout)
+        except PoolTimeout as error:
+            if self.failure is None:
+                raise
+            raise PoolTimeout(f"{error}: {self.failure}") from error
 
     async def _configure_new(self, connection: AsyncConnection) -> None:
         connection.answer_seconds = self._answer_seconds
