@@ -110,6 +110,15 @@ class OperatorView:
         """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
         return self._rows("oldest_database")[0]
 
+    def oldest_reader(self) -> Row | None:
+        """Return who keeps the oldest rows of this database from a vacuum; see reader_health."""
+        found = self._rows("oldest_reader")
+        return found[0] if found else None
+
+    def connections(self) -> Row:
+        """Return the tightest limit of connections: whose, how many are open, and how many may."""
+        return self._rows("connections")[0]
+
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""
         return [row["name"] for row in self._rows("topics")]

@@ -87,9 +87,55 @@ FROM pg_database WHERE datname = current_database()
 SELECT evtname::text AS name FROM pg_event_trigger WHERE evtenabled <> 'D' ORDER BY 1
 
 -- name: oldest_database
--- Reads from the catalogue the database of the server whose oldest transaction is the oldest, and how many transactions
--- ago that was. Locks nothing.
-SELECT datname::text AS database, age(datfrozenxid) AS age FROM pg_database ORDER BY 2 DESC, 1 LIMIT 1
+-- Reads from the catalogue the database of the server with the oldest transaction or multixact that is not frozen, and how
+-- many of them ago that was. Locks nothing.
+SELECT datname::text AS database, ids, age
+FROM pg_database CROSS JOIN LATERAL (VALUES ('transactions', age(datfrozenxid)), ('multixacts', mxid_age(datminmxid)))
+    AS each (ids, age)
+ORDER BY age DESC, 1, 2 LIMIT 1
+
+-- name: oldest_reader
+-- Reads who may still see the oldest rows of this database, so that no vacuum removes them: a session, a standby or a
+-- replication slot; and how many transactions ago that was. Vacuums do not count. Locks nothing.
+SELECT holder, command, age
+FROM (
+    SELECT format('pid %s of role %s (%s)', pid, coalesce(usename, 'none'), coalesce(nullif(application_name, ''), 'no name')),
+        format('SELECT * FROM pg_stat_activity WHERE pid = %s', pid), age(backend_xmin)
+    FROM pg_stat_activity
+    WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+        AND (datid IS NULL OR datname = current_database() AND usesysid IS NOT NULL)
+    UNION ALL
+    SELECT format('replication slot %s (%s)', slot_name, CASE WHEN active THEN 'in use' ELSE 'not in use' END),
+        'SELECT * FROM pg_replication_slots', greatest(age(xmin), age(catalog_xmin))
+    FROM pg_replication_slots
+    WHERE xmin IS NOT NULL OR catalog_xmin IS NOT NULL
+    UNION ALL
+    SELECT format('prepared transaction %s of role %s', gid, owner), 'SELECT * FROM pg_prepared_xacts', age(transaction)
+    FROM pg_prepared_xacts
+) AS each (holder, command, age)
+ORDER BY age DESC, holder LIMIT 1
+
+-- name: connections
+-- Reads which limit of connections is the tightest for our programs: the server's, without what it reserves, the
+-- database's, or that of one of our roles. Parallel workers count as connections here. Locks nothing.
+WITH open AS MATERIALIZED (
+    SELECT datid, usesysid FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+)
+SELECT place, used::integer, most
+FROM (
+    SELECT 'the server', (SELECT count(*) FROM open),
+        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+            - coalesce(current_setting('reserved_connections', true), '0')::integer
+    UNION ALL
+    SELECT 'database ' || datname, (SELECT count(*) FROM open WHERE datid = d.oid), datconnlimit
+    FROM pg_database d WHERE datname = current_database() AND datconnlimit >= 0
+    UNION ALL
+    SELECT 'role ' || rolname, (SELECT count(*) FROM open WHERE usesysid = r.oid), rolconnlimit
+    FROM pg_roles r
+    WHERE rolname IN ('outbox_api', 'outbox_checker', 'outbox_reconcile', current_user) AND rolconnlimit >= 0
+        AND NOT rolsuper
+) AS each (place, used, most)
+ORDER BY most - used, place LIMIT 1
 
 -- name: migrated
 -- Returns whether the database was ever migrated.

@@ -13,6 +13,12 @@ from outbox.operators.health_check import HealthCheck, HealthStatus, health_chec
 from outbox.operators.installation import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, newest_revision
 from outbox.postgres.operators.operator_view import OperatorView, WriteRefusal
+from outbox.postgres.operators.shared_server import (
+    age_health,
+    connection_health,
+    reader_health,
+    setting_health,
+)
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
 from outbox.settings.service_manager import start_command
@@ -41,10 +47,6 @@ SHOW_READ_ONLY = (
 )
 NO_ROOM = ("53", "58")
 """The classes of errors of a full or broken disk."""
-OLD_AGE = 1_000_000_000
-"""Five times the age at which autovacuum begins whatever is set for a table."""
-LAST_AGE = 2_000_000_000
-"""PostgreSQL takes no more transactions 3 million before 2^31."""
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
@@ -56,6 +58,8 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             triggers = view.event_triggers()
             yield write_health(view.write_refusal(), triggers)
             yield age_health(**view.oldest_database())
+            yield reader_health(view.oldest_reader())
+            yield connection_health(**view.connections())
             yield collation_health(**view.collation())
             policies = view.policies()
             yield policy_health(policies)
@@ -95,6 +99,7 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
         "postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer"
     )
     yield from judged(judge_postgres(server))
+    yield from setting_health(server)
     skew = abs(now - float(server["clock"]))
     close = skew <= MOST_SKEW_SECONDS
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
@@ -143,20 +148,6 @@ def write_health(refusal: WriteRefusal | None, event_triggers: Sequence[str]) ->
     else:
         detail += _refused_by(event_triggers)
     return health_check("postgres writes", False, detail, command=command)
-
-
-def age_health(database: str, age: int) -> HealthCheck:
-    """Check that no database of the server is near the age at which PostgreSQL takes no writes."""
-    detail = f"the oldest of database {database} is {age / 1e6:.0f} million transactions old"
-    if age < OLD_AGE:
-        return health_check("transaction ids", True, detail)
-    detail += (
-        ", and at 2 144 million PostgreSQL takes no more writes: see that autovacuum runs, drop old"
-        " replication slots, end old transactions, and run VACUUM (FREEZE) in database "
-        f"{database}"
-    )
-    verdict = HealthStatus.WARNING if age < LAST_AGE else HealthStatus.FAILED
-    return health_check("transaction ids", False, detail, verdict)
 
 
 def _refused_by(event_triggers: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -98,6 +99,48 @@ def test_a_database_that_was_made_read_only_is_no_full_disk(database_url: str) -
     assert "default_transaction_read_only" in found.detail
     assert "disk" not in found.detail
     assert "df -h" not in (found.command or "")
+
+
+@pytest.fixture
+def aside(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a stranger's session in another database of the server."""
+    elsewhere = urlsplit(database_url)._replace(path="/postgres").geturl()
+    with psycopg.connect(elsewhere, autocommit=True) as stranger:
+        yield stranger
+
+
+def test_who_keeps_old_rows_is_named_a_session_here_but_none_of_another_database(
+    database_url: str, aside: psycopg.Connection[Any]
+) -> None:
+    with (
+        psycopg.connect(as_role(database_url, "outbox_publish"), application_name="bi") as report,
+        aside.transaction(),
+        OperatorView(as_role(database_url, "outbox_api")) as view,
+    ):
+        for reader in (aside, report):
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute("SELECT 1")
+            with psycopg.connect(database_url) as writer:
+                writer.execute("SELECT pg_current_xact_id()")
+        found = view.oldest_reader()
+        assert (found or {})["holder"] == (
+            f"pid {report.info.backend_pid} of role outbox_publish (bi)"
+        )
+        report.rollback()
+        assert view.oldest_reader() != found
+
+
+def test_the_tightest_limit_of_connections_is_named(database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        limit = "ALTER ROLE outbox_reconcile CONNECTION LIMIT {}"
+        connection.execute(limit.format(4).encode())
+        try:
+            found = doctor(database_url)["connections"]
+        finally:
+            connection.execute(limit.format(-1).encode())
+        assert found.verdict is HealthStatus.WARNING
+        assert found.detail.startswith("role outbox_reconcile uses 0 of 4")
+    assert doctor(database_url)["connections"].verdict is HealthStatus.OK
 
 
 def test_a_strangers_trigger_that_refuses_tables_is_named(database_url: str) -> None:

@@ -7,7 +7,6 @@ from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.installation import ShardState
 from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
-    age_health,
     collation_health,
     halt_health,
     heartbeat_health,
@@ -27,6 +26,9 @@ GOOD: dict[str, Any] = {
     "fsync": "on",
     "full_page_writes": "on",
     "synchronous_commit": "on",
+    "autovacuum": "on",
+    "track_counts": "on",
+    "track_activities": "on",
     "prepared_transactions": 0,
     "clock": 1000.0,
     "backend_pid": 7,
@@ -158,14 +160,6 @@ def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> No
     assert found.detail.startswith("No space left on device; ")
     assert (found.command or "").startswith("df -h ")
     assert "audit" not in found.detail
-
-
-def test_a_database_that_nears_the_end_of_its_transaction_ids_is_named() -> None:
-    assert age_health("box", 400_000_000).verdict is HealthStatus.OK
-    near = age_health("box", 1_500_000_000)
-    assert near.verdict is HealthStatus.WARNING
-    assert "VACUUM (FREEZE) in database box" in near.detail
-    assert age_health("box", 2_100_000_000).verdict is HealthStatus.FAILED
 
 
 def test_a_silent_task_of_the_leaves_names_what_may_refuse_its_work() -> None:
