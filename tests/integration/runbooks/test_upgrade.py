@@ -48,11 +48,6 @@ CREATE PUBLICATION outbox_move FOR TABLES IN SCHEMA outbox WITH (publish_via_par
 """
 UNREADY = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'"
 ARRIVED = "SELECT bool_and(replay_lsn >= %s) FROM pg_stat_replication"
-WITHOUT_IDENTITY = """
-SELECT c.relname FROM pg_class c
-WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p') AND c.relreplident = 'd'
-    AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
-"""
 REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "upgraded"]
 
 
@@ -174,7 +169,6 @@ def test_after_logical_replication_every_commit_reaches_kafka_once_and_new_names
         url, new_url = create_database(old), create_database(new)
         install(url)
         with psycopg.connect(url, autocommit=True) as connection:
-            assert connection.execute(WITHOUT_IDENTITY).fetchall() == [], "no UPDATE, no DELETE"
             world = RelayWorld(url, servers, *topics, connection)
             world.commit_values(b"published")
             drain(world.relay())

@@ -23,6 +23,12 @@ LEAVES_AHEAD = """
 SELECT count(to_regclass('outbox.half_message_' || leaf))
 FROM generate_series(outbox.watermark() >> 20, (outbox.watermark() >> 20) + 20) AS leaf
 """
+WITHOUT_IDENTITY = """
+SELECT c.relname FROM pg_class c
+WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f'
+    AND NOT (c.relreplident = 'd' AND EXISTS (
+        SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
+"""
 
 
 def _is_described(_: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
@@ -41,6 +47,12 @@ def test_the_metadata_equals_the_migrated_schema(database_url: str) -> None:
             connection, opts={"include_schemas": True, "include_object": _is_described}
         )
         assert compare_metadata(context, METADATA) == []
+
+
+def test_each_table_and_each_leaf_has_an_identity_for_replication(database_url: str) -> None:
+    """A publication FOR ALL TABLES, as Debezium makes one, refuses UPDATE and DELETE without it."""
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(WITHOUT_IDENTITY).fetchall() == []
 
 
 def test_migrating_twice_changes_nothing(database_url: str) -> None:
