@@ -12,8 +12,8 @@ from typing import Final
 
 import psycopg
 
-from outbox.errors import DatabaseUnavailable
 from outbox.messages.message_id import SHARDS
+from outbox.postgres.sessions.availability import unavailable
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 
@@ -40,7 +40,7 @@ class PostgresCommitWatch:
             return self._fresh(self._connection)
         except psycopg.Error as error:
             self.close()
-            raise DatabaseUnavailable(type(error).__name__) from error
+            raise unavailable(error) from error
 
     def close(self) -> None:
         """Close the session; never raises."""

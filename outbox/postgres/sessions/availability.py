@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 from psycopg import errors as pg
-from psycopg_pool import PoolTimeout
 
 from outbox.errors import DatabaseRefused, DatabaseUnavailable, SchemaBehind
 
@@ -46,13 +45,14 @@ async def available() -> AsyncIterator[None]:
 
 
 def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
-    """Return the error for one of PostgreSQL's: with its words if it refuses a statement."""
+    """Return the error for one of PostgreSQL's, with the first line of its words."""
     if isinstance(error, REFUSED):
         reason = error.diag.message_primary or type(error).__name__
         return DatabaseRefused(f"PostgreSQL refuses: {reason}")
-    if isinstance(error, PoolTimeout):
-        return DatabaseUnavailable(str(error))
-    return DatabaseUnavailable(type(error).__name__)
+    words = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+    return DatabaseUnavailable(
+        f"{type(error).__name__}: {words}" if words else type(error).__name__
+    )
 
 
 @contextmanager
