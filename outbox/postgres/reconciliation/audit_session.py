@@ -9,7 +9,7 @@ from typing import Final
 
 import psycopg
 
-from outbox.postgres.sessions.availability import unavailable_on
+from outbox.postgres.sessions.availability import REFUSED, UNAVAILABLE, unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 
@@ -27,13 +27,9 @@ class TimeLimits:
 DEFAULT_LIMITS: Final = TimeLimits()
 LOCK_SECONDS: Final = 30
 """How long an audit waits for a lock; a leaf is removed in less than two seconds."""
-UNAVAILABLE: Final = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg.errors.TransactionTimeout,
-)
-"""The errors of a server that cannot be used any more; the last two also end the session."""
+SPENT: Final = (*UNAVAILABLE, *REFUSED, psycopg.errors.SnapshotTooOld)
+"""The errors of a server that cannot be used any more. The last one ends an audit where releases
+before 17 have `old_snapshot_threshold`."""
 
 
 @contextmanager
@@ -60,4 +56,4 @@ def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Ite
 
 def database_errors() -> AbstractContextManager[None]:
     """Turn a broken connection or a refusing server into DatabaseUnavailable."""
-    return unavailable_on(*UNAVAILABLE, prefix="PostgreSQL: ")
+    return unavailable_on(*SPENT, prefix="PostgreSQL: ")

@@ -11,22 +11,28 @@ from typing import Final
 
 from psycopg.types.json import Jsonb
 
-from outbox.errors import RunOvertaken, RunUnderWay
+from outbox.errors import DatabaseUnavailable, RunOvertaken, RunUnderWay
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate, StoredCheckpoint
 
 SQL: Final = load(__name__)
+READ_ONLY: Final = (
+    "PostgreSQL: this session is read-only, so no run can be stored: it is a standby, or"
+    " default_transaction_read_only is on for the role, the database or the server"
+)
 
 
 def lock_runs(connection: Connection) -> None:
     """Take the lock of the runs until the connection is closed.
 
-    Raises RunUnderWay when another run has it.
+    Raises RunUnderWay when another run has it, and DatabaseUnavailable where no run can be stored.
     """
     row = connection.execute(SQL["lock_runs"]).fetchone()
     if row is None or not row[0]:
         raise RunUnderWay
+    if row[2]:
+        raise DatabaseUnavailable(READ_ONLY)
 
 
 def read_checkpoint(connection: Connection) -> StoredCheckpoint | None:
