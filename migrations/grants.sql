@@ -37,6 +37,12 @@ BEGIN
             EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA outbox FROM %I', needed);
             EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM %I', needed);
             EXECUTE format('GRANT USAGE ON SCHEMA outbox TO %I', needed);
+            -- For a database that is closed to others; only its owner may grant this.
+            BEGIN
+                EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), needed);
+            EXCEPTION
+                WHEN insufficient_privilege THEN NULL;
+            END;
         END IF;
     END LOOP;
 END $$;

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from outbox.postgres.maintenance.rates import LOGS, OUTCOMES
 from outbox.postgres.messages.decisions import END, END_RACING
 from outbox.postgres.sessions.statements import load
-from tests.fixtures_databases import as_role, migrate
+from tests.fixtures_databases import ROLES, as_role, migrate
 from tests.fixtures_paths import PROJECT
 from tests.unit.layout.fixtures_source_tree import import_graph
 
@@ -272,3 +273,15 @@ def test_migrate_up_takes_back_what_was_granted_by_hand(database_url: str, grant
         assert connection.execute(BY_HAND[granted].encode()).fetchone() == (True,)
         migrate(database_url)
         assert connection.execute(BY_HAND[granted].encode()).fetchone() == (False,)
+
+
+def test_a_program_connects_to_a_database_that_is_closed_to_everybody_else(
+    database_url: str,
+) -> None:
+    """As a hardening guide wants it, and whoever keeps strangers from our advisory locks."""
+    closed = conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"REVOKE ALL ON DATABASE {closed} FROM PUBLIC".encode())
+    migrate(database_url)
+    for role in ROLES:
+        psycopg.connect(as_role(database_url, role)).close()
