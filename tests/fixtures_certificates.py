@@ -13,6 +13,18 @@ from cryptography.x509.oid import NameOID
 
 BEGINS = datetime(2020, 1, 1, tzinfo=UTC)
 ENDS = BEGINS + timedelta(days=36_500)
+SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""From Python 3.13 on, clients want this of an authority, and the identifiers of the keys."""
 
 
 class CertificateAuthority:
@@ -26,6 +38,7 @@ class CertificateAuthority:
         own = (
             self._builder(self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(SIGNS, critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.certificate = folder / "ca.pem"
@@ -62,4 +75,8 @@ class CertificateAuthority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(BEGINS)
             .not_valid_after(ENDS)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False
+            )
         )

@@ -48,7 +48,7 @@ class ProducerOnLoop:
 
     def __init__(self, url: str, group: str, listener: Any = None, **options: Any) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever)
+        self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         named = ListenerOnLoop(listener) if listener else None
         self._producer = AsyncTransactionProducer(url, group, listener=named, **options)

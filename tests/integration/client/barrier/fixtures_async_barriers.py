@@ -48,7 +48,7 @@ class Loop:
 def running_loop() -> Iterator[Loop]:
     """Run an event loop until the block ends."""
     loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever)
+    thread = Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
         yield Loop(loop)
