@@ -265,10 +265,13 @@ class RelayExecutor:
     def _refused(self, state: Relay, delivery: DeliveryReport, refused: Refusal) -> answers.Answer:
         if refused.error == TIME_REFUSED and self._record_clock.refused():
             raise KafkaTimeRefused(f"{self._sent[refused.place].topic}: {refused.error}")
-        message = self._sent[refused.place]
-        self._observer.refused(state, message, refused.error)
-        named = message_id_bytes(message.half_id, message.nonce) if refused.named else None
-        return answers.Delivered(delivery.good, refused.refused, named)
+        messages = [self._sent[place] for place in (refused.place, *delivery.alike)]
+        for message in messages:
+            self._observer.refused(state, message, refused.error)
+        named, *alike = (message_id_bytes(each.half_id, each.nonce) for each in messages)
+        return answers.Delivered(
+            delivery.good, refused.refused, named if refused.named else None, tuple(alike)
+        )
 
     def _runs(self, delivery: DeliveryReport) -> OffsetRuns | None:
         return runs_of([message.topic for message in self._sent], *delivery.places)

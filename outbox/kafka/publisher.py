@@ -9,60 +9,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from threading import Thread
 from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaForbidden, KafkaTimeRefused, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
+from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import HEAL, Record, heal_name
-from outbox.relay.ports import THIS_CLOCK, TIME_REFUSED, DeliveryReport, Places, Refusal
-from outbox.relay.protocol.answers import UNKNOWN_OFFSET
-from outbox.relay.protocol.state import Refused
+from outbox.relay.ports import THIS_CLOCK, TIME_REFUSED, DeliveryReport
 
 FENCE_SECONDS: Final = 20.0
 """With the back-off after it shorter than the time in which an owner must give a sign of life."""
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
-ANY_PARTITION: Final = -1
 ALONE_SECONDS: Final = 60.0
 """So long after a refusal that names no record each one is sent alone: then Kafka names it."""
 ALONE_IN_A_BATCH_SECONDS: Final = 5.0
 """The rest of a batch is then sent together: a relay must give signs of life."""
 THE_IDS: Final = "the transactional ids that begin with OUTBOX_RELAY_TRANSACTIONAL_ID_PREFIX"
-
-FENCED: Final = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError._FATAL,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.INVALID_PRODUCER_ID_MAPPING,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
-REFUSED: Final = {
-    KafkaError.MSG_SIZE_TOO_LARGE: Refused.RECORD,
-    KafkaError.INVALID_MSG: Refused.RECORD,
-    KafkaError.INVALID_RECORD: Refused.RECORD,
-    KafkaError.RECORD_LIST_TOO_LARGE: Refused.RECORD,
-    KafkaError._UNKNOWN_PARTITION: Refused.RECORD,
-    KafkaError.INVALID_TIMESTAMP: Refused.TOPIC,
-    KafkaError.TOPIC_EXCEPTION: Refused.TOPIC,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: Refused.TOPIC,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: Refused.TOPIC,
-    KafkaError._UNKNOWN_TOPIC: Refused.TOPIC,
-}
-"""Permanent refusals of a record or its topic: a retry changes nothing.
-
-A topic refuses the time of its records if the brokers' clock is too far from PostgreSQL's for it.
-"""
 
 
 class KafkaPublisher:
@@ -108,7 +78,7 @@ class KafkaPublisher:
         apart: bool = False,
     ) -> DeliveryReport:
         """Produce the records and the manifest, flush, and count the reports; see Publisher."""
-        reports, listed = _Reports(len(records)), _Reports(1)
+        reports, listed = DeliveryReports(len(records)), DeliveryReports(1)
         apart = apart or monotonic() < self._alone_until
         with _translated():
             taken = self._produce(records, reports, at_ms)
@@ -140,7 +110,7 @@ class KafkaPublisher:
 
     def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
         """Produce one record to each partition, and flush; see Publisher."""
-        reports = _Reports(len(partitions))
+        reports = DeliveryReports(len(partitions))
         name = heal_name(self._installation, self._shard)
         with _translated():
             handle = self._open()
@@ -203,7 +173,7 @@ class KafkaPublisher:
         if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise KafkaForbidden(needed("WRITE", the_topic(self._progress_topic)))
 
-    def _produce_manifest(self, manifest: bytes, listed: _Reports, at_ms: int) -> None:
+    def _produce_manifest(self, manifest: bytes, listed: DeliveryReports, at_ms: int) -> None:
         self._open().produce(
             self._progress_topic,
             value=manifest,
@@ -218,7 +188,7 @@ class KafkaPublisher:
         alone = now < self._alone_until
         return min(self._alone_until, now + ALONE_IN_A_BATCH_SECONDS) if alone else 0.0
 
-    def _produce(self, records: Sequence[Record], reports: _Reports, at_ms: int) -> bool:
+    def _produce(self, records: Sequence[Record], reports: DeliveryReports, at_ms: int) -> bool:
         """Produce the records, and return whether the library has taken all of them.
 
         Where each is sent alone, the first that Kafka does not acknowledge ends the batch.
@@ -279,7 +249,7 @@ class AtLeastOncePublisher(KafkaPublisher):
         """Produce the records, flush, and count the reports; no manifest has to wait for them."""
         return super().publish(records, manifest, at_ms, apart=True)
 
-    def _produce_manifest(self, manifest: bytes, listed: _Reports, at_ms: int) -> None:
+    def _produce_manifest(self, manifest: bytes, listed: DeliveryReports, at_ms: int) -> None:
         """Write nothing."""
 
     def commit(self) -> None:
@@ -293,90 +263,8 @@ def _silent() -> logging.Logger:
     return logger
 
 
-class _Reports:
-    """The delivery reports of one batch; those of a dropped handle are never read."""
-
-    def __init__(self, count: int) -> None:
-        self.offsets = [UNKNOWN_OFFSET] * count
-        self._partitions = [ANY_PARTITION] * count
-        self.good = 0
-        self._refused: list[Refusal] = []
-        self.unsent: list[int] = []
-        """The places of records that the library threw away with their transaction."""
-        self._failure: str | None = None
-        """The first record whose error is no refusal."""
-        self._fenced: KafkaError | None = None
-
-    def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
-        """Return the callback for the record at a place."""
-        return partial(self._note, place)
-
-    def refuse_unsent(self, place: int, error: KafkaError) -> None:
-        """Note that the library refused a record before it was sent with others."""
-        self._refused.append(Refusal(place, error.name(), REFUSED[error.code()], named=True))
-
-    def refuse_purged(self, error: KafkaError | None, topics: Sequence[str]) -> None:
-        """Note the refusal of a topic before any of its records was sent, as for lack of a right.
-
-        Kafka's error names no topic: it is known if all unsent records are for one. A refusal that
-        was reported for a record explains the error; then the unsent ones are not to blame.
-        """
-        if error is None or error.name() in {each.error for each in self._refused}:
-            return
-        if error.code() in REFUSED:
-            only = len({topics[place] for place in self.unsent}) == 1
-            refused = REFUSED[error.code()]
-            self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
-
-    @property
-    def need_names(self) -> bool:
-        """Whether Kafka has refused some records without saying which of them."""
-        refusal = self._refusal()
-        return refusal is not None and not refusal.named
-
-    def delivery(self) -> DeliveryReport:
-        """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
-        if self._fenced is not None:
-            raise PublisherFenced(self._fenced.name())
-        places = Places(self._partitions, self.offsets)
-        return DeliveryReport(self.good, places, self._refusal(), failure=self._failure)
-
-    def _refusal(self) -> Refusal | None:
-        """Return the refusal that says most: of a topic, of one record, or of several together.
-
-        Kafka refuses the records of one request together, for example those that are too large for
-        the topic only in sum. Then its report names no record.
-        """
-        if not self._refused:
-            return None
-        first = min(self._refused, key=_certainty)
-        if first.place in self.unsent:
-            return first
-        sure = first.refused is Refused.TOPIC or len(self._refused) == 1
-        return first._replace(named=first.named or sure)
-
-    def _note(self, place: int, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.good += 1
-            offset, partition = message.offset(), message.partition()
-            self.offsets[place] = UNKNOWN_OFFSET if offset is None else offset
-            self._partitions[place] = ANY_PARTITION if partition is None else partition
-        elif error.fatal() or error.code() in FENCED:
-            self._fenced = error
-        elif error.code() == KafkaError._PURGE_QUEUE:
-            self.unsent.append(place)
-        elif error.code() in REFUSED:
-            self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
-        elif self._failure is None:
-            self._failure = f"{message.topic()}: {error.name()}"
-
-
 def _unavailable(cause: str) -> type[KafkaUnavailable]:
     return KafkaTimeRefused if cause == TIME_REFUSED else KafkaUnavailable
-
-
-def _certainty(refusal: Refusal) -> tuple[bool, bool, int]:
-    return refusal.refused is not Refused.TOPIC, not refusal.named, refusal.place
 
 
 @contextmanager

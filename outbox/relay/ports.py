@@ -91,6 +91,8 @@ class DeliveryReport(NamedTuple):
     manifest_offset: int = UNKNOWN_OFFSET
     failure: str | None = None
     """The first record that was not delivered for another cause: its topic, and the cause."""
+    alike: Sequence[int] = ()
+    """The places of the other records that Kafka names in the same refusal."""
 
 
 class Refusal(NamedTuple):

@@ -164,6 +164,8 @@ class Delivered:
     refused: Refused | None
     named: bytes | None = None
     """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
+    alike: tuple[bytes, ...] = ()
+    """The other messages that Kafka names in that refusal."""
     runs: OffsetRuns | None = None
     """Where the acknowledged records are; None if an offset is not known."""
     offset: int = UNKNOWN_OFFSET

@@ -47,7 +47,7 @@ def on_refused(state: Relay, delivered: Delivered) -> Next:
         if message_id is None:
             return _dropped(replace(state, narrowing=narrow(batch)))
         found = replace(state, narrowing=WIDE)
-        return _dropped(found, HoldRecords(batch, (message_id,), refused))
+        return _dropped(found, HoldRecords(batch, (message_id, *delivered.alike), refused))
     if message_id is None:
         return _dropped(replace(state, release_narrowing=narrow(batch)))
     once_more = replace(state, release_narrowing=WIDE, released_last=True)
