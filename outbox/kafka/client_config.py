@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from outbox.errors import ConfigurationError
+from outbox.kafka.connection_refusals import ConnectionRefusals
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
 from outbox.telemetry.redaction import HIDDEN
 
@@ -86,9 +87,32 @@ def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> Adm
 
     Raises ConfigurationError if no client can have these properties.
     """
-    fixed: dict[str, Any] = {**NO_CREATION, "bootstrap.servers": bootstrap_servers}
+    refusals = ConnectionRefusals()
+    fixed: dict[str, Any] = {
+        **NO_CREATION,
+        "bootstrap.servers": bootstrap_servers,
+        "error_cb": refusals.note,
+    }
     with _usable(kafka_config):
-        return AdminClient({"log_level": 0, **kafka_config, **fixed})
+        return ExplainingAdminClient({"log_level": 0, **kafka_config, **fixed}, refusals)
+
+
+def explained(admin: AdminClient, error: KafkaException) -> str:
+    """Return an error of a request in words, with why its connection was refused."""
+    text = str(error.args[0].str())
+    if not isinstance(admin, ExplainingAdminClient):
+        return text
+    with suppress(KafkaException):
+        admin.poll(0)
+    return admin.refusals.explain(text)
+
+
+class ExplainingAdminClient(AdminClient):
+    """An admin client that knows why its connections were refused."""
+
+    def __init__(self, config: dict[str, Any], refusals: ConnectionRefusals) -> None:
+        super().__init__(config)
+        self.refusals = refusals
 
 
 def serve(admin: AdminClient) -> None:

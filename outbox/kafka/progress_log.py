@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from outbox.clock import SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS, serve
+from outbox.kafka.client_config import REQUEST_SECONDS, explained, serve
 from outbox.kafka.permission import next_event, permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
@@ -68,7 +68,7 @@ class KafkaProgressLog:
         when every broker is fenced for a moment (an answer without brokers and topics).
         """
         serve(self._admin)
-        with _translated(self._topic):
+        with _translated(self._admin, self._topic):
             metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
             futures = self._admin.describe_topics(
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
@@ -94,7 +94,7 @@ class KafkaProgressLog:
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""
-        with _translated(self._topic):
+        with _translated(self._admin, self._topic):
             start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
@@ -105,7 +105,7 @@ class KafkaProgressLog:
         more.
         """
         deadline = self._clock.monotonic() + self._wait_seconds
-        with _translated(self._topic), closing(Consumer(self._config)) as consumer:
+        with _translated(self._admin, self._topic), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])
             found, reached = self._read(consumer, end, deadline)
             if not found and not reached:
@@ -118,7 +118,7 @@ class KafkaProgressLog:
         config = {**self._config, **isolation}
         found: list[Found] = []
         reached = first >= end
-        with _translated(self._topic), closing(Consumer(config)) as consumer:
+        with _translated(self._admin, self._topic), closing(Consumer(config)) as consumer:
             while not reached:
                 consumer.assign([TopicPartition(self._topic, self._shard, first)])
                 deadline = self._clock.monotonic() + self._wait_seconds
@@ -131,7 +131,7 @@ class KafkaProgressLog:
 
     def stable_end(self) -> int:
         """Return the offset below which every transaction has ended."""
-        with _translated(self._topic):
+        with _translated(self._admin, self._topic):
             return self._end(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
 
     def _read(
@@ -191,9 +191,9 @@ def _offset(message: Message) -> int:
 
 
 @contextmanager
-def _translated(topic: str) -> Iterator[None]:
+def _translated(admin: AdminClient, topic: str) -> Iterator[None]:
     try:
         with permitted("READ", the_topic(topic)):
             yield
     except KafkaException as error:
-        raise KafkaUnavailable(error.args[0].str()) from error
+        raise KafkaUnavailable(explained(admin, error)) from error

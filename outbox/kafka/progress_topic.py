@@ -17,7 +17,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import admin_client
+from outbox.kafka.client_config import admin_client, explained
 from outbox.kafka.permission import THE_CLUSTER, permitted, the_topic
 from outbox.relay.server_requirements import (
     MAX_TIMEOUT,
@@ -75,7 +75,7 @@ def ensure_progress_topic(
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
     admin = admin_client(bootstrap_servers, kafka_config or {})
-    with _translated():
+    with _translated(admin):
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
             return False
@@ -93,7 +93,7 @@ def progress_topic_facts(
     Raises KafkaUnavailable.
     """
     admin = admin_client(bootstrap_servers, kafka_config or {})
-    with _translated():
+    with _translated(admin):
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
         brokers = _broker_settings(admin, known.brokers, timeout_seconds)
@@ -133,12 +133,12 @@ def topic_settings(replication: int) -> dict[str, str]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(admin: AdminClient) -> Iterator[None]:
     """Raise KafkaUnavailable for a refusal and for an answer that is too late."""
     try:
         yield
     except KafkaException as error:
-        raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
+        raise KafkaUnavailable(f"Kafka: {explained(admin, error)}") from error
     except TimeoutError as error:
         raise KafkaUnavailable("Kafka did not answer in time") from error
 

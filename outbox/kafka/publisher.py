@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from time import monotonic
 from typing import Any, Final
@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaForbidden, KafkaTimeRefused, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
+from outbox.kafka.connection_refusals import ConnectionRefusals
 from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
@@ -49,6 +50,7 @@ class KafkaPublisher:
         self._shard = shard
         self._progress_topic = progress_topic
         self._handle: Producer | None = None
+        self._refusals = ConnectionRefusals()
         self._installation: UUID | None = None
         self._alone_until = monotonic()
         """Until then each record is sent alone."""
@@ -61,7 +63,7 @@ class KafkaPublisher:
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
         self._installation = installation
-        with _translated():
+        with _translated(self._explain):
             self._renew(installation).init_transactions(FENCE_SECONDS)
 
     def begin(self) -> None:
@@ -147,8 +149,16 @@ class KafkaPublisher:
     def _renew(self, installation: UUID) -> Producer:
         """Replace the handle and return the new one."""
         self.drop()
-        self._handle = Producer(self._config(installation), logger=_silent())
+        self._refusals = ConnectionRefusals()
+        config = {**self._config(installation), "error_cb": self._refusals.note}
+        self._handle = Producer(config, logger=_silent())
         return self._handle
+
+    def _explain(self, text: str) -> str:
+        """Return the text of an error, with why the handle's connections were refused."""
+        with suppress(KafkaException):
+            self.serve()
+        return self._refusals.explain(text)
 
     def _open(self) -> Producer:
         if self._handle is None:
@@ -268,7 +278,7 @@ def _unavailable(cause: str) -> type[KafkaUnavailable]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(explain: Callable[[str], str] = str) -> Iterator[None]:
     """Translate the library's errors; after any but a fence the result is unknown."""
     try:
         yield
@@ -284,4 +294,4 @@ def _translated() -> Iterator[None]:
             words = f"{kafka_error.name()}: {needed('WRITE', THE_IDS)}"
         if kafka_error.fatal() or kafka_error.code() in FENCED:
             raise PublisherFenced(words) from error
-        raise KafkaUnavailable(words) from error
+        raise KafkaUnavailable(explain(words)) from error

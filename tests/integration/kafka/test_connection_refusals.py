@@ -1,0 +1,53 @@
+"""A login or certificate that is refused, such as after a rotation: the error says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import pytest
+
+from outbox.errors import KafkaUnavailable
+from outbox.kafka import publisher
+from outbox.kafka.client_config import producer_config
+from outbox.kafka.progress_topic import progress_topic_facts
+from outbox.kafka.publisher import KafkaPublisher
+from tests.fixtures_certificates import CertificateAuthority
+from tests.integration.kafka.fixtures_secured_broker import SecuredBroker
+
+pytestmark = pytest.mark.kafka
+
+SHORT_SECONDS: Final = 2.0
+OLD_PASSWORD: Final = {"sasl.password": "an old password"}
+
+
+def config(secured: SecuredBroker, changed: Mapping[str, Any]) -> dict[str, Any]:
+    return {**secured.config("outbox-checker"), **changed}
+
+
+def test_a_password_that_is_refused_is_named(secured: SecuredBroker) -> None:
+    with pytest.raises(KafkaUnavailable, match=r"failure: SASL auth.*invalid credentials") as found:
+        progress_topic_facts(
+            secured.servers, config(secured, OLD_PASSWORD), timeout_seconds=SHORT_SECONDS
+        )
+    assert "password" not in str(found.value)
+
+
+def test_a_certificate_that_is_refused_is_named(secured: SecuredBroker, tmp_path: Path) -> None:
+    other = {"ssl.ca.location": str(CertificateAuthority(tmp_path).certificate)}
+    with pytest.raises(KafkaUnavailable, match="certificate verify failed"):
+        progress_topic_facts(secured.servers, config(secured, other), timeout_seconds=SHORT_SECONDS)
+
+
+def test_a_relay_whose_password_has_changed_names_it_when_it_opens_a_producer(
+    secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that are open stay open, so its other requests go on."""
+    monkeypatch.setattr(publisher, "FENCE_SECONDS", SHORT_SECONDS)
+    changed = config(secured, OLD_PASSWORD)
+    relay = KafkaPublisher(lambda name: producer_config(secured.servers, changed, f"x.{name}"), 0)
+    with pytest.raises(KafkaUnavailable, match="invalid credentials"):
+        relay.fence(uuid4())
+    relay.drop()
