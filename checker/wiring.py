@@ -26,7 +26,7 @@ from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.guarded_connector import guarded_resolver
-from outbox.kafka.parked_topic import KafkaParkedTopic
+from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.postgres.checks.check_queue import PostgresCheckQueue

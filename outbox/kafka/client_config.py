@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from outbox.errors import ConfigurationError
-from outbox.kafka.connection_refusals import ConnectionRefusals
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
 from outbox.telemetry.redaction import HIDDEN
 
@@ -19,6 +19,10 @@ REQUEST_SECONDS: Final = 10.0
 """The time limit of a request for metadata."""
 WHOLE_MAX: Final = 64
 """Characters of a value that the library surely quotes as a whole."""
+RECENT_SECONDS: Final = 60.0
+_EXPLAINED: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
+_CHANGING: Final = re.compile(r"^\S+: |\s*\(after [^)]*\)|, \d+ identical error\(s\) suppressed")
+"""The address of one of the brokers, times and counts: each text would be logged as a new one."""
 
 NO_CREATION: Final[Mapping[str, Any]] = {"allow.auto.create.topics": False}
 """A producer asks for each topic by name, and a broker may then create it (Kafka's default).
@@ -105,6 +109,27 @@ def explained(admin: AdminClient, error: KafkaException) -> str:
     with suppress(KafkaException):
         admin.poll(0)
     return admin.refusals.explain(text)
+
+
+class ConnectionRefusals:
+    """The last refused login or handshake of a client.
+
+    A request that fails then says only that no broker is there. The library reports the reason to a
+    callback, when the client is served.
+    """
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._at = float("-inf")
+
+    def note(self, error: KafkaError) -> None:
+        """Note an error of the client; its callback for errors."""
+        if error.code() in _EXPLAINED:
+            self._last, self._at = _CHANGING.sub("", error.str()), monotonic()
+
+    def explain(self, text: str) -> str:
+        """Return the text of an error, with the refusal that explains it if there was one."""
+        return f"{text}: {self._last}" if monotonic() - self._at < RECENT_SECONDS else text
 
 
 class ExplainingAdminClient(AdminClient):

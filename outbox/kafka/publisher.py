@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaForbidden, KafkaTimeRefused, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
-from outbox.kafka.connection_refusals import ConnectionRefusals
-from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
+from outbox.kafka.client_config import ConnectionRefusals
+from outbox.kafka.delivery.reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import HEAL, Record, heal_name

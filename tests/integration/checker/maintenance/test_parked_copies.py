@@ -12,7 +12,7 @@ import pytest
 from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.parked_topic import KafkaParkedTopic
+from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import Record
 from outbox.operators.parked_messages import ParkedMessage

@@ -1,0 +1,1 @@
+"""What becomes of records that a producer sent: their reports, and copies of parked messages."""
