@@ -43,7 +43,8 @@ NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_tim
 """The options of the URL come after these: limits that are meant for us stand there."""
 AS_WRITTEN: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c extra_float_digits=1"
-    " -c array_nulls=on -c standard_conforming_strings=on -c quote_all_identifiers=off"
+    " -c intervalstyle=postgres -c bytea_output=hex -c array_nulls=on"
+    " -c standard_conforming_strings=on -c quote_all_identifiers=off"
     " -c search_path=pg_catalog -c client_min_messages=warning -c row_security=off"
 )
 """A snapshot per statement, also after a wait for a lock; the text forms of values; each warning,

@@ -43,11 +43,13 @@ GIVES_UP = (
 WEAKER = ["off", "local", "remote_write"]
 FOR_OTHERS = {
     "array_nulls": "off",
+    "bytea_output": "escape",
     "client_min_messages": "error",
     "datestyle": "German",
     "default_transaction_isolation": "repeatable read",
     "extra_float_digits": "-15",
     "idle_session_timeout": "1h",
+    "intervalstyle": "sql_standard",
     "lock_timeout": "1h",
     "quote_all_identifiers": "on",
     "search_path": "public",
@@ -191,6 +193,14 @@ async def test_a_message_is_stored_decided_and_read_beside_programs_with_other_s
         )
     states = [each.status.state for each in ended if isinstance(each, Ended)]
     assert states == [State.COMMITTED, State.COMMITTED]
+
+
+async def test_keys_are_read_in_arrays_whatever_form_others_want(database_url: str) -> None:
+    """psycopg misreads them in the older form: a relay would publish past a held record's key."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        set_for_others(connection)
+    shown: tuple[object, ...] = thread_shows(database_url, "SELECT ARRAY['a'::bytea, 'b']")
+    assert shown == ([b"a", b"b"],)
 
 
 async def test_limits_in_the_url_are_kept(database_url: str) -> None:
