@@ -284,4 +284,5 @@ def test_a_program_connects_to_a_database_that_is_closed_to_everybody_else(
         connection.execute(f"REVOKE ALL ON DATABASE {closed} FROM PUBLIC".encode())
     migrate(database_url)
     for role in ROLES:
-        psycopg.connect(as_role(database_url, role)).close()
+        with psycopg.connect(as_role(database_url, role)) as program:
+            assert program.info.user == role
