@@ -21,6 +21,7 @@ from outbox.settings.environment import process_environment
 from tests.fixtures_databases import drop_template
 from tests.fixtures_paths import PROJECT
 from tests.integration.mutants.fixtures_mutant import ProductMutant
+from tests.integration.mutants.fixtures_zygote import READY
 
 ASSERTED: Final = re.compile(r"AssertionError|assert |Failed: (?!Timeout)")
 """How the message of a test begins that has noticed something, and did not merely break."""
@@ -59,6 +60,7 @@ class ProductCopy:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._wait_for(READY)
 
     def close(self) -> None:
         """End the process."""
@@ -84,12 +86,12 @@ class ProductCopy:
     def notice(self, mutant: ProductMutant) -> None:
         """Assert that the killer of a mutant fails by an assertion, and in no other way."""
         with self.mutated(mutant):
-            ran = self.run([mutant.killer])
+            ran = self.run([mutant.killer], self._home / mutant.file)
         assert ran.asserted, ran.output
         assert not ran.broken, ran.output
 
-    def run(self, killers: Sequence[str]) -> KillerRun:
-        """Run tests in the copy, on the servers that are given."""
+    def run(self, killers: Sequence[str], changed: Path | None = None) -> KillerRun:
+        """Run tests in the copy, one file of which may be changed, on the servers given."""
         number = next(self._runs)
         report, output = (self._folder / f"{number}.{kind}" for kind in ("xml", "txt"))
         options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout", "60"]
@@ -99,13 +101,21 @@ class ProductCopy:
             options.append(f"--kafka-servers={self._kafka_servers}")
         arguments = [*options, f"--junitxml={report}", *killers]
         assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        asked = {"number": number, "arguments": arguments, "output": str(output)}
+        asked = {
+            "number": number,
+            "changed": None if changed is None else str(changed.resolve()),
+            "arguments": arguments,
+            "output": str(output),
+        }
         self._zygote.stdin.write(json.dumps(asked) + "\n")
         self._zygote.stdin.flush()
+        self._wait_for(number)
+        return self._read(report, output.read_text("utf-8"))
+
+    def _wait_for(self, number: int) -> None:
+        assert self._zygote.stdout is not None
         while (answer := self._zygote.stdout.readline()) != f"{number}\n":
             assert answer, "the process that runs the tests has ended"
-        return self._read(report, output.read_text("utf-8"))
 
     def _read(self, report: Path, output: str) -> KillerRun:
         asserted, broken, passed = list[str](), list[str](), 0

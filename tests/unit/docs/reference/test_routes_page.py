@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from tests.fixtures_paths import PROJECT
+from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 from tests.integration.api.http.authentication.fixtures_routes import (
-    DOCUMENT,
     PLACES,
     PUBLIC,
     ROUTES,

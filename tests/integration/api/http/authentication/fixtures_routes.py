@@ -9,11 +9,10 @@ from typing import Any, Final
 import httpx2
 
 from api.http.page_token import encode_page_token
-from api.wiring import contract_of
 from outbox.access import Scope
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.telemetry.version import installed_version
 from tests.integration.api.fixtures_service import CHECK_URL, TOPIC, Service, prepare_body
+from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 
 WHO: Final = {"operator": "o", "reason": "r"}
 TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
@@ -165,7 +164,6 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
 }
 """By operation id."""
 
-DOCUMENT: Final = contract_of(installed_version())
 PLACES: Final = {
     operation["operationId"]: (method.upper(), path)
     for path, operations in DOCUMENT["paths"].items()
