@@ -20,14 +20,14 @@ class ProxiedBroker:
     link: RemoteLink
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyClient]:
     """Yield the proxies' process."""
     with ProxyClient(tmp_path_factory.mktemp("proxies") / "proxies.log") as opened:
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker_behind_proxy(
     tmp_path_factory: pytest.TempPathFactory, proxies: ProxyClient
 ) -> Iterator[ProxiedBroker]:

@@ -10,9 +10,12 @@ from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service, outbox_dev
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a running service that tests share; each uses names of its own."""
+    """Yield a running service that tests share; each uses names of its own.
+
+    It ends with the last of them: it would compute as long as the session has other tests.
+    """
     with outbox_dev(tmp_path_factory.mktemp("dev") / "data") as running:
         yield running
 

@@ -12,7 +12,7 @@ from tests.fixtures_databases import drop_database, make_database
 from tests.integration.failpoints.fixtures_environment import CrashEnvironment, open_environment
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def environment(
     postgres_server: EmbeddedPostgres,
     template_database: str,

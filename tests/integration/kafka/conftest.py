@@ -9,8 +9,8 @@ import pytest
 from tests.integration.kafka.fixtures_secured_broker import SecuredBroker, secured_broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    """Yield the broker; all tests of a session share it."""
+    """Yield the broker, which the tests of this folder share; it ends with the last of them."""
     with secured_broker(tmp_path_factory.mktemp("secured")) as made:
         yield made
