@@ -10,6 +10,7 @@ import pytest
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
+from tests.fixtures_servers import NEVER_KILLED
 from tests.integration.mutants.fixtures_product_copy import ProductCopy
 
 
@@ -27,7 +28,7 @@ def product_on_servers(
     """Yield a copy whose tests share a PostgreSQL and a Kafka that belong to no other test."""
     folder = tmp_path_factory.mktemp("product")
     postgres = EmbeddedPostgres(servers_dir / f"postgres-of-{folder.name}")
-    kafka = EmbeddedKafka(servers_dir / f"kafka-of-{folder.name}")
+    kafka = EmbeddedKafka(servers_dir / f"kafka-of-{folder.name}", settings=NEVER_KILLED)
     with ExitStack() as running:
         for server in (postgres, kafka):
             running.callback(server.erase)
