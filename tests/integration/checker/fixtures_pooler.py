@@ -27,11 +27,16 @@ async def pooled(database_url: str, *, ignores_options: bool = False) -> AsyncIt
     parts = urlsplit(database_url)
     upstream = parts.port
 
+    links = set[asyncio.Task[None]]()
+
     async def serve(client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+        if link := asyncio.current_task():
+            links.add(link)
         server, questions = await asyncio.open_connection(LOOPBACK, upstream)
-        questions.write(await _first_message(client, ignores_options=ignores_options))
-        passing = [_pass(client, questions), _pass_answers(server, answers)]
-        await asyncio.gather(*passing)
+        with suppress(asyncio.IncompleteReadError, asyncio.CancelledError):
+            questions.write(await _first_message(client, ignores_options=ignores_options))
+            await asyncio.gather(_pass(client, questions), _pass_answers(server, answers))
+        await _close(questions, answers)
 
     proxy = await asyncio.start_server(serve, LOOPBACK, 0)
     port = proxy.sockets[0].getsockname()[1]
@@ -40,6 +45,17 @@ async def pooled(database_url: str, *, ignores_options: bool = False) -> AsyncIt
         yield parts._replace(netloc=netloc, query="sslmode=disable&gssencmode=disable").geturl()
     finally:
         proxy.close()
+        for link in links:
+            link.cancel()
+        await asyncio.gather(*links, return_exceptions=True)
+
+
+async def _close(*writers: asyncio.StreamWriter) -> None:
+    """Close both ends of a link before the loop ends."""
+    for writer in writers:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 async def _first_message(client: asyncio.StreamReader, *, ignores_options: bool) -> bytes:
