@@ -86,9 +86,9 @@ BEGIN
             outbox.check_attempt, outbox.audit_log TO outbox_checker;
         GRANT SELECT (half_id) ON outbox.audit_log TO outbox_checker;
         GRANT INSERT, DELETE ON outbox.transaction_key, outbox.check_queue, outbox.clock_step TO outbox_checker;
-        GRANT INSERT, UPDATE ON outbox.check_class, outbox.already_published TO outbox_checker;
+        GRANT INSERT, UPDATE ON outbox.check_class TO outbox_checker;
         GRANT INSERT, UPDATE, DELETE ON outbox.check_breaker, outbox.parked_message, outbox.held_record,
-            outbox.progress TO outbox_checker;
+            outbox.already_published, outbox.progress TO outbox_checker;
         GRANT DELETE ON outbox.plain_message, outbox.recheck, outbox.half_message_default,
             outbox.check_attempt_default, outbox.publication_log_default TO outbox_checker;
         GRANT UPDATE (partitions, max_content_bytes, may_write) ON outbox.topic TO outbox_checker;

@@ -44,8 +44,7 @@ def findings_of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding
 
 
 def _stranger(suspect: Suspect, copy: Copy) -> Facts:
-    forgotten = copy.message_id in map(str, suspect.forgotten)
-    return Facts(decision=Decision.ABSENT, copies=1, forgotten=forgotten)
+    return Facts(decision=Decision.ABSENT, copies=1, forgotten=suspect.was_lost(copy))
 
 
 def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:

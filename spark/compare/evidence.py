@@ -83,7 +83,11 @@ class Suspect:
 
     @property
     def strangers(self) -> tuple[Copy, ...]:
-        """Records with the half id but other random bits."""
+        """Records with the half id but other random bits.
+
+        If no half is stored, the random bits of the message are unknown. After a restore another
+        message may have got the half id of one that was lost; the lost one is the stranger.
+        """
         return tuple(c for c in self.found if not self._is_own(c))
 
     @property
@@ -95,7 +99,13 @@ class Suspect:
         return copy.digest != self.digest, copy.partition, copy.offset
 
     def _is_own(self, copy: Copy) -> bool:
-        return self.message_id is None or copy.message_id == str(self.message_id)
+        if self.message_id is not None:
+            return copy.message_id == str(self.message_id)
+        return not self.was_lost(copy) or all(map(self.was_lost, self.found))
+
+    def was_lost(self, copy: Copy) -> bool:
+        """Return whether the relay's recovery found the record, and PostgreSQL had lost it."""
+        return copy.message_id in map(str, self.forgotten)
 
 
 def look_up(

@@ -43,6 +43,7 @@ TOO_LONG_SECONDS: Final = 3600.0
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
 SLICES: Final = 64
+_FREE: Final = ("free_transaction_ids", "forget_recovered")
 _FORGET: Final = ("forget_parked", "forget_rechecks", "forget_released")
 
 
@@ -170,7 +171,7 @@ class PostgresRetirement:
             return True
         bounds = _Bounds(leaf).whole() | await self._times()
         (since,) = await self._row("watermark", {})
-        undecided = await self._free_transaction_ids(leaf)
+        undecided = await self._free_ids(leaf)
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute(LOCK_WAIT)
             if await _fetch(connection, "no_audit", {}) != [True]:
@@ -185,10 +186,11 @@ class PostgresRetirement:
         hit("retire.after_detach")
         return True
 
-    async def _free_transaction_ids(self, leaf: int) -> list[int]:
-        """Free the transaction ids of a leaf, except those of undecided halves; return these.
+    async def _free_ids(self, leaf: int) -> list[int]:
+        """Forget a leaf's transaction ids and recovered ids; return its undecided halves.
 
-        A half that was decided since the leaf was looked at counts as undecided.
+        What belongs to these stays. A half that was decided since the leaf was looked at counts as
+        undecided.
         """
         undecided, times = list[int](), await self._times()
         async with self._pool.connection() as connection:
@@ -196,7 +198,8 @@ class PostgresRetirement:
             for part in _Bounds(leaf).slices():
                 found = await _fetch(connection, "undecided", part | times)
                 kept = {"kept": [*found, *held]}
-                await connection.execute(SQL["free_transaction_ids"], part | kept)
+                for name in _FREE:
+                    await connection.execute(SQL[name], part | kept)
                 undecided += found
         return undecided
 

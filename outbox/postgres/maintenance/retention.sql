@@ -130,6 +130,14 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s AND h.transaction_id IS NOT 
     AND k.producer_group_id = h.producer_group_id AND k.transaction_id = h.transaction_id AND k.half_id = h.half_id
     AND k.half_id <> ALL (%(kept)s::int8[])
 
+-- name: forget_recovered
+-- Deletes, of one slice of a leaf, the committed messages that the relay's recovery found in Kafka, each by key, except
+-- those of unfinished ones. PostgreSQL has not lost them; once their halves are gone, nothing would show that.
+DELETE FROM outbox.already_published a USING outbox.half_message h, outbox.op_message o
+WHERE a.half_id >= %(low)s AND a.half_id < %(high)s AND a.half_id <> ALL (%(kept)s::int8[])
+    AND h.half_id >= %(low)s AND h.half_id < %(high)s AND h.half_id = a.half_id AND h.nonce = a.nonce
+    AND o.half_id >= %(low)s AND o.half_id < %(high)s AND o.half_id = a.half_id AND o.decision = 1
+
 -- name: no_audit
 -- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf. A
 -- lock that strangers alone have is no audit's.
