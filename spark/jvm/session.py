@@ -150,6 +150,8 @@ def _own_session(settings: SessionSettings) -> SparkSession:
         # PySpark's own handler calls the JVM within a call under way, and both fail.
         signal.signal(signal.SIGINT, interrupt)
     logging.getLogger().addFilter(_no_py4j_interrupt)
+    # What it logs it raises, too. SIGTERM within a call would show a stack trace.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     _keep_classes(session)
     return session
 

@@ -45,8 +45,8 @@ MUTANTS: Final = (
     Mutant(
         name="the snapshot is not imported",
         module=sources,
-        rule="; SET TRANSACTION SNAPSHOT '{}'\"",
-        broken=' -- {}"',
+        rule="; SET TRANSACTION SNAPSHOT '{}';\"",
+        broken='; -- {}"',
         killer=test_moving_system.test_spark_reads_the_database_as_the_snapshot_has_it,
         needs=Needs.STORES,
     ),
