@@ -13,7 +13,7 @@ from tests.integration.checker.relay.refusals.fixtures_refused_records import dr
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-COMPACTED: Final = {"cleanup.policy": "compact"}
+COMPACTED: Final = {"cleanup.policy": "compact,delete"}
 MANY: Final = 30
 FEW_DROPS: Final = 3
 """Fewer producers than refused records: what is behind these waits for each producer."""
