@@ -199,9 +199,10 @@ def connection_health(place: str, used: int, most: int) -> HealthCheck:
     detail = f"{place} uses {used} of {most}"
     if not enough:
         detail += (
-            ": our programs open sessions again within an hour, and stand still without them. Raise"
-            " the limit, see in pg_stat_activity who has them, and from PostgreSQL 16 on reserve"
-            " some (reserved_connections, GRANT pg_use_reserved_connections)"
+            ": each of our sessions ends within an hour, and a program without a new one stops"
+            " working. Raise the limit, or see in pg_stat_activity who has the others. From"
+            " PostgreSQL 16 on, reserve some (reserved_connections, GRANT"
+            " pg_use_reserved_connections)"
         )
     return health_check("connections", enough, detail, HealthStatus.WARNING)
 
