@@ -47,15 +47,16 @@ LIVED_OUTPUT := .pytest_cache/aged/output.txt
 UNITS_OUTPUT := .pytest_cache/units/output.txt
 # Exists if a message has become too dear (.ci/run measures again then).
 DEARER := .pytest_cache/dearer
-# What of the operations stack .ci/run has time for: its images, its life, and one audit.
-WALK := tests/containers/test_stack.py tests/containers/test_profiles.py::test_an_audit_by_hand_prints_its_verdict
+# The main walk is first: .ci/run may not have time for all.
+CONTAINERS := $(sort $(wildcard tests/containers/test_*.py))
+CONTAINERS := $(filter %stack.py,$(CONTAINERS)) $(filter-out %stack.py,$(CONTAINERS))
 DIST ?= dist
 PROFILE ?= smoke
 PROFILES ?= kill mixed alone frames failover brokers long
 RUNS ?= .outbox-chaos/evidence
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-young test-lived test-units test-deep test-aged test-compose test-walk evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-young test-lived test-units test-deep test-aged test-compose evidence pictures lint lint-types lint-rules check bench chaos chaos-controls chaos-matrix up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -102,10 +103,7 @@ test-aged: setup ## Run every suite with a server on an installation that has li
 	@$(AGED) -n 4 --durations=15 $(AGED_SUITES)
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
-	@$(BIN)/python -m pytest -rs --durations=5 tests/containers
-
-test-walk: setup ## Run the main walk of that stack: up, a message, crashes, stops, up again, an audit
-	@$(BIN)/python -m pytest -rs --durations=5 $(WALK)
+	@$(BIN)/python -m pytest -rs --durations=5 $(CONTAINERS)
 
 pictures: setup ## Take the pictures of docs/console.md, with Chromium
 	@$(BIN)/python -m tests.integration.api.console

@@ -268,7 +268,6 @@ def test_make_has_the_documented_words_and_no_others() -> None:
         "test-deep",
         "test-aged",
         "test-compose",
-        "test-walk",
         "evidence",
         "pictures",
         "chaos-controls",
