@@ -149,19 +149,21 @@ def features_path(jars: Sequence[Path]) -> Path:
 
 
 def make_class_archive(release: str = "") -> Path:
-    """Return the class archive; without it or the features, a temporary broker makes them first."""
+    """Return the class archive; without it a temporary broker makes it, and the features, first."""
     jars = kafka_jars(release)
     archive, features = archive_path(jars), features_path(jars)
-    if not (archive.exists() and features.exists()):
+    if not archive.exists():
         with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
             made = archive.with_suffix(".new")
             broker = EmbeddedKafka(
                 Path(scratch), java_extra=recording_options(made), release=release
             )
             broker.record_classes()
+            said = Path(scratch, "data", FEATURES)
+            if said.is_file():  # the tool of Kafka 4.4 writes them elsewhere, and is run each time
+                copied = features.with_suffix(".new-features")
+                shutil.copyfile(said, copied)
+                copied.rename(features)
             if made.is_file():
                 made.rename(archive)
-            copied = features.with_suffix(".new-features")
-            shutil.copyfile(Path(scratch, "data", FEATURES), copied)
-            copied.rename(features)
     return archive

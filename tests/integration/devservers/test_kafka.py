@@ -8,7 +8,7 @@ import pytest
 
 from devservers.artifacts import KAFKA_RELEASES, kafka_version
 from devservers.errors import ArtifactsMissing
-from devservers.kafka import EmbeddedKafka
+from devservers.kafka import EmbeddedKafka, make_class_archive
 from devservers.kafka_cluster import new_cluster
 from devservers.kafka_wire import active_controller, has_controller
 from devservers.ports import free_ports
@@ -65,6 +65,13 @@ def test_a_stopped_broker_reports_how_it_ended(own_broker: EmbeddedKafka) -> Non
 def test_a_release_that_is_not_fetched_names_the_command_that_fetches_it(tmp_path: Path) -> None:
     with pytest.raises(ArtifactsMissing, match=r"make kafka KAFKA=0\.0\.1"):
         EmbeddedKafka(tmp_path / "kafka", release="0.0.1")
+
+
+def test_the_newest_release_has_a_class_archive_though_its_tool_writes_features_elsewhere() -> None:
+    newest = KAFKA_RELEASES[-1]
+    if not kafka_version(newest):
+        pytest.skip(f"not fetched: make kafka KAFKA={newest}")
+    assert make_class_archive(newest).is_file()
 
 
 def test_a_broker_of_another_release_runs_beside_the_usual_one(
