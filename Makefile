@@ -22,9 +22,10 @@ SERVED := tests/spark tests/e2e tests/chaos tests/integration tests/contract
 UNITS := tests/model tests/unit
 SUITES := $(SERVED) $(UNITS)
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
-# (test-aged), those where age matters most (test-deep), and what broke on such installations first (test).
+# (test-aged; test-deep without the deep tests), and what broke on such installations first (test). An hour of .ci/run is
+# enough for those where age matters most.
 AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
-AGED_DEEP := tests/spark/audit/test_clean_run.py tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
+AGED_HOUR := tests/spark/audit/test_clean_run.py tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
   tests/integration/api/admin tests/integration/api/metrics tests/integration/client \
   tests/integration/check_endpoints tests/integration/kafka tests/contract \
@@ -94,9 +95,10 @@ test-lived:
 	@mkdir -p $(dir $(LIVED_OUTPUT))
 	@env -u MAKEFLAGS -u MFLAGS $(AGED) --dist no --durations=5 -m "not deep" $(AGED_FIRST) > $(LIVED_OUTPUT)
 
-test-deep: setup ## Run what proves depth: mutants, storms, clusters, failovers, the harness, the cost of a message
+test-deep: AGED_LATER := $(if $(HOUR),$(AGED_HOUR),$(AGED_SUITES))
+test-deep: setup ## Run mutants, storms, clusters, failovers, the harness, every suite aged, the cost of a message
 	@failed=0; $(PYTEST) -n 4 --durations=15 -m deep $(SUITES) || failed=1; \
-	  $(AGED) -n 4 --durations=15 -m "not deep or aged" $(AGED_DEEP) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
+	  $(AGED) -n 4 --durations=15 -m "not deep or aged" $(AGED_LATER) $(addprefix --ignore=,$(AGED_FIRST)) || failed=1; \
 	  rm -f $(DEARER); $(BIN)/python -m benchmarks.cost.gate || { touch $(DEARER); failed=1; }; exit $$failed
 
 test-aged: setup ## Run every suite with a server on an installation that has lived
