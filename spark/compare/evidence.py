@@ -58,7 +58,8 @@ class Suspect:
     known: KnownHalf | None = None
     hold: HeldRecord | None = None
     place: RecordedPlace | None = None
-    forgotten: frozenset[UUID] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+    """Message ids that the relay's recovery found: of this suspect, and of others of its chunk."""
     comparison: Comparison | None = None
     superseded: bool = False
     """Its topic is compacted and may contain a later record of its key instead."""
@@ -105,7 +106,7 @@ class Suspect:
 
     def was_lost(self, copy: Copy) -> bool:
         """Return whether the relay's recovery found the record, and PostgreSQL had lost it."""
-        return copy.message_id in map(str, self.forgotten)
+        return copy.message_id in self.forgotten
 
 
 def look_up(
@@ -114,7 +115,8 @@ def look_up(
     """Complete at most 1 000 rows of evidence with the facts from both stores."""
     half_ids = [HalfId(row["half_id"]) for row in rows]
     halves, holds = snapshot.halves(half_ids), snapshot.held_records(half_ids)
-    places, forgotten = snapshot.recorded_places(half_ids), snapshot.already_published(half_ids)
+    places = snapshot.recorded_places(half_ids)
+    forgotten = frozenset(map(str, snapshot.already_published(half_ids)))
     suspects = [
         _suspect(row, halves.get(i), holds.get(i), places.get(i), forgotten)
         for i, row in zip(half_ids, rows, strict=True)
@@ -127,7 +129,7 @@ def _suspect(
     known: KnownHalf | None,
     hold: HeldRecord | None,
     place: RecordedPlace | None,
-    forgotten: frozenset[UUID],
+    forgotten: frozenset[str],
 ) -> Suspect:
     committed = row["committed_digest"]
     return Suspect(

@@ -162,8 +162,8 @@ def test_a_record_with_other_random_bits_is_a_stranger_and_no_copy() -> None:
 
 
 def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
-    other = message_id_of(HALF.half_id, Nonce(43))
-    stranger = make_copy(message_id=str(other), digest=78, offset=6)
+    other = str(message_id_of(HALF.half_id, Nonce(43)))
+    stranger = make_copy(message_id=other, digest=78, offset=6)
     suspect = make_suspect(make_copy(), stranger, forgotten=frozenset({other}))
     assert classes(suspect) == [FindingClass.PG_REGRESSION]
 
@@ -173,13 +173,13 @@ def test_a_retired_message_with_the_half_id_of_a_lost_one_is_no_regression(
     standing: str | None,
 ) -> None:
     """A restore sets the transaction ids back, so they are given again."""
-    lost = message_id_of(HALF.half_id, Nonce(43))
-    records = make_copy(message_id=str(lost), digest=78), make_copy(offset=6)
+    lost = str(message_id_of(HALF.half_id, Nonce(43)))
+    records = make_copy(message_id=lost, digest=78), make_copy(offset=6)
     here = replace(HERE, retired_below=HalfId(10 << 15))
     suspect = make_suspect(*records, standing=standing, known=None, forgotten=frozenset({lost}))
     (finding,) = findings_of_suspect(suspect, here)
     named = (finding.finding_class, finding.message_id)
-    assert named == (FindingClass.PG_REGRESSION, str(lost))
+    assert named == (FindingClass.PG_REGRESSION, lost)
     alone = make_suspect(records[0], standing=None, known=None, forgotten=frozenset({lost}))
     assert classes(alone, here) == [FindingClass.PG_REGRESSION]
 
