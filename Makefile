@@ -22,8 +22,8 @@ SERVED := tests/spark tests/e2e tests/chaos tests/integration tests/contract
 UNITS := tests/model tests/unit
 SUITES := $(SERVED) $(UNITS)
 # What runs a second time, on an installation that has lived (tests/aged_installation): every suite that has a server
-# (test-aged; test-deep without the deep tests), and what broke on such installations first (test). An hour of .ci/run is
-# enough for those where age matters most.
+# (test-aged; test-deep without the deep tests), and what broke on such installations first (test). The hour of .ci/run
+# is enough only for those where age matters most.
 AGED_SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract
 AGED_HOUR := tests/spark/audit/test_clean_run.py tests/spark/audit/faults/test_planted_faults.py tests/e2e/acceptance \
   tests/integration/runbooks tests/integration/checker tests/integration/postgres tests/integration/api/ingest \
@@ -49,8 +49,7 @@ UNITS_OUTPUT := .pytest_cache/units/output.txt
 # Exists if a message has become too dear (.ci/run measures again then).
 DEARER := .pytest_cache/dearer
 # The main walk is first: .ci/run may not have time for all.
-CONTAINERS := $(sort $(wildcard tests/containers/test_*.py))
-CONTAINERS := $(filter %stack.py,$(CONTAINERS)) $(filter-out %stack.py,$(CONTAINERS))
+CONTAINERS := tests/containers/test_stack.py $(filter-out %/test_stack.py,$(sort $(wildcard tests/containers/test_*.py)))
 DIST ?= dist
 PROFILE ?= smoke
 PROFILES ?= kill mixed alone frames failover brokers long
