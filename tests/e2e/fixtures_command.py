@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from outbox.settings.environment import process_environment
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 
-OUTBOX = str(Path(sys.executable).with_name("outbox"))
+OUTBOX = program("outbox")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,7 @@ class Ended:
 def outbox(*arguments: str, prefix: Sequence[str] = (), **environment: str) -> Ended:
     """Run the command to its end; `prefix` is a command that runs it."""
     done = subprocess.run(
-        [*prefix, OUTBOX, *arguments] if prefix else [*forked("outbox"), *arguments],
+        [*prefix, OUTBOX, *arguments],
         capture_output=True,
         text=True,
         timeout=180,

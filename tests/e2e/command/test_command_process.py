@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
@@ -16,12 +15,12 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.settings.environment import process_environment
 from tests.e2e.fixtures_command import outbox
 from tests.e2e.fixtures_command_here import Command
+from tests.fixtures_programs import program
 from tests.fixtures_waiting import wait_for
-from tests.forked_programs.fixtures_programs import forked
 
 pytestmark = pytest.mark.e2e
 
-OUTBOX = str(Path(sys.executable).with_name("outbox"))
+OUTBOX = program("outbox")
 COMMANDS = ("--version", "config show", "-o table config show", "message list --help")
 BUFFERED = (True, pytest.param(False, marks=pytest.mark.deep))
 NOWHERE = "postgresql://outbox@127.0.0.1:1/outbox"
@@ -33,13 +32,10 @@ def here(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-def in_shell(
-    script: str, *, buffered: bool = True, fork: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Run a line of bash in which `outbox` is the command; a fork of it has its three streams."""
+def in_shell(script: str, *, buffered: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `outbox` is the command."""
     environment = process_environment() | {"PYTHONUNBUFFERED": "" if buffered else "1"}
-    program = shlex.join(forked("outbox") if fork and buffered else [OUTBOX])
-    whole = f'outbox() {{ {program} "$@"; }}; {script}'
+    whole = f'outbox() {{ {OUTBOX} "$@"; }}; {script}'
     return subprocess.run(
         ["bash", "-c", whole], capture_output=True, text=True, env=environment, timeout=60
     )
@@ -50,14 +46,14 @@ def in_shell(
 def test_an_output_that_nobody_reads_ends_the_command_in_silence(
     command: str, buffered: bool
 ) -> None:
-    done = in_shell(f"outbox {command} | true", buffered=buffered, fork=True)
+    done = in_shell(f"outbox {command} | true", buffered=buffered)
     assert (done.stderr, done.stdout) == ("", "")
 
 
 @pytest.mark.parametrize("buffered", BUFFERED)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_without_room_is_one_line_and_exit_1(command: str, buffered: bool) -> None:
-    done = in_shell(f"outbox {command} > /dev/full", buffered=buffered, fork=True)
+    done = in_shell(f"outbox {command} > /dev/full", buffered=buffered)
     assert (done.returncode, done.stderr) == (1, "outbox: No space left on device\n")
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx2
 
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
 from tests.fixtures_plain_http import NO_TLS
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 
-PROGRAM = Path(sys.executable).with_name("outbox-api")
+PROGRAM = program("outbox-api")
 
 
 def environment(database_url: str, **settings: str) -> dict[str, str]:
@@ -80,13 +78,10 @@ class Process:
 async def served(
     database_url: str, *, seconds: float = 60, **settings: str
 ) -> AsyncIterator[Process]:
-    """Run the service as a process until the block is left, which may take so long.
-
-    Several workers are started by an interpreter that can start others.
-    """
+    """Run the service as a process until the block is left, which may take so long."""
     port = free_port()
     process = await asyncio.create_subprocess_exec(
-        *([str(PROGRAM)] if "HTTP_WORKERS" in settings else forked(PROGRAM.name)),
+        PROGRAM,
         "--bind",
         f"127.0.0.1:{port}",
         env=environment(database_url, **settings),

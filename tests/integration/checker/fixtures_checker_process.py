@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 
 STOP_SECONDS = 60
 
@@ -69,7 +69,7 @@ async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
         name: text for name, text in process_environment().items() if not name.startswith("OUTBOX_")
     }
     process = await asyncio.create_subprocess_exec(
-        *forked("outbox-checker"),
+        program("outbox-checker"),
         *arguments,
         env=inherited | {f"OUTBOX_{name.upper()}": text for name, text in mine.items()},
         stderr=asyncio.subprocess.PIPE,

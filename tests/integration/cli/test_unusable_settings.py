@@ -8,18 +8,18 @@ import pytest
 
 from cli.invocation.exit_codes import ExitCode
 from outbox.settings.environment import process_environment
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 from tests.integration.api.fixtures_keys import PEPPER, RING
 
 pytestmark = pytest.mark.postgres
 
 
 @pytest.mark.parametrize(
-    "program",
+    "command",
     ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
 )
 def test_a_program_names_the_property_that_no_client_can_have(
-    program: str, database_url: str
+    command: str, database_url: str
 ) -> None:
     settings = {
         "OUTBOX_DATABASE_URL": database_url,
@@ -28,9 +28,9 @@ def test_a_program_names_the_property_that_no_client_can_have(
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
         "OUTBOX_KAFKA_CONFIG": '{"no.such.property": "x"}',
     }
-    name, *words = program.split()
+    name, *words = command.split()
     done = subprocess.run(
-        [*forked(name), *words],
+        [program(name), *words],
         env=process_environment() | settings,
         capture_output=True,
         text=True,

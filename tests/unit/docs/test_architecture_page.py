@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.unit.layout.fixtures_source_tree import (
+from tests.fixtures_source_tree import (
     PACKAGES,
     door_imports,
     doors,

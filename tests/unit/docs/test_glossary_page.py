@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.unit.layout.fixtures_source_tree import PACKAGES, classes, modules
+from tests.fixtures_source_tree import PACKAGES, classes, modules
 
 PAGE = (PROJECT / "docs" / "glossary.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (?!word)([\w ,-]+) \| .* \| `(\w+)` \|$", PAGE, re.MULTILINE)

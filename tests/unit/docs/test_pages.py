@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures_paths import PROJECT
+from tests.fixtures_source_tree import PACKAGES
 from tests.unit.docs.fixtures_anchors import anchors
 from tests.unit.docs.fixtures_pages import EDITED, PAGES, name
-from tests.unit.layout.fixtures_source_tree import PACKAGES
 
 DOCS = PROJECT / "docs"
 INDEX = DOCS / "README.md"

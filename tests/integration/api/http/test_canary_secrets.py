@@ -24,7 +24,7 @@ from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.events import configure_logging
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     GROUPS,
@@ -240,15 +240,15 @@ def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
 
 @pytest.mark.parametrize("address", [MISREAD[0], MISREAD[-3]])
 @pytest.mark.parametrize(
-    "program",
+    "command",
     ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
 )
 def test_no_program_prints_a_piece_of_a_password(
-    program: str, address: str, monkeypatch: pytest.MonkeyPatch
+    command: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted(monkeypatch, address)
-    name, *words = program.split()
-    done = subprocess.run([*forked(name), *words], capture_output=True, check=False, timeout=120)
+    name, *words = command.split()
+    done = subprocess.run([program(name), *words], capture_output=True, check=False, timeout=120)
     written = (done.stdout + done.stderr).decode()
     assert done.returncode == ExitCode.USAGE, written
     assert "OUTBOX_DATABASE_URL" in written

@@ -17,8 +17,8 @@ from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.readiness import newest_revision
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_databases import as_role, migrate
+from tests.fixtures_dying import exit_code_of
 from tests.fixtures_paths import PROJECT
-from tests.forked_programs.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_many_rows import (
     KEPT_IN_ALL,

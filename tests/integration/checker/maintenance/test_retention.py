@@ -15,7 +15,7 @@ from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.metrics import Metrics
-from tests.forked_programs.fixtures_dying import exit_code_of
+from tests.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     AGE,

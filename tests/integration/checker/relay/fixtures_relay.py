@@ -29,7 +29,6 @@ from outbox.telemetry.metrics import Metrics
 from tests.fixtures_databases import as_role
 from tests.fixtures_kafka import committed_records
 from tests.fixtures_paths import PROJECT
-from tests.forked_programs.fixtures_programs import forked
 
 SHARD = 3
 ROUNDS = 400
@@ -91,20 +90,15 @@ class RelayWorld:
             operator.terminate_holder()
 
     @contextmanager
-    def process(
-        self, failpoints: str = "", *, frozen: bool = False
-    ) -> Iterator[subprocess.Popen[str]]:
-        """Run a relay of the shard as a process; it is killed at the end of the block.
-
-        One that will be frozen is no fork: a launcher passes no SIGSTOP on.
-        """
+    def process(self, failpoints: str = "") -> Iterator[subprocess.Popen[str]]:
+        """Run a relay of the shard as a process; it is killed at the end of the block."""
         asked = {
             "environment": {**self.checker_environment, "OUTBOX_FAILPOINTS": failpoints},
             "progress_topic": self.progress_topic,
             "shard": SHARD,
         }
-        program = [sys.executable, "-m", RELAY] if frozen else forked("relay", f"{RELAY}:main")
-        command = [*program, json.dumps(asked)]
+        relay = [sys.executable, "-m", RELAY]
+        command = [*relay, json.dumps(asked)]
         with subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:

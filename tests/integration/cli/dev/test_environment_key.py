@@ -13,7 +13,7 @@ import pytest
 from cli.invocation.dev_state import DevState, write_state
 from outbox.settings.environment import process_environment
 from tests.fixtures_http_server import QuietHandler, http_server
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def run(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     inherited = process_environment().items()
     clean = {name: text for name, text in inherited if not name.startswith("OUTBOX_")}
     return subprocess.run(
-        [*forked("outbox"), "key", "list"],
+        [program("outbox"), "key", "list"],
         cwd=folder,
         env={**clean, **settings},
         capture_output=True,

@@ -15,7 +15,7 @@ from outbox.postgres.messages.decisions import END, END_RACING
 from outbox.postgres.sessions.statements import load
 from tests.fixtures_databases import ROLES, as_role, migrate
 from tests.fixtures_paths import PROJECT
-from tests.unit.layout.fixtures_source_tree import import_graph
+from tests.fixtures_source_tree import import_graph
 
 pytestmark = pytest.mark.postgres
 

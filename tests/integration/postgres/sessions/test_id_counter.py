@@ -21,7 +21,7 @@ from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.id_counter import SQL, read_id_counter, refuse_ids_behind
 from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
 from outbox.settings.environment import load_settings
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 
 pytestmark = pytest.mark.postgres
 
@@ -119,9 +119,9 @@ def test_an_api_does_not_start(behind: str) -> None:
 
 
 async def test_the_programs_exit_with_2_and_one_sentence(behind: str) -> None:
-    for program in ("outbox-api", "outbox-checker"):
+    for name in ("outbox-api", "outbox-checker"):
         process = await asyncio.create_subprocess_exec(
-            *forked(program), stderr=asyncio.subprocess.PIPE
+            program(name), stderr=asyncio.subprocess.PIPE
         )
         async with asyncio.timeout(60):
             _, said = await process.communicate()

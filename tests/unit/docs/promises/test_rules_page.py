@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.unit.layout.fixtures_source_tree import PACKAGES
+from tests.fixtures_source_tree import PACKAGES
 
 DOCS = PROJECT / "docs"
 RULES = (DOCS / "rules.md").read_text("utf-8")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from outbox.telemetry.events import Event
 from tests.fixtures_paths import PROJECT
-from tests.unit.layout.fixtures_source_tree import modules
+from tests.fixtures_source_tree import modules
 
 PAGE = (PROJECT / "docs" / "logs.md").read_text("utf-8")
 ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (\w+) \| (.*?) \|", re.MULTILINE)

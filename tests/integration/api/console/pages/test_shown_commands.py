@@ -19,7 +19,7 @@ from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.settings.environment import process_environment
-from tests.forked_programs.fixtures_programs import forked
+from tests.fixtures_programs import program
 from tests.integration.api.console.fixtures_console import Browser, Page, key_text, logged_in
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
@@ -85,12 +85,9 @@ def words(page: Page, start: str) -> list[str]:
 
 @pytest.fixture
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the command that pages name, as a fork: it starts thirty times."""
+    """Return a folder with the command that pages name, and nothing else."""
     folder = tmp_path_factory.mktemp("programs")
-    (command := folder / "outbox").write_text(
-        f'#!/bin/sh\nexec {shlex.join(forked("outbox"))} "$@"\n'
-    )
-    command.chmod(0o755)
+    (folder / "outbox").symlink_to(program("outbox"))
     return folder
 
 

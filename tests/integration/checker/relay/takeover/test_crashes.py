@@ -60,7 +60,7 @@ def test_f4_a_relay_frozen_past_its_takeover_publishes_nothing_when_it_wakes(
 ) -> None:
     world.batch_max = 10
     commit_backlog(world, range(1000))
-    with world.process(frozen=True) as frozen:
+    with world.process() as frozen:
         wait_running(frozen)
         until(lambda: published_up_to(world) > 0)
         frozen.send_signal(signal.SIGSTOP)
@@ -81,7 +81,7 @@ def test_a35_a_relay_frozen_between_produce_and_commit_is_overtaken_and_fenced(
     monkeypatch.setattr(takeover, "STALL_SECONDS", 1.0)
     world.batch_max = 10
     commit_backlog(world, range(200))
-    with world.process("relay.before_commit=sleep:5000#3", frozen=True) as frozen:
+    with world.process("relay.before_commit=sleep:5000#3") as frozen:
         wait_running(frozen)
         until(lambda: world.log_length() >= AMID_THE_THIRD)
         frozen.send_signal(signal.SIGSTOP)

@@ -1,1 +1,0 @@
-"""Programs that run as forks of a process that has imported them."""
