@@ -8,13 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx2
 import pytest
 
-from outbox.clock import SystemClock
 from tests.e2e.languages.fixtures_languages import EXAMPLES, PLAIN, verifies
 from tests.fixtures_paths import PROJECT
-from tests.fixtures_plain_http import NO_TLS
 from tests.integration.check_endpoints.fixtures_cgi import cgi_server
 
 pytestmark = pytest.mark.deep
@@ -48,31 +45,6 @@ def counted(tmp_path: Path) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\necho run >>{tmp_path}/runs\nexec {real} "$@"\n')
     program.chmod(0o755)
     return PLAIN | {"PATH": f"{folder}:{PLAIN['PATH']}"}
-
-
-@pytest.mark.parametrize("signatures", ["/etc/*", " ".join(["v1,AAAA"] * 300)])
-def test_a_stranger_starts_few_processes(
-    counted: dict[str, str], tmp_path: Path, signatures: str
-) -> None:
-    env = {"CHECK_SECRET": SECRET, "PRODUCER_GROUP": GROUP, "TRANSACTIONS": "none"}
-    signed = {
-        "webhook-id": "chk_1",
-        "webhook-timestamp": str(int(SystemClock().now().timestamp())),
-        "webhook-signature": signatures,
-    }
-    with cgi_server(COMMAND, counted | env) as url:
-        assert (
-            httpx2.post(url, content=b"{}", headers=signed, timeout=60, verify=NO_TLS).status_code
-            == 401
-        )
-    assert len((tmp_path / "runs").read_text().split()) < 20
-
-
-def test_a_body_that_is_too_long_is_refused_before_it_is_kept() -> None:
-    env = {"CHECK_SECRET": SECRET, "PRODUCER_GROUP": GROUP, "TRANSACTIONS": "none"}
-    with cgi_server(COMMAND, PLAIN | env) as url:
-        answer = httpx2.post(url, content=b" " * (17 << 20), timeout=60, verify=NO_TLS)
-    assert answer.status_code == 413
 
 
 def test_the_endpoint_passes_every_case_of_the_kit(tmp_path: Path) -> None:

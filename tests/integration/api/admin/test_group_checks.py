@@ -7,8 +7,6 @@ from typing import LiteralString
 import pytest
 
 from outbox.messages.message_id import parse_message_id
-from outbox.postgres.checks import producer_groups
-from outbox.postgres.operators.message_browser import CHECKED_ROWS
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
@@ -35,28 +33,6 @@ INSERT INTO outbox.half_message
 SELECT half_id + (n << 15), n, prepared_at, 0, producer_group_id, topic_id
 FROM outbox.half_message, generate_series(1, %s) n WHERE half_id = %s
 """
-
-
-async def test_the_checks_of_an_old_message_are_found_behind_many_unchecked_ones(
-    service: Service, pool: Pool
-) -> None:
-    message_id = await service.prepared_id()
-    half_id = parse_message_id(message_id)[0]
-    await select(pool, CHECKED, 0, 1, "commit", 200, half_id)
-    await select(pool, NEWER, CHECKED_ROWS + 1, half_id)
-    found = (await service.client.get("/v1/producer-groups/billing/checks")).json()
-    assert [each["message_id"] for each in found["data"]] == [message_id]
-    assert found["searched_back_to"] is None
-
-
-async def test_a_search_that_stops_says_where(service: Service, pool: Pool) -> None:
-    message_id = await service.prepared_id()
-    half_id = parse_message_id(message_id)[0]
-    await select(pool, NEWER, CHECKED_ROWS, half_id)
-    await select(pool, EACH_CHECKED)
-    found = (await service.client.get("/v1/producer-groups/billing/checks")).json()
-    assert len(found["data"]) == 50
-    assert found["searched_back_to"] is not None
 
 
 async def test_the_last_checks_of_a_group_are_listed_the_newest_first(
@@ -112,38 +88,6 @@ async def test_the_due_checks_of_a_group_are_those_behind_its_cursors(
     await select(pool, QUEUED, "other")
     due = {name: (await health(service, name))["due"] for name in ("billing", "other")}
     assert due == {"billing": 0, "other": 4}
-
-
-async def test_a_secret_is_as_old_as_its_group_until_it_is_rotated(service: Service) -> None:
-    at = "/v1/producer-groups/billing"
-    created = (await service.client.get(at)).json()["created_at"]
-    assert await health(service, "billing") == {
-        "due": 0,
-        "secret_changed_at": created,
-        "secret_changed_before": None,
-        "previous_secret_expires_at": None,
-    }
-    rotated = await service.client.post(f"{at}/rotate-secret", json={"overlap_seconds": 60})
-    found = await health(service, "billing")
-    assert found["secret_changed_at"] > created
-    assert found["previous_secret_expires_at"] == rotated.json()["previous_expires_at"]
-    assert (await service.client.get("/v1/producer-groups/none/health")).status_code == 404
-
-
-async def test_of_a_rotation_far_back_in_the_audit_log_a_bound_is_known(
-    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(producer_groups, "AUDIT_ROWS", 10)
-    at = "/v1/producer-groups/billing"
-    await service.client.post(f"{at}/rotate-secret", json={"overlap_seconds": 3600})
-    await select(pool, LATER_ENTRIES, 9)
-    assert (await health(service, "billing"))["secret_changed_at"] is not None
-    await select(pool, LATER_ENTRIES, 1)
-    found = await health(service, "billing")
-    assert found["secret_changed_at"] is None
-    group = (await service.client.get(at)).json()
-    assert found["secret_changed_before"] == group["updated_at"]
-    assert found["previous_secret_expires_at"] > group["updated_at"]
 
 
 async def health(service: Service, group: str) -> dict[str, object]:

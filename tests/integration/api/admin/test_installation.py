@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
-from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
@@ -81,78 +80,6 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
             while (now := await partition())["last_stable_offset"] == first:
                 pass
         assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
-
-
-async def test_the_console_names_an_open_transaction_long_before_it_hangs(
-    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
-) -> None:
-    """The alert that leads to the page fires after ten seconds."""
-    servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1)
-    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
-    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
-        with open_transaction(servers, topic, behind=None, age=30):
-            async with asyncio.timeout(LIVENESS_SECONDS):
-                while "a transaction is open since" not in (
-                    page := (await service.client.get("/ui/publishing")).text
-                ):
-                    pass
-    assert f"<strong>{topic}/0</strong>" in page
-    assert "It is not a relay's: it ends by itself" in page
-    assert "No transaction hangs." not in page
-
-
-async def test_a_transaction_of_a_stranger_is_suspected_if_only_its_own_record_is_old(
-    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
-) -> None:
-    """A stranger may copy records of another day."""
-    servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1)
-    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
-
-    async def open_one() -> dict[str, Any]:
-        async with asyncio.timeout(LIVENESS_SECONDS):
-            while True:
-                found = await data(service, "/v1/partitions")
-                for each in found:
-                    if each["topic"] == topic and each["open_since"] is not None:
-                        return each
-
-    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
-        with open_transaction(servers, topic, behind=None):
-            look = await open_one()
-            page = (await service.client.get("/ui/publishing")).text
-    assert (look["hangs"], look["suspected"]) == (False, True)
-    assert "it may copy old records" in page
-    assert "No transaction hangs." not in page
-
-
-async def test_a_look_at_the_partitions_uses_the_kafka_clients_of_the_look_before(
-    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    topic, first = make_topic(servers, partitions=1), first_offset()
-    await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
-    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
-
-    async def until_end_is(offset: int) -> None:
-        async with asyncio.timeout(LIVENESS_SECONDS):
-            while (topic, offset) not in [
-                (each["topic"], each["end_offset"])
-                for each in await data(service, "/v1/partitions")
-            ]:
-                pass
-
-    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
-        producer.produce(topic, b"x", partition=0)
-        assert producer.flush(LIVENESS_SECONDS) == 0
-        strangers = client_threads()
-        await until_end_is(first + 1)
-        kept = client_threads() - strangers
-        assert kept, "the clients of the look are gone"
-        producer.produce(topic, b"x", partition=0)
-        await until_end_is(first + 2)
-        assert client_threads() - strangers == kept
 
 
 def client_threads() -> set[int]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from api.ingest.name_cache import FRESH_SECONDS
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_keys import Header, guarded, token
@@ -17,9 +15,7 @@ from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     CHECK_URL,
     GROUPS,
-    HALVES,
     Service,
-    prepare_body,
 )
 
 pytestmark = pytest.mark.postgres
@@ -78,41 +74,6 @@ async def test_a_bound_administrator_makes_and_sees_and_revokes_the_keys_of_its_
     assert {key["key_id"] for key in everything} >= {foreign["key_id"], whole["key_id"]}
 
 
-async def test_the_list_of_a_bound_administrator_is_paged_over_its_own_keys_alone(
-    keyed: Service, pool: Pool
-) -> None:
-    bound = await token(pool, Scope.ADMIN, groups=("mine",))
-    for _ in range(3):
-        await created(keyed, {}, "theirs")
-        await created(keyed, {}, "mine")
-    seen: list[tuple[str, ...]] = []
-    cursor: dict[str, str] = {}
-    while True:
-        query = {"limit": "1", **cursor}
-        page = (await keyed.client.get(KEYS, params=query, headers=bound)).json()
-        seen += [tuple(key["producer_groups"]) for key in page["data"]]
-        if not page["has_more"]:
-            break
-        cursor = {"cursor": page["next_cursor"]}
-    assert seen == [("mine",)] * 4
-
-
-async def test_the_audit_log_says_which_groups_and_scopes_a_key_had(
-    keyed: Service, pool: Pool
-) -> None:
-    made = (await created(keyed, {}, "mine", "ours", scopes=["groups:read", "admin"])).json()
-    await keyed.client.delete(f"{KEYS}/{made['key_id']}")
-    rows = await select(
-        pool,
-        "SELECT action, detail FROM outbox.audit_log WHERE target = %s ORDER BY id",
-        made["key_id"],
-    )
-    reach = {"producer_groups": ["mine", "ours"], "scopes": ["groups:read", "admin"]}
-    assert [row[0] for row in rows] == ["key.create", "key.revoke"]
-    for _, detail in rows:
-        assert {name: detail[name] for name in reach} == reach
-
-
 async def put(service: Service, key: Header, name: str, **fields: Any) -> httpx2.Response:
     """Replace a group's settings, whatever version it has."""
     body = {"check_url": CHECK_URL, **fields}
@@ -137,22 +98,6 @@ async def test_the_topics_of_a_group_are_changed_by_an_administrator_alone(
     assert (changed.status_code, changed.json()["topics"]) == (200, topics)
 
 
-async def test_a_new_group_has_topics_so_an_administrator_registers_it(
-    keyed: Service, pool: Pool
-) -> None:
-    """Also after its deletion: else deleting and registering again would lift the limit."""
-    writer = await token(pool, Scope.GROUPS_WRITE, Scope.MESSAGES_PAYLOAD, groups=("mine",))
-    for topics in ([], ["invoices.*"]):
-        refused = await put(keyed, writer, "mine", topics=topics)
-        assert refused.status_code == 403, refused.text
-    assert refused.json()["code"] == "scope-missing"
-    await put(keyed, {}, "mine", topics=["invoices.*"])
-    assert (await keyed.client.delete(f"{GROUPS}/mine", headers=writer)).status_code == 204
-    assert (await put(keyed, writer, "mine", topics=["invoices.*"])).status_code == 403
-    bound = await token(pool, Scope.ADMIN, groups=("mine",))
-    assert (await put(keyed, bound, "mine")).status_code == 201
-
-
 async def test_the_payload_goes_into_checks_only_by_who_may_read_it(
     keyed: Service, pool: Pool
 ) -> None:
@@ -171,38 +116,3 @@ async def test_the_payload_goes_into_checks_only_by_who_may_read_it(
     assert (slower.status_code, slower.json()["check_max"]) == (200, 3)
     assert (await put(keyed, writer, "mine", check_url=OTHER_URL)).status_code == 200
     assert (await put(keyed, writer, "mine", check_payload=True)).status_code == 403
-
-
-async def test_a_refused_change_of_a_group_changes_nothing(keyed: Service, pool: Pool) -> None:
-    writer = await token(pool, Scope.GROUPS_WRITE, groups=("mine",))
-    before = (await put(keyed, {}, "mine", topics=["invoices.*"])).json()
-    refused = await put(keyed, writer, "mine", topics=[], check_payload=True, check_max=3)
-    assert refused.status_code == 403
-    assert (await keyed.client.get(f"{GROUPS}/mine")).json()["version"] == before["version"]
-    stale = {"If-Match": '"v9"', **writer}
-    body = {"check_url": CHECK_URL}
-    answer = await keyed.client.put(f"{GROUPS}/mine", json=body, headers=stale)
-    assert answer.status_code == 403
-
-
-async def test_a_bound_key_still_reaches_what_a_deleted_group_of_its_own_has_left(
-    keyed: Service, pool: Pool
-) -> None:
-    """An end whose answer was lost is repeated, whatever became of its group meanwhile."""
-    client = keyed.client
-    scopes = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END, Scope.MESSAGES_READ)
-    bound = await token(pool, *scopes, groups=("mine",))
-    foreign = await token(pool, *scopes, groups=("theirs",))
-    await keyed.put_group("mine")
-    body = prepare_body(producer_group="mine")
-    at = (await client.post(HALVES, json=body, headers=bound)).headers["location"]
-    end = {"decision": "ROLLBACK"}
-    assert (await client.post(f"{at}/end", json=end, headers=bound)).status_code == 200
-    assert (await client.delete(f"{GROUPS}/mine")).status_code == 204
-    for _ in range(2):
-        again = await client.post(f"{at}/end", json=end, headers=bound)
-        assert (again.status_code, again.json().get("already_ended")) == (200, True)
-        assert (await client.get(at, headers=bound)).json()["state"] == "ROLLED_BACK"
-        assert (await client.post(f"{at}/end", json=end, headers=foreign)).status_code == 404
-        assert (await client.post(HALVES, json=body, headers=bound)).status_code == 404
-        await asyncio.sleep(FRESH_SECONDS)  # what the process remembered of the group is read again

@@ -9,11 +9,9 @@ import psycopg
 import pytest
 
 from api.admin.bulk_runner import BulkRunner
-from api.wiring import refuse_to_start
 from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.sessions.connections import Pool
-from outbox.settings.environment import load_settings
 
 pytestmark = pytest.mark.postgres
 AWAY = (
@@ -52,14 +50,3 @@ async def test_the_loss_and_the_return_are_one_line_each(
     runner.wake()
     await running
     assert (written.count("dependency_lost"), written.count("dependency_back")) == (1, 1)
-
-
-def test_an_api_that_starts_with_a_wrong_password_says_so(
-    database_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = urlsplit(database_url)
-    url = place._replace(netloc=f"nobody:wrong@{place.hostname}:{place.port}").geturl()
-    refuse_to_start(load_settings({}, {"database_url": url, "auth_mode": "dev-insecure"}))
-    written = capsys.readouterr().out
-    assert "dependency_lost" in written
-    assert "password authentication failed" in written

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 import pytest
-from structlog.testing import capture_logs
 
-from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
-from outbox.telemetry.events import Event
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service, prepare_body
+from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service
 
 pytestmark = pytest.mark.postgres
 
@@ -55,31 +52,6 @@ async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -
     assert (star.status_code, star.json()["check_max"], star.json()["version"]) == (200, 15, 3)
     equal = await client.put(AT, json={"check_url": CHECK_URL})
     assert (equal.status_code, equal.json()["version"]) == (200, 3)
-
-
-async def test_the_version_of_a_group_that_was_deleted_registers_no_new_one(
-    bare_service: Service,
-) -> None:
-    """Whoever read a group that is deleted since would get a new secret, and never look at it."""
-    client = bare_service.client
-    read = (await bare_service.put_group("shop")).headers["etag"]
-    assert (await client.delete(AT)).status_code == 204
-    stale = await client.put(AT, json={"check_url": CHECK_URL}, headers={"If-Match": read})
-    assert (stale.status_code, stale.json()["code"]) == (412, "precondition-failed")
-    assert (await client.get(AT)).status_code == 404
-
-
-async def test_every_change_of_a_group_is_one_line_of_the_log(bare_service: Service) -> None:
-    star = {"If-Match": "*"}
-    with capture_logs() as lines:
-        await bare_service.put_group("shop")
-        await bare_service.put_group("shop")
-        await bare_service.client.put(
-            AT, json={"check_url": CHECK_URL, "check_max": 3}, headers=star
-        )
-        await bare_service.client.delete(AT)
-    changes = [each["change"] for each in lines if each["event"] == Event.GROUP_CHANGED]
-    assert changes == ["created", "replaced", "deleted"]
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
@@ -130,16 +102,6 @@ async def test_a_group_that_breaks_a_rule_is_refused_and_not_stored(
         answer = await bare_service.client.put(f"{GROUPS}/{name}", json={"check_url": CHECK_URL})
         assert answer.status_code == 422, answer.text
     assert await select(pool, f"SELECT 1 {OWN_GROUP}") == []
-
-
-async def test_cold_routes_read_a_body_as_strictly_as_the_hot_routes(bare_service: Service) -> None:
-    put, json = bare_service.client.put, {"content-type": "application/json"}
-    malformed = await put(AT, content=b'{"check_url":NaN}', headers=json)
-    assert (malformed.status_code, malformed.json()["code"]) == (400, "malformed-json")
-    twice = await put(AT, content=b'{"check_url":"http://a","check_url":"b"}', headers=json)
-    assert (twice.status_code, twice.json()["errors"][0]["pointer"]) == (422, "/check_url")
-    plain = await put(AT, content=b"{}", headers={"content-type": "text/plain"})
-    assert (plain.status_code, plain.json()["code"]) == (415, "unsupported-media-type")
 
 
 async def test_a_forbidden_check_url_names_the_rule(bare_service: Service) -> None:
@@ -210,62 +172,6 @@ async def test_a_rotated_secret_signs_beside_the_old_one(bare_service: Service, 
         assert (await service.client.post(at, json=body)).status_code == 422
 
 
-async def test_every_replaced_secret_signs_until_its_own_overlap_ends(
-    bare_service: Service, pool: Pool
-) -> None:
-    """A rotation whose answer was lost is repeated: the endpoints have the first secret still."""
-    service, at = bare_service, f"{GROUPS}/billing/rotate-secret"
-    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
-    secrets = [(await service.put_group()).json()["check_secret"]]
-    expiries = []
-    for seconds in (3600, 60, 600):
-        rotated = (await service.client.post(at, json={"overlap_seconds": seconds})).json()
-        secrets.insert(0, rotated["check_secret"])
-        expiries.append(rotated["previous_expires_at"])
-        assert (await groups.with_secrets("billing"))[0].secrets == tuple(secrets)
-    health = (await service.client.get(f"{GROUPS}/billing/health")).json()
-    assert health["previous_secret_expires_at"] == expiries[0]
-    await select(
-        pool,
-        "UPDATE outbox.producer_group SET older_expire_at[1] = clock_timestamp()"
-        " WHERE name = 'billing' RETURNING 1",
-    )
-    expired = secrets.pop(2)
-    assert (await groups.with_secrets("billing"))[0].secrets == tuple(secrets)
-    alone = (await service.client.post(at, json={"overlap_seconds": 0})).json()["check_secret"]
-    assert (await groups.with_secrets("billing"))[0].secrets == (alone,)
-    assert expired not in secrets
-
-
-async def test_a_group_that_is_registered_again_signs_with_no_former_secret(
-    bare_service: Service, pool: Pool
-) -> None:
-    service, at = bare_service, f"{GROUPS}/shop"
-    await service.put_group("shop")
-    for _ in range(2):
-        await service.client.post(f"{at}/rotate-secret", json={})
-    assert (await service.client.delete(at)).status_code == 204
-    secret = (await service.put_group("shop")).json()["check_secret"]
-    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
-    assert (await groups.with_secrets("shop"))[0].secrets == (secret,)
-
-
-async def test_a_secret_that_is_copied_to_another_group_signs_nothing(
-    bare_service: Service, pool: Pool
-) -> None:
-    await bare_service.put_group("mine")
-    await bare_service.put_group("theirs")
-    await select(
-        pool,
-        "UPDATE outbox.producer_group SET secret = o.secret FROM outbox.producer_group o"
-        " WHERE producer_group.name = 'mine' AND o.name = 'theirs' RETURNING 1",
-    )
-    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
-    with pytest.raises(ConfigurationError, match="cannot be decrypted"):
-        await groups.with_secrets("mine")
-    assert (await groups.with_secrets("theirs"))[0].secrets
-
-
 async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> None:
     names = [f"g{n}" for n in range(5)]
     for name in reversed(names):
@@ -281,14 +187,6 @@ async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> 
     assert [each for each in seen if not each.startswith("aged-")] == names
     assert seen == sorted(seen)
     assert page["next_cursor"] is None
-
-
-async def test_a_narrowed_allow_list_takes_effect_at_once(service: Service) -> None:
-    await service.prepared_id()
-    body = {"check_url": CHECK_URL, "topics": ["orders.*"]}
-    await service.client.put(f"{GROUPS}/billing", json=body, headers={"If-Match": "*"})
-    answer = await service.client.post("/v1/half-messages", json=prepare_body())
-    assert (answer.status_code, answer.json()["code"]) == (403, "topic-not-allowed")
 
 
 async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(

@@ -65,25 +65,3 @@ async def test_a_list_reads_few_of_the_records_that_wait_behind_each(
 ) -> None:
     found = await read(pool, topic=topic, refused_only=False, analyzed=analyzed)
     assert SHOWN * COUNTED < found < MANY
-
-
-@pytest.mark.parametrize("analyzed", [False, True])
-async def test_a_list_of_refused_records_does_not_read_those_that_wait(
-    pool: Pool, analyzed: bool
-) -> None:
-    found = await read(pool, topic=None, refused_only=True, analyzed=analyzed)
-    assert REFUSED <= found <= REFUSED * 6 * COUNTED
-
-
-async def test_a_release_reads_few_of_the_records_that_wait_behind_it(pool: Pool) -> None:
-    """A bulk action has a transaction id for a hundred of them, and every relay waits for it."""
-    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['release_now']}"
-    async with pool.connection() as connection, connection.transaction(force_rollback=True):
-        await connection.execute(FILL.encode())
-        await connection.execute(WAITS)
-        await connection.execute("ANALYZE outbox.held_record")
-        row = await (await connection.execute(explain.encode(), {"half_id": 2})).fetchone()
-        left = await (await connection.execute(LEFT)).fetchall()
-    assert row is not None
-    assert rows_read(row[0]) < SHOWN * COUNTED
-    assert left == [(4,)], "the repair keeps its pace"

@@ -18,16 +18,12 @@ from benchmarks.load.history import (
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import GroupInUse
 from outbox.messages.message import State
-from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.checks.keyring import key_ring
-from outbox.postgres.checks.producer_groups import SQL, PostgresProducerGroups
-from outbox.postgres.maintenance.gauges import PostgresGauges
-from outbox.postgres.maintenance.unfinished_count import COUNTED
+from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.operators.candidates import SLICE_ROWS
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
-from outbox.postgres.sessions.key_order import read_in_key_order
 from tests.fixtures_databases import drop_database, make_database
 
 pytestmark = pytest.mark.postgres
@@ -111,18 +107,6 @@ async def test_a_list_of_a_backlog_looks_up_what_it_shows(
     assert read <= 2 * LATE + MOST_TUPLES
 
 
-async def test_the_gauges_of_a_long_backlog_read_the_beginning_of_each_shard(
-    stuck_pool: Pool,
-) -> None:
-    gauges = PostgresGauges(stuck_pool)
-    before = await tuples_read(stuck_pool)
-    counts = (await gauges.read()).unfinished
-    read = await tuples_read(stuck_pool) - before
-    (messages,) = [each.messages for each in counts if each.state == "COMMITTED"]
-    assert messages == pytest.approx(BACKLOG, rel=0.01)
-    assert read <= 8 * SHARDS * COUNTED
-
-
 async def test_a_long_backlog_is_listed_in_slices_and_whole(stuck_pool: Pool) -> None:
     browser = PostgresMessageBrowser(stuck_pool)
     wanted, listed = MessageFilter(state=State.COMMITTED, limit=BACKLOG), list[int]()
@@ -143,17 +127,6 @@ async def old_pool(old_database: str) -> AsyncIterator[Pool]:
     """Yield a pool of one connection, so that its statistics are complete."""
     async with make_pool(old_database, "test", pool_max=1) as opened:
         yield opened
-
-
-async def test_the_gauges_read_what_is_unfinished(old_pool: Pool) -> None:
-    gauges = PostgresGauges(old_pool)
-    before = await tuples_read(old_pool)
-    counts = (await gauges.read()).unfinished
-    read = await tuples_read(old_pool) - before
-    assert {(each.state, each.producer_group): each.messages for each in counts} == {
-        ("COMMITTED", "billing"): UNPUBLISHED
-    }
-    assert read <= MOST_TUPLES
 
 
 @pytest.mark.parametrize("state", [State.COMMITTED, State.PREPARED, State.PARKED])
@@ -183,20 +156,3 @@ async def test_the_deletion_of_a_group_reads_what_is_unfinished(old_pool: Pool) 
     await groups.delete("idle", None, None)
     read = await tuples_read(old_pool) - before
     assert read <= MOST_TUPLES
-
-
-async def test_the_deletion_of_a_group_reads_the_backlog_of_others_before_flushes_wait(
-    stuck_database: str, stuck_pool: Pool
-) -> None:
-    with connect(stuck_database, "test") as session:
-        idle = register(session, "news", "idle")
-    groups = PostgresProducerGroups(stuck_pool, key_ring(None, insecure=True))
-    before = await tuples_read(stuck_pool)
-    async with stuck_pool.connection() as connection, connection.transaction():
-        await read_in_key_order(connection)
-        await connection.execute(SQL["in_use"], {"group": idle.producer_group_id})
-    once = await tuples_read(stuck_pool) - before
-    await groups.delete("idle", None, None)
-    read = await tuples_read(stuck_pool) - before - once
-    assert once > BACKLOG
-    assert read <= once + MOST_TUPLES

@@ -61,21 +61,6 @@ def test_the_doctor_reads_no_table_whose_rows_a_policy_may_hide(database_url: st
     assert "ALTER TABLE outbox.alembic_version DISABLE ROW LEVEL SECURITY;" in last.detail
 
 
-def test_an_order_of_texts_that_has_changed_since_the_indexes_were_made_is_seen(
-    database_url: str,
-) -> None:
-    """As after an upgrade of the operating system; the order of this server has no version."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        made = "UPDATE pg_database SET datcollversion = '2.36' WHERE datname = current_database()"
-        connection.execute(made)
-    with OperatorView(as_role(database_url, "outbox_api")) as view:
-        assert view.collation() == {
-            "database": urlsplit(database_url).path[1:],
-            "made_with": "2.36",
-            "present": None,
-        }
-
-
 FORBIDDING = """
 CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
@@ -109,27 +94,6 @@ def aside(database_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield stranger
 
 
-def test_who_keeps_old_rows_is_named_a_session_here_but_none_of_another_database(
-    database_url: str, aside: psycopg.Connection[Any]
-) -> None:
-    with (
-        psycopg.connect(as_role(database_url, "outbox_publish"), application_name="bi") as report,
-        aside.transaction(),
-        OperatorView(as_role(database_url, "outbox_api")) as view,
-    ):
-        for reader in (aside, report):
-            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            reader.execute("SELECT 1")
-            with psycopg.connect(database_url) as writer:
-                writer.execute("SELECT pg_current_xact_id()")
-        found = view.oldest_reader()
-        assert (found or {})["holder"] == (
-            f"pid {report.info.backend_pid} of role outbox_publish (bi)"
-        )
-        report.rollback()
-        assert view.oldest_reader() != found
-
-
 def test_the_tightest_limit_of_connections_is_named(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         limit = "ALTER ROLE outbox_reconcile CONNECTION LIMIT {}"
@@ -141,12 +105,3 @@ def test_the_tightest_limit_of_connections_is_named(database_url: str) -> None:
         assert found.verdict is HealthStatus.WARNING
         assert found.detail.startswith("role outbox_reconcile uses 0 of 4")
     assert doctor(database_url)["connections"].verdict is HealthStatus.OK
-
-
-def test_a_strangers_trigger_that_refuses_tables_is_named(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(FORBIDDING)
-    found = doctor(database_url)["postgres writes"]
-    assert found.verdict is HealthStatus.FAILED
-    assert "a ticket is needed" in found.detail
-    assert "event trigger forbid" in found.detail

@@ -15,7 +15,7 @@ from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import make_pool
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     drain_until_free,
     manifests,
@@ -93,53 +93,3 @@ def test_a_lost_message_is_published_again_unaltered_and_has_the_number_of_the_a
     assert kept != lost
     drain(world.relay())
     assert len(world.records(3)) == 3
-
-
-def test_a_finding_that_disappears_by_itself_is_resolved_and_not_fixed(world: RelayWorld) -> None:
-    (half_id,) = world.commit_values(b"1")
-    lose(world, "run", half_id)
-    repair(world, half_id)
-    PostgresRunStore(world.database_url).save(make_run("next"))
-    status = "SELECT status FROM outbox.reconciliation_finding WHERE half_id = %s"
-    assert world.one(status, half_id) == "resolved"
-
-
-def test_a_paced_repair_makes_its_messages_due_one_after_another(world: RelayWorld) -> None:
-    half_ids = world.commit_values(b"1", b"2", b"3")
-    lose(world, "run", *half_ids)
-    repair(world, *half_ids, rate=4)
-    apart = (
-        "SELECT array_agg(extract(epoch FROM r.next_attempt_at - a.starts_at)::float8 ORDER BY"
-        " r.half_id) FROM outbox.held_record r JOIN outbox.bulk_action a ON a.id::text = r.repair"
-    )
-    assert world.one(apart) == [0.0, 0.25, 0.5]
-
-
-@pytest.mark.parametrize("since", ["created_at", "created_at, starts_at"])
-def test_a_paced_repair_keeps_its_pace_after_a_delay_and_when_nobody_went_on_with_it(
-    world: RelayWorld, since: str
-) -> None:
-    half_ids = world.commit_values(b"1", b"2", b"3")
-    lose(world, "run", *half_ids)
-    earlier = ", ".join(f"{each} = {each} - interval '1 hour'" for each in since.split(", "))
-    repair(world, *half_ids, rate=1, waited=f"UPDATE outbox.bulk_action SET {earlier}")
-    last = "SELECT next_attempt_at > held_at FROM outbox.held_record WHERE half_id = %s"
-    assert world.one(last, half_ids[2])
-
-
-def test_a_repair_that_is_not_due_yet_holds_back_later_ones_of_its_key(world: RelayWorld) -> None:
-    half_ids = world.commit(*[world.message(key=b"a", value=value) for value in (b"1", b"2", b"3")])
-    drain(world.relay())
-    lose(world, "run", *half_ids)
-    repair(world, *half_ids)
-    world.connection.execute(
-        "UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 hour'"
-        " WHERE half_id = %s",
-        (half_ids[1],),
-    )
-    relay = world.relay_again()
-    assert first_batch(relay) == 1
-    relay.close()
-    assert [record.value for record in world.records(4)][3:] == [b"1"]
-    drain_until_free(world)
-    assert [record.value for record in world.records(6)][3:] == [b"1", b"2", b"3"]

@@ -74,25 +74,6 @@ def test_a_lost_log_is_replaced_by_the_records_newer_than_the_cursor(world: Rela
     assert world.values(3) == [b"one", b"two", b"new"]
 
 
-def test_after_an_abort_of_a_transaction_that_kafka_lost_nothing_is_repeated(
-    world: RelayWorld,
-) -> None:
-    """The abort removes its manifest, but its records in other partitions are still there."""
-    published(world, b"one")
-    cursor = world.connection.execute(
-        "SELECT position, position_n, batch_no, crc FROM outbox.progress WHERE name = 'relay:3'"
-    ).fetchone()
-    published(world, b"two")
-    world.connection.execute(
-        "UPDATE outbox.progress SET (position, position_n, batch_no, crc) = (%s, %s, %s, %s),"
-        " halt_reason = 'replay_stuck'",
-        cursor,
-    )
-    assert resolve(world, HaltResolution.SCAN)["learned"] == 1
-    assert_continues(world)
-    assert world.values(3) == [b"one", b"two", b"new"]
-
-
 def test_accepted_duplicates_are_published_again_and_the_shard_continues(world: RelayWorld) -> None:
     published(world, b"one")
     world.connection.execute(
@@ -102,18 +83,6 @@ def test_accepted_duplicates_are_published_again_and_the_shard_continues(world: 
     resolve(world, HaltResolution.ACCEPT_DUPLICATES)
     assert_continues(world)
     assert world.values(3) == [b"one", b"one", b"new"]
-
-
-def test_a_broken_chain_is_scanned(world: RelayWorld) -> None:
-    published(world, b"one")
-    world.connection.execute(
-        "UPDATE outbox.progress SET position = 0, position_n = 0, manifest_offset = %s, crc = 7",
-        (first_offset(),),
-    )
-    assert halted_for(world) is HaltReason.CHAIN_BROKEN
-    resolve(world, HaltResolution.SCAN)
-    assert_continues(world)
-    assert world.values(2) == [b"one", b"new"]
 
 
 def test_a_new_topic_is_accepted_and_what_is_in_the_data_topics_is_not_repeated(
@@ -138,22 +107,6 @@ def test_another_database_is_accepted(world: RelayWorld) -> None:
     resolve(world, HaltResolution.ACCEPT)
     assert_continues(world)
     assert world.values(2) == [b"one", b"new"]
-
-
-def test_the_running_relay_continues_by_itself_and_the_decision_is_audited(
-    world: RelayWorld,
-) -> None:
-    published(world, b"one")
-    world.connection.execute("UPDATE outbox.progress SET pg_system_id = 'other'")
-    relay = world.relay()
-    assert drain(relay).phase is Phase.HALT
-    resolve(world, HaltResolution.ACCEPT)
-    assert drain(relay).phase is Phase.RUN
-    audited = world.connection.execute(
-        "SELECT action, target, operator, reason, detail->>'way' FROM outbox.audit_log"
-        " WHERE operator IS DISTINCT FROM 'aged'"
-    ).fetchone()
-    assert audited == ("shard.resolve", "shard 3", "tester", "a test", "accept")
 
 
 @pytest.mark.parametrize("halt", [None, *HaltReason])

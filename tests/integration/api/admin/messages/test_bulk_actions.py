@@ -8,7 +8,6 @@ import httpx2
 import pytest
 
 from outbox.access import Scope
-from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES, new_messages
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
@@ -227,59 +226,6 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
     assert await select(pool, AUDITED, "cancel") == [("bulk.cancel", *WHO.values(), 1)]
 
 
-async def test_an_action_from_before_the_clock_was_set_back_does_not_wait_for_its_time(
-    service: Service, pool: Pool
-) -> None:
-    await prepare_many(service, 1, tags=["mine"])
-    answer = await ask(
-        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
-    )
-    waits = (await service.client.get(answer.headers["location"])).json()
-    await select(pool, "UPDATE outbox.bulk_action SET starts_at = starts_at + interval '1 day'")
-    ended = await finished(service, answer)
-    assert (waits["status"], ended["done"]) == ("waiting", 1)
-
-
-@pytest.mark.parametrize("hours", [1, 24])
-async def test_an_action_waits_for_its_delay_once_more_after_the_clock_was_set_back(
-    service: Service, pool: Pool, hours: int
-) -> None:
-    await prepare_many(service, 1, tags=["mine"])
-    asked = await ask(service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=60)
-    await select(
-        pool,
-        "UPDATE outbox.bulk_action SET starts_at = starts_at + make_interval(hours => %s),"
-        " created_at = created_at + make_interval(hours => %s)",
-        hours,
-        hours,
-    )
-    await PostgresBulkActions(pool).advance()
-    waits = (await service.client.get(asked.headers["location"])).json()
-    assert waits["status"] == "waiting"
-    assert waits["starts_in_seconds"] <= 60
-
-
-async def test_a_cancelled_action_goes_on_with_what_is_left_of_it(
-    service: Service, pool: Pool
-) -> None:
-    ids = await prepare_many(service, 3, tags=["mine"])
-    answer = await ask(
-        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
-    )
-    place = answer.headers["location"]
-    await service.client.post(f"{place}/cancel", json=WHO)
-    await select(pool, "UPDATE outbox.bulk_action SET done = 1, starts_at = clock_timestamp()")
-    resumed = (await service.client.post(f"{place}/resume", json=WHO)).json()
-    assert (resumed["status"], resumed["matched"], resumed["done"]) == ("running", 3, 1)
-    ended = await finished(service, answer)
-    assert (ended["status"], ended["done"], ended["failed"]) == ("finished", 3, 0)
-    states = [(await service.client.get(f"{HALVES}/{each}")).json()["state"] for each in ids]
-    assert states == ["PREPARED", "ROLLED_BACK", "ROLLED_BACK"]
-    again = await service.client.post(f"{place}/resume", json=WHO)
-    assert again.json() == ended
-    assert await select(pool, AUDITED, "resume") == [("bulk.resume", *WHO.values(), 1)]
-
-
 async def test_a_finished_action_is_not_cancelled(service: Service, pool: Pool) -> None:
     await prepare_many(service, 1, tags=["mine"])
     answer = await ask(service, "recheck", {"tag": "mine"})
@@ -287,15 +233,3 @@ async def test_a_finished_action_is_not_cancelled(service: Service, pool: Pool) 
     cancelled = await service.client.post(f"{answer.headers['location']}/cancel", json=WHO)
     assert cancelled.json() == ended
     assert await select(pool, AUDITED, "cancel") == []
-
-
-async def test_a_delay_has_a_limit_and_an_acceptance_has_none(service: Service) -> None:
-    accepting = {"finding_ids": ["a"]}
-    for action, filters, more in (
-        ("recheck", {"tag": "mine"}, {"delay_seconds": 3601}),
-        ("recheck", {"tag": "mine"}, {"delay_seconds": -1}),
-        ("accept_finding", accepting, {"until": "2999-01-01T00:00:00Z", "delay_seconds": 1}),
-    ):
-        assert (await ask(service, action, filters, **more)).status_code == 422
-    missing = await service.client.post(f"{BULK}/nothing/cancel", json=WHO)
-    assert (missing.status_code, missing.json()["code"]) == (404, "not-found")

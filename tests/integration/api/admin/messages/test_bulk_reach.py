@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from outbox.access import Scope
-from outbox.messages.message_id import parse_message_id
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.admin.fixtures_bulk_actions import WHO, ask, finished
+from tests.integration.api.admin.fixtures_bulk_actions import ask, finished
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import PARK, select
-from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
+from tests.integration.api.fixtures_service import HALVES, Service
 
 pytestmark = pytest.mark.postgres
 
@@ -56,44 +55,6 @@ async def test_messages_that_another_server_has_named_are_left_alone(
     assert result["done"] == 1
 
 
-async def test_a_state_bounds_an_action_also_beside_a_transaction(
-    service: Service, pool: Pool
-) -> None:
-    await service.prepared_id(transaction_id="t-parked")
-    await select(pool, PARK)
-    await service.prepared_id(transaction_id="t-prepared")
-    for state, transaction, matched in (
-        ("PREPARED", "t-parked", 0),
-        ("PARKED", "t-parked", 1),
-        ("PREPARED", "t-prepared", 1),
-        ("PARKED", "t-prepared", 0),
-    ):
-        filters = {"state": state, "transaction_id": transaction}
-        dry = await ask(service, "force_end", filters, decision="COMMIT", dry_run=True)
-        assert dry.json()["matched"] == matched, filters
-
-
-@pytest.mark.parametrize(("conflicts", "named"), [(3, 3), (150, 100)])
-async def test_the_first_failures_are_named_wherever_they_are_in_an_action(
-    service: Service, pool: Pool, conflicts: int, named: int
-) -> None:
-    items = {"items": [prepare_body(tags=["mine"])] * 220}
-    stored = (await service.client.post(f"{HALVES}/batch", json=items)).json()["items"]
-    ids = sorted((each["result"]["message_id"] for each in stored), key=parse_message_id)
-    answer = await ask(
-        service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
-    )
-    ends = [{"message_id": each, "decision": "COMMIT"} for each in ids[-conflicts:]]
-    await service.client.post(f"{HALVES}/end-batch", json={"items": ends})
-    await select(pool, "UPDATE outbox.bulk_action SET starts_at = clock_timestamp()")
-    await service.client.post(f"{answer.headers['location']}/resume", json=WHO)
-    result = await finished(service, answer)
-    assert (result["done"], result["failed"]) == (220 - conflicts, conflicts)
-    assert result["failures"] == [
-        {"message_id": each, "code": "already-ended"} for each in ids[-conflicts:][:named]
-    ]
-
-
 async def test_an_action_on_named_messages_takes_these_and_no_others(
     service: Service, pool: Pool
 ) -> None:
@@ -116,29 +77,6 @@ async def test_an_action_on_named_messages_takes_these_and_no_others(
         (await service.client.get(f"{HALVES}/{each}")).json()["state"] for each in (other, held)
     ]
     assert left == ["PREPARED", "COMMITTED"]
-
-
-async def test_named_messages_are_the_only_condition_and_at_most_a_thousand(
-    service: Service,
-) -> None:
-    one = await service.prepared_id()
-    until = {"until": "2999-01-01T00:00:00Z"}
-    for action, filters, more in (
-        ("recheck", {"message_ids": [one], "state": "PREPARED"}, {}),
-        ("recheck", {"message_ids": []}, {}),
-        ("recheck", {"message_ids": [one] * 1001}, {"max_items": 2000}),
-        ("recheck", {"message_ids": ["one"]}, {}),
-        ("republish", {"message_ids": [one]}, {}),
-        ("accept_finding", {"message_ids": [one], "finding_ids": ["f"]}, until),
-    ):
-        answer = await ask(service, action, filters, dry_run=True, **more)
-        assert answer.status_code == 422, (action, filters)
-    full = await ask(service, "recheck", {"message_ids": [one] * 1000}, dry_run=True)
-    assert full.json()["matched"] == 1
-    short = await ask(
-        service, "recheck", {"message_ids": [one, await service.prepared_id()]}, max_items=1
-    )
-    assert (short.status_code, short.json()["code"]) == (422, "filter-too-broad")
 
 
 async def test_a_key_names_no_messages_of_another_group(database_url: str, pool: Pool) -> None:

@@ -68,19 +68,6 @@ async def test_a_recheck_of_a_prepared_message_keeps_its_check_count_and_its_age
     assert shown["check_count"] == 2
 
 
-async def test_a_recheck_keeps_the_count_of_checks_from_before_the_clock_was_set_back(
-    service: Service, pool: Pool
-) -> None:
-    message_id = await service.prepared_id(tags=["mine"])
-    await select(pool, CHECKED, 1, 1, "unknown")
-    await select(pool, EARLIER)
-    asked = {"tag": "mine", "min_checks": "1"}
-    page = (await service.client.get(HALVES, params=asked)).json()
-    assert [each["check_count"] for each in page["data"]] == [1]
-    await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
-    assert await select(pool, QUEUED) == [(0, 2, 1, True, True, False)]
-
-
 async def test_a_decided_message_cannot_be_rechecked(service: Service, pool: Pool) -> None:
     message_id = await service.prepared_id()
     await service.end(message_id, "ROLLBACK")

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-
-import httpx2
 import pytest
 
-from api.admin.installation import RECORD_LOOKS_MAX
 from devservers.kafka import EmbeddedKafka
-from outbox.access import Scope
-from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_kafka_log import KafkaLog
-from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import HALVES, Service, running, settings_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -67,23 +59,3 @@ async def test_messages_are_found_by_the_trace_of_their_prepare(service: Service
     assert none.json()["data"] == []
     for bad in ("x", TRACE.upper(), TRACE + "0"):
         assert (await service.client.get(HALVES, params={"trace_id": bad})).status_code == 422
-
-
-@pytest.mark.usefixtures("way_in")
-async def test_the_searches_of_a_tenant_refuse_none_of_another_tenant(
-    database_url: str, pool: Pool
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        servers = f"127.0.0.1:{silent.getsockname()[1]}"
-        async with guarded(database_url, kafka_bootstrap_servers=servers) as service:
-            many = await token(pool, Scope.MESSAGES_READ, groups=("many",))
-            one = await token(pool, Scope.MESSAGES_READ, groups=("one",))
-
-            async def search(key: dict[str, str]) -> httpx2.Response:
-                return await service.client.get("/v1/records/t/0/0", headers=key)
-
-            mine = [asyncio.create_task(search(many)) for _ in range(RECORD_LOOKS_MAX + 1)]
-            done, _ = await asyncio.wait(mine, return_when=asyncio.FIRST_COMPLETED)
-            assert {each.result().status_code for each in done} == {429}
-            assert (await search(one)).status_code == 503
-            await asyncio.gather(*mine)

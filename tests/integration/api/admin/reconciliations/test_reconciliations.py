@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from outbox.access import Scope
-from outbox.clock import SystemClock
-from outbox.postgres.reconciliation import finished_runs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.fixtures_keys import guarded, token
-from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -123,25 +120,6 @@ def event_of(event: str, status: str, run_id: str | None) -> dict[str, Any]:
     return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
 
 
-async def test_an_unknown_run_and_an_invalid_query_are_problems(
-    bare_service: Service, subtests: pytest.Subtests
-) -> None:
-    refused = [
-        ("/nowhere", {}, 404, "run-not-found"),
-        ("/%00", {}, 404, "run-not-found"),
-        ("/nowhere/discrepancies", {}, 404, "run-not-found"),
-        ("/nowhere/report.html", {}, 404, "run-not-found"),
-        ("/nowhere/report.pdf", {}, 422, "invalid-request"),
-        ("", {"cursor": "bm90aGluZw"}, 400, "cursor-invalid"),
-        ("", {"colour": "red"}, 422, "invalid-request"),
-        ("/nowhere/discrepancies", {"kind": "odd"}, 422, "invalid-request"),
-    ]
-    for path, query, status, code in refused:
-        with subtests.test(path, query=query):
-            answer = await bare_service.client.get(f"{RUNS}{path}", params=query)
-            assert (answer.status_code, answer.json()["code"]) == (status, code)
-
-
 async def test_the_run_gauges_are_read_from_the_tables(
     bare_service: Service, database_url: str
 ) -> None:
@@ -175,21 +153,6 @@ async def test_the_run_gauges_are_read_from_the_tables(
         "outbox_reconcile_last_success_timestamp_seconds",
         "outbox_reconcile_cut_lag_seconds",
     } <= names
-
-
-async def test_a_run_after_the_clock_was_set_back_succeeded_at_its_cut(
-    bare_service: Service, database_url: str, pool: Pool
-) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a"))
-    await select(pool, "UPDATE outbox.reconciliation_run SET finished_at = now() + '1 year'")
-    store.save(make_run("two", "a"))
-    metrics = (await bare_service.client.get("/metrics")).text.splitlines()
-    times = dict(
-        line.split(" ") for line in metrics if "timestamp_seconds " in line and "#" not in line
-    )
-    succeeded = float(times["outbox_reconcile_last_success_timestamp_seconds"])
-    assert succeeded <= SystemClock().now().timestamp()
 
 
 async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool: Pool) -> None:
@@ -251,22 +214,3 @@ def total(topic: str, hour: str | None, findings: int, still_open: int) -> dict[
     """Return one total of missing messages."""
     known = {"kind": "missing", "topic": topic, "hour": hour}
     return {**known, "findings": findings, "open": still_open}
-
-
-async def test_totals_say_when_they_are_not_complete(
-    bare_service: Service, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hours = [f"2026-01-01T{hour:02}:00:00+00:00" for hour in (1, 1, 2)]
-    findings = tuple(found_at(f"f{n}", "points", at) for n, at in enumerate(hours))
-    PostgresRunStore(database_url).save(make_run("one", findings=findings))
-    for name, most, counted, complete in (
-        ("COUNTED", 3, [2, 1], True),
-        ("COUNTED", 2, [2, 1], False),
-        ("TOTALS", 2, [2, 1], True),
-        ("TOTALS", 1, [2], False),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(finished_runs, name, most)
-            found = await get(bare_service, "/one/totals")
-            assert [each["findings"] for each in found["data"]] == counted, (name, most)
-            assert found["complete"] is complete

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
@@ -11,13 +10,12 @@ import pytest
 
 from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
-from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
-from tests.integration.api.fixtures_rows import select, until_a_session_waits
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     NOON,
@@ -101,20 +99,6 @@ async def test_on_a_topic_without_order_a_newer_message_of_the_key_does_not_prev
     assert (plan["matched"], plan["refused"]) == (1, [])
 
 
-@pytest.mark.parametrize("changed", ["value = 'x'", "headers = '{odd}'"])
-async def test_a_message_whose_stored_content_changed_is_not_republished(
-    service: Service, database_url: str, pool: Pool, changed: LiteralString
-) -> None:
-    intact, rotten = [await committed(service) for _ in range(2)]
-    find(database_url, "run", intact=("LOST", intact), rotten=("LOST", rotten))
-    rot: LiteralString = f"UPDATE outbox.half_message SET {changed} WHERE half_id = %s"
-    await select(pool, rot, parse_message_id(rotten)[0])
-    names = {"finding_ids": ["intact", "rotten"]}
-    plan = (await ask(service, "republish", names, dry_run=True)).json()
-    assert plan["sample"] == [intact]
-    assert plan["refused"] == [{"finding_id": "rotten", "code": "digest-differs"}]
-
-
 async def test_an_ordered_repair_is_stored_once_and_audited(
     service: Service, database_url: str, pool: Pool
 ) -> None:
@@ -135,27 +119,6 @@ async def test_an_ordered_repair_is_stored_once_and_audited(
     assert {each["code"] for each in again.json()["refused"]} == {"repair-pending"}
     nothing = await finished(service, await ask(service, "republish", names))
     assert (nothing["matched"], nothing["done"]) == (0, 0)
-
-
-async def test_a_message_that_was_released_or_dropped_may_still_be_repaired(
-    service: Service, database_url: str, pool: Pool
-) -> None:
-    message_id = await committed(service)
-    find(database_url, "run", one=("LOST", message_id))
-    before: LiteralString = (
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error,"
-        " attempts, released_at, released_offset) SELECT half_id, nonce, half_id & 15, topic_id, 1,"
-        " 1, 'too large', 3, clock_timestamp(), 7 FROM outbox.half_message"
-        f" WHERE {NEW_HALVES}"
-    )
-    await select(pool, before)
-    result = await finished(service, await ask(service, "republish", {"finding_ids": ["one"]}))
-    assert result["done"] == 1
-    after: LiteralString = (
-        "SELECT attempts, released_at, released_offset, repair IS NOT NULL FROM outbox.held_record"
-        f" WHERE {NEW_HALVES}"
-    )
-    assert await select(pool, after) == [(0, None, None, True)]
 
 
 async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
@@ -184,44 +147,6 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
     assert (await finished(service, await ask(service, "republish", names)))["done"] == 1
 
 
-async def test_a_finding_that_closed_after_its_order_is_not_repaired(
-    service: Service, database_url: str, pool: Pool
-) -> None:
-    message_id = await committed(service)
-    find(database_url, "one", one=("LOST", message_id))
-    begin: LiteralString = (
-        "INSERT INTO outbox.bulk_action (action, operator, reason, half_ids)"
-        " SELECT 'republish', 'o', 'r', array_agg(half_id) FROM outbox.half_message"
-        f" WHERE {NEW_HALVES} RETURNING id::text"
-    )
-    PostgresRunStore(database_url).save(make_run("two"))
-    [(number,)] = await select(pool, begin)
-    begun = await ask(service, "republish", {"finding_ids": ["one"]})
-    await finished(service, begun)
-    found = (await service.client.get(f"{BULK}/{number}")).json()
-    assert (found["status"], found["done"], found["failed"]) == ("finished", 0, 1)
-    assert found["failures"] == [{"message_id": message_id, "code": "not-repairable"}]
-    assert await select(pool, HELD) == []
-
-
-async def test_findings_and_other_filters_cannot_be_combined(
-    service: Service, subtests: pytest.Subtests
-) -> None:
-    refused: list[tuple[str, dict[str, Any]]] = [
-        ("republish", {"topic": "invoices.issued"}),
-        ("republish", {}),
-        ("republish", {"finding_ids": []}),
-        ("republish", {"finding_ids": ["one"], "topic": "invoices.issued"}),
-        ("recheck", {"finding_ids": ["one"]}),
-    ]
-    for action, filters in refused:
-        with subtests.test(action, filters=filters):
-            answer = await ask(service, action, filters)
-            assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
-    ordered = await ask(service, "recheck", {"producer_group": "billing"}, accept_order=True)
-    assert ordered.status_code == 422
-
-
 async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool: Pool) -> None:
     keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
     async with running(settings_for(database_url, **keys)) as service:
@@ -235,15 +160,3 @@ async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool
         own = await token(pool, Scope.OPS_FORCE, groups=("billing",))
         shown = (await service.client.post(BULK, json=body, headers=own)).json()
         assert shown["matched"] == 1
-
-
-async def test_a_plan_may_take_longer_than_other_requests_because_it_reads_all_messages(
-    database_url: str, pool: Pool
-) -> None:
-    async with make_pool(database_url, "test", pool_max=1, answer_seconds=0.2) as impatient:
-        async with pool.connection() as holder, holder.transaction():
-            await holder.execute("LOCK TABLE outbox.reconciliation_finding")
-            plan = asyncio.create_task(PostgresRepairs(impatient).plan([], None, accept_order=True))
-            await until_a_session_waits(pool)
-            await asyncio.wait([plan], timeout=0.5)
-        assert await plan == []

@@ -73,24 +73,6 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         assert await states(service, [message_id]) == {"PREPARED"}
 
 
-async def test_an_action_that_has_ended_is_not_said_to_be_cancelled_or_to_go_on(
-    database_url: str, pool: Pool
-) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        await service.prepared_id()
-        dry = await plan(browser, "state:prepared group:billing", "rollback")
-        waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
-        cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
-        await browser.send(cancelled, f"{waiting.path}/resume")
-        await begin_now(pool)
-        await until_finished(browser, await browser.get(waiting.path))
-        for page, turn in ((waiting, "cancel"), (cancelled, "resume")):
-            late = await browser.send(page, f"{waiting.path}/{turn}")
-            assert "The action had ended before, and nothing was changed." in late.text
-            assert "finished: 1 of 1 done" in late.text
-
-
 async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         message_id = await service.prepared_id()

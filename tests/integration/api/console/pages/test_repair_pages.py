@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import csv
 import re
-from html import unescape
 from typing import LiteralString
 
 import pytest
 
-from api.console.pages import publishing
-from api.console.pages.publishing import WAITING_SHOWN
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
-from outbox.postgres.operators import held_admin
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_kafka_log import KafkaLog
-from tests.integration.api.fixtures_keys import token
-from tests.integration.api.fixtures_rows import HALT, publish, select
+from tests.integration.api.fixtures_rows import HALT, select
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -69,54 +64,6 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         assert "held.drop" in audit.text
 
 
-async def test_publishing_shows_backlog_errors_and_latency_of_each_topic(
-    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [(older,)] = await select(pool, HELD)
-    monkeypatch.setattr(publishing, "SHOWN", older + 2)
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        service.topics.counts["orders"] = 3
-        await service.end(await service.prepared_id(topic="orders"), "COMMIT")
-        await publish(pool)
-        await held_id(service, pool, "k")
-        page = await browser.get("/ui/publishing")
-        assert "invoices.issued 1 MSG_SIZE_TOO_LARGE 1 -" in page.text
-        assert re.search(r"orders 0 nothing \d+ ms \d+ ms", page.text)
-        for key in ("l", "m"):
-            await held_id(service, pool, key)
-        page = await browser.get("/ui/publishing")
-        assert re.search(r"invoices.issued \d MSG_SIZE_TOO_LARGE at least 2 -", page.text)
-        assert "MSG_SIZE_TOO_LARGE on invoices.issued: at least 2" in page.text
-
-
-async def test_as_many_waiting_messages_as_are_counted_are_shown_as_so_many_or_more(
-    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for counting in (publishing, held_admin):
-        monkeypatch.setattr(counting, "COUNTED", 2)
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        for _ in range(4):
-            await held_id(service, pool, "k")
-        page = await browser.get("/ui/publishing")
-    assert page.text.count(" 1 2 or more ") == 2
-    assert " 1 1 " in page.text
-
-
-async def test_without_the_scope_a_held_record_is_shown_and_its_form_says_why(
-    database_url: str, pool: Pool
-) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        message_id = await held_id(service, pool, "k")
-        page = await browser.get("/ui/publishing")
-        assert message_id in page.html
-        assert "Your key needs the scope ops:force." in page.text
-        assert "Shards and partitions are shared by all groups" in page.text
-        form = page.forms()[f"/ui/held/{message_id}"] | {"action": "drop", "reason": "r"}
-        answer = await browser.client.post(f"/ui/held/{message_id}", data=form)
-        assert answer.status_code == 403
-        assert "reports:read sees it" in (await browser.get("/ui/system")).text
-
-
 async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_stop(
     database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
 ) -> None:
@@ -135,39 +82,6 @@ async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_s
         assert re.search(r"halted shards : failed . 3: progress_lost", system.text)
         assert "1 broker(s)" in system.text
         assert "A key of all groups with the scope admin sees it." in system.text
-
-
-async def test_the_newest_that_wait_are_shown_with_a_way_to_all_and_a_refresh_leaves_them_out(
-    database_url: str, pool: Pool
-) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        ids = [await service.prepared_id() for _ in range(WAITING_SHOWN + 1)]
-        for message_id in ids:
-            await service.end(message_id, "COMMIT")
-        page = await browser.get("/ui/publishing")
-        assert [each for each in ids if each in page.html] == ids[1:]
-        assert "/v1/half-messages?state=COMMITTED" in page.text
-        [link] = re.findall(r'href="([^"]+)">All of them</a>', page.html)
-        assert ids[0] in (await browser.get(link)).html
-        part = await browser.get("/ui/publishing", **{"hx-request": "true", "hx-target": "live"})
-        assert "By topic" in part.text
-        assert [each for each in ids if each in part.html] == []
-
-
-async def test_refused_records_have_pages_and_a_refresh_shows_them_too(
-    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(publishing, "SHOWN", 2)
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        ids = [await held_id(service, pool, f"k-{n}") for n in range(3)]
-        page = await browser.get("/ui/publishing")
-        seen = shown(page, ids)
-        while following := re.findall(r'href="([^"]+)">Next page', page.html):
-            page = await browser.get(unescape(following[0]))
-            seen += shown(page, ids)
-        assert seen == ids
-        last = {"hx-request": "true", "hx-target": "live"}
-        assert shown(await browser.get(page.path, **last), ids) == shown(page, ids)
 
 
 def shown(page: Page, ids: list[str]) -> list[str]:
@@ -214,38 +128,6 @@ async def recheck(browser: Browser, message_id: str, reason: str) -> None:
     page = await browser.get(f"/ui/messages/{message_id}")
     sent = await browser.send(page, f"/ui/messages/{message_id}/recheck", reason=reason)
     assert sent.status == 200, sent.text
-
-
-async def test_a_key_that_has_ended_and_is_still_used_is_shown_with_its_successor(
-    database_url: str, pool: Pool
-) -> None:
-    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
-        assert "Nobody uses a key that has ended." in (await browser.get("/ui/keys")).text
-        asked = {"name": "till 7", "producer_groups": ["billing"], "scopes": ["messages:write"]}
-        made = (await service.client.post("/v1/api-keys", json=asked)).json()
-        header = {"Authorization": f"Bearer {made['api_key']}"}
-        used = await service.client.post(HALVES, json=prepare_body(), headers=header)
-        assert used.status_code == 201
-        listed = (await service.client.get("/v1/api-keys?limit=500")).json()["data"]
-        [before] = [key for key in listed if key["key_id"] == made["key_id"]]
-        assert before["last_used_at"] is not None
-        assert before["last_refused_at"] is None
-        await service.client.delete(f"/v1/api-keys/{made['key_id']}")
-        used = await service.client.post(HALVES, json=prepare_body(), headers=header)
-        assert used.status_code == 401
-        page = await browser.get("/ui/keys")
-        assert "is still in use and revoked since" in page.text
-        command = "outbox key create --name 'till 7' --scope messages:write --group billing"
-        assert command in page.text
-        assert made["api_key"] not in page.html
-
-
-async def test_an_expired_key_that_nobody_uses_is_not_shown(database_url: str, pool: Pool) -> None:
-    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
-        old = await token(pool, Scope.MESSAGES_READ, lives=-1)
-        assert "Nobody uses a key that has ended." in (await browser.get("/ui/keys")).text
-        assert (await service.client.get(HALVES, headers=old)).status_code == 401
-        assert "is still in use and expired since" in (await browser.get("/ui/keys")).text
 
 
 async def test_the_search_box_takes_a_place_in_kafka_and_a_trace(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
-from html import unescape
 
 import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import Page, logged_in
-from tests.integration.api.console.fixtures_hostile_text import HOSTILE
-from tests.integration.api.fixtures_held import hold
-from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import HALVES, TOPIC, prepare_body
+from tests.integration.api.console.fixtures_console import logged_in
+from tests.integration.api.fixtures_service import TOPIC
 
 pytestmark = pytest.mark.postgres
 
@@ -84,18 +79,6 @@ async def test_a_search_that_is_not_understood_says_what_is_expected(
         assert bad.status_code == 422
 
 
-async def test_what_the_search_box_cuts_off_is_refused_and_not_searched_for(
-    database_url: str, pool: Pool
-) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
-        [most] = re.findall(
-            r'<input id="q"[^>]* maxlength="(\d+)"', (await browser.get("/ui/")).html
-        )
-        page = await browser.get(f"/ui/?q={'k' * int(most)}")
-        assert page.status == 422
-        assert "a search has at most 1000 characters" in page.text
-
-
 async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
     database_url: str, pool: Pool
 ) -> None:
@@ -108,38 +91,6 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
         page = await browser.client.get("/ui/", params={"q": "nothing"})
         assert page.status_code == 404
         assert "No message has this" in page.text
-
-
-async def test_a_word_that_is_no_id_stays_in_the_box_and_leads_to_its_group_topic_and_tag(
-    database_url: str, pool: Pool
-) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
-        message_id = await service.prepared_id()
-        nothing = await browser.get("/ui/?q=billing")
-        assert (nothing.status, 'name="q" value="billing"' in nothing.html) == (404, True)
-        links = re.findall(r'href="([^"]+)">(group|topic|tag):billing', nothing.html)
-        assert [name for _, name in links] == ["group", "topic", "tag"]
-        assert message_id in (await browser.get(unescape(links[0][0]))).html
-
-
-async def test_the_address_of_a_form_leads_to_its_page(
-    database_url: str, pool: Pool, subtests: pytest.Subtests
-) -> None:
-    """A browser that is started again asks for the addresses of its tabs, never for forms."""
-    async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
-        message_id = await service.prepared_id()
-        for address, page in (
-            ("groups/billing/test", "/ui/groups/billing"),
-            ("groups/billing/pause", "/ui/groups/billing"),
-            (f"messages/{message_id}/force-end", f"/ui/messages/{message_id}"),
-            ("bulk-actions?q=tag:a%26b", "/ui/?q=tag:a%26b"),
-            (f"held/{message_id}", "/ui/"),
-            ("keys/x/revoke", "/ui/keys"),
-            ("logout", "/ui/"),
-        ):
-            with subtests.test(address):
-                found = await browser.get(f"/ui/{address}")
-                assert (found.status, found.path) == (200, page)
 
 
 async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool) -> None:
@@ -224,54 +175,6 @@ async def test_a_message_shows_its_facts_its_timeline_and_what_consumers_see(
         assert "gap gap-" in page.html
 
 
-async def test_a_message_shows_its_json_and_its_trace_and_leads_to_a_viewer_of_traces(
-    database_url: str, pool: Pool
-) -> None:
-    trace = "0af7651916cd43dd8448eb211c80319c"
-    viewer = "https://traces.example/t/{trace_id}?from=outbox&x=1"
-    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
-    async with logged_in(database_url, pool, *scopes, ui_trace_url=viewer) as (service, browser):
-        headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
-        stored = await service.client.post(
-            HALVES, json=prepare_body(value="<i>v</i>"), headers=headers
-        )
-        message_id = stored.json()["message_id"]
-        page = await browser.get(f"/ui/messages/{message_id}")
-        answer = await service.client.get(f"{HALVES}/{message_id}")
-        assert json.loads(shown_json(page)) == answer.json()
-        assert (
-            f'"https://traces.example/t/{trace}?from=outbox&amp;x=1" rel="noreferrer"' in page.html
-        )
-        assert (await browser.get(f"/ui/?q={trace}")).path == f"/ui/messages/{message_id}"
-        whole = await browser.get(f"/ui/messages/{message_id}?payload=1")
-        assert json.loads(shown_json(whole))["value"] == "<i>v</i>"
-        assert "include=payload" in whole.html
-        bare = await browser.get(f"/ui/messages/{await service.prepared_id()}")
-        assert "<dt>Trace</dt>" not in bare.html
-
-
-def shown_json(page: Page) -> str:
-    """Return the JSON of a message's page."""
-    [shown] = re.findall(r'<pre id="json"[^>]*>(.*?)</pre>', page.html, re.DOTALL)
-    return unescape(shown)
-
-
-async def test_a_refused_record_is_settled_on_the_page_of_its_message(
-    database_url: str, pool: Pool
-) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        message_id = await service.prepared_id()
-        await service.end(message_id, "COMMIT")
-        at, form = f"/ui/messages/{message_id}", f"/ui/held/{message_id}"
-        assert form not in (await browser.get(at)).forms()
-        await hold(pool, message_id)
-        given_up = await browser.send(
-            await browser.get(at), form, action="drop", reason="sent by hand"
-        )
-        assert "The record is given up" in given_up.text
-
-
 async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
     database_url: str, pool: Pool
 ) -> None:
@@ -287,18 +190,6 @@ async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
         fields = page.forms()[f"/ui/messages/{message_id}/recheck"] | {"reason": "r"}
         answer = await browser.client.post(f"/ui/messages/{message_id}/recheck", data=fields)
         assert answer.status_code == 403
-
-
-async def test_a_message_with_damaged_headers_is_shown_with_the_rest_of_its_payload(
-    database_url: str, pool: Pool
-) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        message_id = await service.prepared_id(value="the value", headers={"tenant": "a"})
-        await select(pool, "UPDATE outbox.half_message SET headers = '{x}'")
-        page = await browser.get(f"/ui/messages/{message_id}?payload=1")
-        assert (page.status, "the value" in page.text) == (200, True)
-        assert "Headers damaged in PostgreSQL" in page.text
 
 
 async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_name(
@@ -324,26 +215,3 @@ async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_na
         events = (await service.client.get(f"/v1/half-messages/{message_id}/history")).json()
         named = [each["operator"] for each in events["events"] if each.get("operator")]
         assert named == ["Ada", "Ada"]
-
-
-async def test_hostile_text_is_shown_as_text(database_url: str, pool: Pool) -> None:
-    scopes = (Scope.MESSAGES_READ, Scope.MESSAGES_PAYLOAD)
-    async with logged_in(database_url, pool, *scopes) as (service, browser):
-        message_id = await service.prepared_id(
-            value=HOSTILE,
-            key=HOSTILE,
-            transaction_id=HOSTILE,
-            tags=[HOSTILE[:64]],
-            headers={"h": HOSTILE},
-            content_type="text/html",
-        )
-        paths = (f"/ui/messages/{message_id}?payload=1", "/ui/", "/ui/?q=state:prepared")
-        for path in paths:
-            page = await browser.get(path)
-            assert page.status == 200
-            assert "<script>document" not in page.html
-            assert "<img" not in page.html
-            assert HOSTILE in page.text.replace("\u00a0", " ")
-        for search in (HOSTILE, f"tag:{HOSTILE}", f'group:"{HOSTILE}"'):
-            answer = await browser.client.get("/ui/", params={"q": search}, follow_redirects=True)
-            assert "<script>document" not in answer.text
