@@ -1,5 +1,1 @@
-"""Benchmarks: one question per file; each prints its results with the machine and the settings.
-
-The questions are in `audit`, `cost`, `endurance` and `speed`; each is a program of its own
-(`python -m benchmarks.speed.relay`).
-"""
+"""`make bench`: what a message costs, how fast it is, how long an audit takes, beside RocketMQ."""

@@ -1,16 +1,12 @@
 """One PostgreSQL server and one Kafka broker for a whole test session; with ``--installation aged``
 both have lived. Options choose other releases of them.
 
-Durability settings are the servers' own: what the tests prove must hold as it runs in earnest. With
-``--postgres-url`` and ``--kafka-servers`` a session uses servers that run already, as the killers
-of a mutant do.
+Durability settings are the servers' own: what the tests prove must hold as it runs in earnest.
 """
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,9 +21,7 @@ from tests.fixtures_memory_folder import has_room, memory_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a session use servers that run already, or other releases."""
-    parser.addoption("--postgres-url", help="the maintenance database of a running PostgreSQL")
-    parser.addoption("--kafka-servers", help="the bootstrap servers of a running Kafka")
+    """Let a session use other releases."""
     parser.addoption("--postgres-bin", type=Path, help="the programs of another PostgreSQL")
     parser.addoption("--kafka-release", default="", help="another fetched release of Kafka")
 
@@ -45,20 +39,6 @@ WITH_RULES: Mapping[str, str] = {
 """A test may forbid something about a topic of its own; what no rule names is allowed."""
 LEFT_OVER: Mapping[str, str] = {"zookeeper.connect": "left.over:2181"}
 """What an operator's file may still hold from the time of an older broker."""
-
-
-@dataclass(frozen=True)
-class RunningPostgres:
-    """A server that another process has started and will stop."""
-
-    database_url: str
-
-
-@dataclass(frozen=True)
-class RunningKafka:
-    """A broker that another process has started and will stop."""
-
-    bootstrap_servers: str
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,13 +60,8 @@ def servers_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
+def postgres_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL on a free port; `database_url` is its maintenance database."""
-    given = request.config.getoption("--postgres-url")
-    if given is not None:
-        with session_kept(given):
-            yield RunningPostgres(given)
-        return
     servers_dir: Path = request.getfixturevalue("servers_dir")
     binaries: Path | None = request.config.getoption("--postgres-bin")
     server = EmbeddedPostgres(servers_dir / "postgres", binaries=binaries)
@@ -102,12 +77,8 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Any]:
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
-    given = request.config.getoption("--kafka-servers")
-    if given is not None:
-        yield RunningKafka(given)
-        return
     servers_dir: Path = request.getfixturevalue("servers_dir")
     settings = {
         **NEVER_KILLED,

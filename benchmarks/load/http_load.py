@@ -47,19 +47,10 @@ class Load:
     latencies: list[float] = field(default_factory=list)
     failures: int = 0
 
-    def summary(self) -> dict[str, Any]:
-        """Return the rate and the latency percentiles (milliseconds per cycle)."""
+    def percentiles(self) -> dict[str, float]:
+        """Return the latency percentiles in milliseconds per cycle."""
         ordered = sorted(self.latencies)
-        percentile = {
-            f"p{p}_ms": round(ordered[int(len(ordered) * p / 100)] * 1000, 2) for p in (50, 95, 99)
-        }
-        rate = round(self.messages / self.seconds)
-        return {
-            "messages": self.messages,
-            "per_second": rate,
-            "failures": self.failures,
-            **percentile,
-        }
+        return {f"p{p}_ms": ordered[int(len(ordered) * p / 100)] * 1000 for p in (50, 99)}
 
 
 async def connect(url: str) -> Connection:

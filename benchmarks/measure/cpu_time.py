@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PARENT, _TIMES = 1, slice(11, 15)
@@ -19,19 +19,11 @@ process and of its reaped children."""
 
 @dataclass(slots=True)
 class Cost:
-    """The cost of a block: CPU seconds here and in each server, wall-clock seconds, the load."""
+    """The cost of a block: CPU seconds here and in each server, wall-clock seconds."""
 
     cpu: float = 0.0
     wall: float = 0.0
     servers: dict[str, float] = field(default_factory=dict)
-
-    def figures(self, messages: int | None = None) -> dict[str, Any]:
-        """Return the cost for a report, with CPU microseconds per message."""
-        figures: dict[str, Any] = {"cpu_s": round(self.cpu, 2), "wall_s": round(self.wall, 2)}
-        if messages:
-            figures["cpu_us_a_message"] = round(self.cpu / messages * 1e6, 2)
-        servers = {f"{name}_cpu_s": round(each, 2) for name, each in self.servers.items()}
-        return {**figures, **servers, "load_1m": round(os.getloadavg()[0], 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +35,6 @@ class Meter:
     def own(self) -> float:
         """Return the CPU seconds so far of this process and its children, without the servers."""
         return cpu_seconds(os.getpid(), set(self.servers.values()))
-
-    def of(self, server: str) -> float:
-        """Return the CPU seconds so far of one server."""
-        return cpu_seconds(self.servers[server])
 
     @contextmanager
     def measured(self) -> Iterator[Cost]:
@@ -87,12 +75,6 @@ def process_tree(root: int, apart: Collection[int] = ()) -> dict[int, float]:
             found[pid] = times[pid]
             waiting += children[pid]
     return found
-
-
-def resident_megabytes(pid: int) -> int:
-    """Return the resident memory of one process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
 
 def _stat(process: Path) -> list[str]:

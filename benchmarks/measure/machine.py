@@ -1,4 +1,4 @@
-"""Prints results with the machine, the versions and the load."""
+"""Prints results, and the machine on which they depend."""
 
 from __future__ import annotations
 
@@ -7,38 +7,23 @@ import os
 import platform
 import re
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
 
-import confluent_kafka
-import psycopg
-
 WRITES: Final = 200
 
 
 def facts() -> dict[str, Any]:
-    """Return the machine and the versions on which a result depends."""
-    return {
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "psycopg": psycopg.__version__,
-        "librdkafka": confluent_kafka.libversion()[0],
-        "load_1m": round(os.getloadavg()[0], 2),
-    }
-
-
-def hardware() -> dict[str, Any]:
-    """Return what else decides about rates: the processor, the memory, a durable write."""
+    """Return the processor, the memory, the kernel, and the time of a durable write."""
     processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
+        "cores": os.cpu_count(),
         "processor": processor[1] if processor else "unknown",
         "memory_gb": round(memory / 2**30),
+        "kernel": platform.release(),
         "fsync_ms": round(durable_write_seconds() * 1000, 2),
     }
 
@@ -56,26 +41,6 @@ def durable_write_seconds() -> float:
     return statistics.median(taken)
 
 
-def busy_seconds() -> tuple[float, float]:
-    """Return the CPU seconds that all processes have used, and those that other machines took."""
-    user, nice, system, _, _, irq, softirq, stolen, *_ = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-    )
-    second = os.sysconf("SC_CLK_TCK")
-    return (user + nice + system + irq + softirq) / second, stolen / second
-
-
-REPORTED: list[dict[str, Any]] = []
-"""Everything that this process has reported."""
-
-
-def report(question: str, **figures: Any) -> None:
+def report(what: str, **figures: Any) -> None:
     """Print one result as one line of JSON."""
-    REPORTED.append({"benchmark": question, **figures})
-    print(json.dumps(REPORTED[-1]), flush=True)
-
-
-def start(question: str, **settings: Any) -> None:
-    """Print the first line of a series of results."""
-    report(question, settings=settings, **facts())
-    sys.stdout.flush()
+    print(json.dumps({"benchmark": what, **figures}), flush=True)

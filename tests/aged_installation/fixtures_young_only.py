@@ -11,7 +11,6 @@ CHAIN = "compares the whole chain of runs"
 
 UNPROVEN = "nothing shows that the record did not expire: the log begins above 0"
 HELD = "an aged record is refused, so the log is read again, and the duplicate is found there"
-MUTANT = "changes the code, not the installation; its killers run on an aged one by themselves"
 LAST_HOUR = "counts everything of the last hour, in which the database was aged"
 NONE = "starts brokers of its own, without any installation"
 DEMO = "runs the shipped demo, which makes its installation"
@@ -31,12 +30,6 @@ YOUNG_ONLY: dict[str, dict[str, str]] = {
     "tests/e2e/upgrade/test_rolling_upgrade.py": {
         "": "begins with the schema of the release before, which an aged database has left"
     },
-    "tests/spark/audit/mutants/test_mutants.py": {"": MUTANT},
-    "tests/integration/mutants/test_access_list.py": {"": MUTANT},
-    "tests/integration/mutants/test_killed_access_mutants.py": {"": MUTANT},
-    "tests/integration/mutants/test_killed_on_postgres.py": {"": MUTANT},
-    "tests/integration/mutants/test_killed_without_servers.py": {"": MUTANT},
-    "tests/integration/mutants/test_list.py": {"": MUTANT},
     "tests/integration/transaction_markers/test_skipped_markers.py": {"": NONE},
     "tests/integration/checker/relay/settlement/test_unseen_batches.py": {
         "test_what_never_arrived_beside_a_committed_manifest_is_published_again": UNPROVEN,

@@ -13,13 +13,14 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from benchmarks.measure.previous_release import PREVIOUS
 from devservers.ports import free_ports
 from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 
 STOP_SECONDS = 60
+PREVIOUS = "41055351288f"
+"""The commit of the previous release."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""What does an audit cost, and is it ever wrong?"""

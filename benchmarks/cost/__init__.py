@@ -1,1 +1,0 @@
-"""What does it cost: a message, a statement, a page, after much has happened?"""

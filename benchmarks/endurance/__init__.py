@@ -1,1 +1,0 @@
-"""What does an installation withstand: an outage, disturbances, bad neighbours, a long history?"""

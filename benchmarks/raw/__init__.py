@@ -1,1 +1,0 @@
-"""The rates of PostgreSQL and Kafka alone, as references for the results."""

@@ -1,1 +1,0 @@
-"""Other systems and plain ways for the same work, as references."""

@@ -1,1 +1,0 @@
-"""How fast is it, and which settings would change that?"""

@@ -1,0 +1,1 @@
+"""What is measured: an installation of this tree, and RocketMQ."""

@@ -1,1 +1,0 @@
-"""Mutants of the product, one list a room of it."""

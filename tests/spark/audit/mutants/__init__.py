@@ -1,1 +1,0 @@
-"""The reconciliation with one broken rule at a time."""
