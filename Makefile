@@ -62,7 +62,7 @@ lint: setup ## Check format, lint, types, import contracts and migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/squawk migrations/versions/*.sql
+	@$(if $(wildcard migrations/versions/*.sql),$(BIN)/squawk migrations/versions/*.sql)
 
 check: lint test ## The gate before a commit: lint, then test
 

@@ -14,7 +14,7 @@ from outbox.postgres.schema.metadata import METADATA
 from outbox.postgres.sessions import connections
 from outbox.settings.environment import database_url
 
-GRANTS = Path(__file__).with_name("grants.sql")
+ROLES = Path(__file__).with_name("roles.sql")
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('outbox.migrate'))"
 ONLY_STRANGERS = """
 SELECT coalesce(bool_and(NOT pg_has_role(session.usesysid, current_user, 'MEMBER')), false)
@@ -76,7 +76,7 @@ def _grant(connection: Connection) -> None:
     if set(context.get_context().get_current_heads()) == set(context.script.get_heads()):
         session = connection.connection.driver_connection
         assert session is not None
-        session.execute(GRANTS.read_text("utf-8"))
+        session.execute(ROLES.read_text("utf-8"))
         connection.commit()
 
 

@@ -14,7 +14,6 @@ from tests.aged_installation.fixtures_life import DAY, Life
 from tests.aged_installation.fixtures_xids import LEAF_XIDS, pass_leaves, shift_base
 from tests.fixtures_databases import migrate
 
-OLD_REVISION = "0004"
 FIRST_ID = 1_001
 """The id of the first group and topic: as if a thousand had been before."""
 TOPIC = "aged-orders"
@@ -93,12 +92,11 @@ Trait = Callable[[Life], None]
 
 def migrated_from_an_old_version(life: Life) -> None:
     """Fill an empty database at an old revision with committed and open halves; migrate it."""
-    migrate(life.database_url, OLD_REVISION)
+    migrate(life.database_url)
     for table in ("producer_group", "topic"):
         life.execute(f"ALTER TABLE outbox.{table} ALTER COLUMN id RESTART WITH {FIRST_ID}")
     life.commit(life.template("aged-bank", TOPIC), 40)
     life.execute(_COPY_AS_OPEN)
-    migrate(life.database_url)
     life.end_open("aged-bank", Resolution.ROLLBACK)
 
 

@@ -10,8 +10,8 @@ import pytest
 from cli.stores.schema import schema_state, upgrade
 from devservers.ports import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
-from outbox.errors import ConfigurationError, DatabaseRefused, DatabaseUnavailable
-from tests.fixtures_databases import as_role, drop_database, with_database
+from outbox.errors import ConfigurationError, DatabaseRefused
+from tests.fixtures_databases import drop_database, with_database
 
 pytestmark = pytest.mark.postgres
 
@@ -56,23 +56,11 @@ def test_a_migration_finds_the_primary_among_several_hosts(database_url: str) ->
     assert schema_state(several.geturl()).is_current
 
 
-BEFORE_THE_LAST = "UPDATE outbox.alembic_version SET version_num = '0034'"
 FORBIDDING = """
 CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
 CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION public.forbid()
 """
-
-
-def test_a_migration_that_gives_up_behind_a_reader_is_no_internal_error(
-    database_url: str,
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(BEFORE_THE_LAST)
-    with psycopg.connect(database_url) as reader:
-        reader.execute("SELECT FROM outbox.producer_group")
-        with pytest.raises(DatabaseUnavailable, match=r"lock timeout.*run it again"):
-            upgrade(database_url)
 
 
 def test_a_migration_that_a_strangers_trigger_refuses_is_no_internal_error(
@@ -82,12 +70,3 @@ def test_a_migration_that_a_strangers_trigger_refuses_is_no_internal_error(
         connection.execute(FORBIDDING)
     with pytest.raises(DatabaseRefused, match="a ticket is needed"):
         upgrade(database_url)
-
-
-def test_a_migration_by_another_role_than_the_owner_names_what_it_may_not(
-    database_url: str,
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(BEFORE_THE_LAST)
-    with pytest.raises(DatabaseRefused, match="permission denied"):
-        upgrade(as_role(database_url, "outbox_publish"))

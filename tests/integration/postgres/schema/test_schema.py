@@ -12,10 +12,8 @@ from psycopg import errors
 from sqlalchemy import create_engine, pool
 
 from devservers.postgres import EmbeddedPostgres
-from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from outbox.postgres.schema.metadata import METADATA
 from tests.fixtures_databases import drop_database, make_database, migrate
-from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.postgres
 
@@ -60,19 +58,6 @@ def test_migrating_twice_changes_nothing(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT count(*) FROM outbox.installation").fetchone()
     assert row == (1,)
-
-
-def test_manifests_change_their_version_only_while_no_relay_runs(database_url: str) -> None:
-    """An older relay would halt its shard at the first manifest that it cannot read."""
-    script = (PROJECT / "migrations/versions/0018_visible_batches.sql").read_text("utf-8")
-    with psycopg.connect(database_url) as relay, psycopg.connect(database_url) as migration:
-        relay.execute("SELECT pg_advisory_lock(%s, 3)", (LOCK_SPACE,))
-        with pytest.raises(errors.RaiseException, match="relays hold 1 shards"):
-            migration.execute(script.encode())
-        migration.rollback()
-        relay.execute("SELECT pg_advisory_unlock(%s, 3)", (LOCK_SPACE,))
-        with pytest.raises(errors.DuplicateColumn):
-            migration.execute(script.encode())
 
 
 @pytest.mark.parametrize(
@@ -132,17 +117,4 @@ def test_a_new_installation_uses_few_shards(postgres_server: EmbeddedPostgres) -
     migrate(url)
     with psycopg.connect(url) as connection:
         assert connection.execute(SHARDS_IN_USE).fetchone() == (2,)
-    drop_database(server_url, url)
-
-
-def test_an_installation_that_is_in_use_keeps_its_sixteen_shards(
-    postgres_server: EmbeddedPostgres,
-) -> None:
-    """Two numbers at a time would publish the messages of one key by two relays."""
-    server_url = postgres_server.database_url
-    url = make_database(server_url, None)
-    migrate(url, "0020")
-    migrate(url)
-    with psycopg.connect(url) as connection:
-        assert connection.execute(SHARDS_IN_USE).fetchone() == (16,)
     drop_database(server_url, url)

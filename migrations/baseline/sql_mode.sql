@@ -1,4 +1,4 @@
-ALTER TABLE outbox.installation ADD COLUMN plain_outbox boolean NOT NULL DEFAULT false;
+-- SQL mode: a producer publishes in its own transaction, by EXECUTE on outbox.publish and no other right.
 
 -- What a producer's own transaction published and the service has not yet admitted into half_message, op_message
 -- and commit_log. A row that is visible is committed: nobody is asked. ``place`` is the order of the calls.
@@ -15,6 +15,8 @@ CREATE TABLE outbox.plain_message (
     headers text[],
     content_type text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+-- Finds the next calls in SQL mode, for a batch of an admission.
+CREATE INDEX ix_plain_message_place ON outbox.plain_message (place);
 
 -- Which roles may publish for which producer group, themselves or through a role that they are members of.
 CREATE TABLE outbox.plain_publisher (
@@ -46,8 +48,9 @@ RETURN (
         SELECT FROM pg_stat_get_activity(NULL) AS session
         WHERE session.backend_xid = open.xid::xid AND outbox.is_foreign(session.usesysid, session.datid)));
 
--- The watermark, as before; where the plain mode is on, transactions of foreign sessions do not hold it back.
-CREATE OR REPLACE FUNCTION outbox.watermark() RETURNS bigint LANGUAGE sql STABLE
+-- The watermark: every based xid below it has ended, so rows below it are final. STABLE, hence read in the same snapshot
+-- as the statement that compares with it. Where SQL mode is on, transactions of foreign sessions do not hold it back.
+CREATE FUNCTION outbox.watermark() RETURNS bigint LANGUAGE sql STABLE
 RETURN (
     SELECT base + CASE
         WHEN plain_outbox THEN outbox.first_unsettled(pg_current_snapshot())
@@ -139,18 +142,25 @@ BEGIN
     END IF;
 END $$;
 
--- Returns the next half id of the calling transaction; one transaction has 2 048.
+-- Returns the next half id of the calling transaction; one transaction has 2 048. The transaction itself keeps its last
+-- id, and no table is read: of two SERIALIZABLE transactions that publish at a time, PostgreSQL would refuse one, because
+-- each reads where the other writes. A savepoint that is rolled back takes the setting back with its rows. Whoever sets it
+-- to another value breaks the key of no transaction but their own. The shard is folded onto those in use.
 CREATE FUNCTION outbox.next_half_id(shard bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     first CONSTANT bigint := outbox.current_xid() << 15;
-    last bigint;
+    last CONSTANT bigint := nullif(current_setting('outbox.last_half_id', true), '');
+    made bigint := first;
 BEGIN
-    SELECT m.half_id INTO last FROM outbox.plain_message m
-    WHERE m.half_id BETWEEN first AND first + 32767 ORDER BY m.half_id DESC LIMIT 1;
-    IF last >= first + (2047 << 4) THEN
+    IF last BETWEEN first AND first + 32767 THEN
+        made := first + (((last - first) >> 4) + 1) * 16;
+    END IF;
+    IF made > first + (2047 << 4) THEN
         PERFORM outbox.refuse('a transaction may publish at most 2048 messages', '54000');
     END IF;
-    RETURN first + coalesce(((last - first) >> 4) + 1, 0) * 16 + shard;
+    made := made + next_half_id.shard % (SELECT i.shards FROM outbox.installation i);
+    PERFORM set_config('outbox.last_half_id', made::text, true);
+    RETURN made;
 END $$;
 
 -- Publishes one record if and only if the calling transaction commits; returns its message id. The caller needs
@@ -208,4 +218,16 @@ BEGIN
     UPDATE outbox.installation SET plain_outbox = true WHERE NOT plain_outbox;
 END $$;
 
-REVOKE ALL ON FUNCTION outbox.publish, outbox.allow_publish FROM PUBLIC;
+-- Waits until no other transaction admits messages of SQL mode, before this one has an xid. The table lock is what
+-- decides: no stranger may take it. The advisory lock is what programs of the version before take; one that is held
+-- for more than a second is a stranger's.
+CREATE FUNCTION outbox.begin_admission() RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtext('outbox.plain_outbox'));
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
+    PERFORM set_config('lock_timeout', '0', true);
+    LOCK TABLE outbox.plain_publisher IN SHARE UPDATE EXCLUSIVE MODE;
+END $$;

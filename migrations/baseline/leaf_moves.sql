@@ -1,6 +1,3 @@
--- A long reader must not let this wait, and all others behind it: run it again then.
-SET LOCAL lock_timeout = '10s';
-
 -- A default leaf with many rows cannot give them away under its lock: that would keep every prepare waiting. So its rows
 -- are copied first, while it is used, and then the copy takes its place. `create_leaf` does one of these steps a call
 -- until no step is left, whoever calls it:
@@ -19,49 +16,9 @@ CREATE TABLE outbox.leaf_move (
     last text,
     compared boolean NOT NULL DEFAULT false
 );
-
--- The partitioned tables, in the order in which prepare and end lock them.
-CREATE FUNCTION outbox.leaf_tables() RETURNS TABLE (parent text, key text, shift integer, identity text)
-LANGUAGE sql IMMUTABLE AS $$
-    VALUES ('half_message', 'half_id', 35, 'half_id'),
-        ('op_message', 'half_id', 35, 'half_id'),
-        ('commit_log', 'xid', 20, 'shard, xid'),
-        ('publication_log', 'to_xid', 20, 'shard, to_xid, to_n, batch_no'),
-        ('check_attempt', 'half_id', 35, 'half_id, look_id')
-$$;
-
--- For each partitioned table the lowest leaf, from the given one on, of which it has rows in its default leaf because
--- nobody had made the leaf. Rows of a leaf that was removed, or is below the oldest one, belong there. Finds the default
--- leaves by name: they may have been replaced.
-CREATE FUNCTION outbox.rows_without_leaf(from_leaf bigint) RETURNS TABLE (table_name text, leaf bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    oldest bigint;
-    part record;
-BEGIN
-    SELECT coalesce(min(substring(c.relname FROM '\d+$')::bigint), 0) INTO oldest
-    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$';
-    FOR part IN SELECT * FROM outbox.leaf_tables() LOOP
-        table_name := part.parent;
-        EXECUTE format('SELECT %1$I >> %2$s FROM outbox.%3$I WHERE %1$I >= %4$s'
-                       ' AND %1$I >> %2$s NOT IN (SELECT leaf FROM outbox.retired_leaf) ORDER BY %1$I LIMIT 1',
-                       part.key, part.shift, part.parent || '_default', greatest(oldest, from_leaf) << part.shift)
-            INTO leaf;
-        RETURN NEXT;
-    END LOOP;
-END $$;
-
-CREATE OR REPLACE VIEW outbox.missing_leaf AS SELECT table_name, leaf FROM outbox.rows_without_leaf(0);
-
--- The leaf after that of the newest xid.
-CREATE FUNCTION outbox.leaf_to_come() RETURNS bigint LANGUAGE sql STABLE
-RETURN ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + (SELECT base FROM outbox.installation)) >> 20) + 1;
-
 -- Whether a leaf exists, or will when the copy takes its place.
 CREATE FUNCTION outbox.is_staged(leaf bigint) RETURNS boolean LANGUAGE sql STABLE
 RETURN coalesce(to_regclass('outbox.half_message_' || leaf), to_regclass('outbox.half_message_next_' || leaf)) IS NOT NULL;
-
 -- The leaves that the copy still needs: those of which a default leaf has rows, and those from the watermark's to the
 -- one to come.
 CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
@@ -77,7 +34,6 @@ CREATE FUNCTION outbox.leaves_to_stage() RETURNS SETOF bigint LANGUAGE sql STABL
     )
     SELECT leaf FROM wanted WHERE NOT outbox.is_staged(leaf) ORDER BY leaf
 $$;
-
 -- What comes next: none, or one of the steps above. Default leaves are copied if one has more rows of other leaves than
 -- may move under its lock: 1 000, or 32 MiB. While they are copied, the leaf to come is staged before any row needs it; if
 -- nobody did that in time, the copy is dropped, and another is begun. Nothing is copied while a publication would publish
@@ -116,14 +72,12 @@ BEGIN
     END LOOP;
     RETURN 'none';
 END $$;
-
 -- Waits at most 50 ms for a vacuum of each default leaf, while nobody waits for this, and lets none begin. So the
 -- stronger lock that follows waits for none.
 CREATE FUNCTION outbox.keep_vacuum_away() RETURNS void LANGUAGE sql VOLATILE AS $$
     LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
         outbox.publication_log_default, outbox.check_attempt_default IN SHARE UPDATE EXCLUSIVE MODE
 $$;
-
 -- Creates one leaf of the copy, and first the copy itself. Locks no table that a program uses.
 CREATE FUNCTION outbox.stage_leaf(leaf bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -148,7 +102,6 @@ BEGIN
                        copy, name, part.low, part.high);
     END LOOP;
 END $$;
-
 -- Writes to the copy what was written to a default leaf. Nothing but retention deletes there, and nothing updates; both
 -- wait for a part of the copy that is being made, which could bring a deleted row back.
 CREATE FUNCTION outbox.mirror_row() RETURNS trigger LANGUAGE plpgsql
@@ -171,9 +124,7 @@ BEGIN
     END CASE;
     RETURN NULL;
 END $$;
-
--- Lets the copy follow the default leaves, and notes up to which key they have rows. Waits for each transaction that
--- writes to a default leaf at most 50 ms, and then for none: raises lock_not_available, try again.
+-- As before, but the copy follows in sessions, too, whose role or database sets session_replication_role = replica.
 CREATE FUNCTION outbox.mirror_defaults() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     part record;
@@ -186,12 +137,12 @@ BEGIN
         EXECUTE format('CREATE OR REPLACE TRIGGER mirror AFTER INSERT OR UPDATE OR DELETE ON outbox.%I'
                        ' FOR EACH ROW EXECUTE FUNCTION outbox.mirror_row(%L, %L)',
                        part.stored, part.parent, part.identity);
+        EXECUTE format('ALTER TABLE outbox.%I ENABLE ALWAYS TRIGGER mirror', part.stored);
         EXECUTE format('SELECT concat_ws('', '', %s) FROM outbox.%I ORDER BY %s DESC LIMIT 1',
                        part.identity, part.stored, replace(part.identity, ',', ' DESC,')) INTO last;
         INSERT INTO outbox.leaf_move (parent, last) VALUES (part.parent, last);
     END LOOP;
 END $$;
-
 -- Copies rows of the default leaves, a hundred at a time, until so many milliseconds are over or none is left. Waits for
 -- deletions; nobody but a deletion waits for it, and the watermark no longer than that time.
 CREATE FUNCTION outbox.copy_defaults(milliseconds integer) RETURNS void LANGUAGE plpgsql AS $$
@@ -217,7 +168,6 @@ BEGIN
         WHERE m.parent = part.parent AND m."position" IS DISTINCT FROM part.position;
     END LOOP;
 END $$;
-
 -- Drops what a replacement has left behind; without a replacement, the copy and what lets it follow. Each migration does
 -- this as well: the copy would not have what it has changed.
 CREATE FUNCTION outbox.end_move() RETURNS void LANGUAGE plpgsql AS $$
@@ -233,7 +183,6 @@ BEGIN
     END LOOP;
     DELETE FROM outbox.leaf_move;
 END $$;
-
 -- Counts the rows of both in one snapshot, and notes that they are equal: each row of the copy was read from a default
 -- leaf or written beside it. If not, somebody else has written to one of them: drops the copy, so that another is begun.
 -- Has no xid while it counts.
@@ -250,7 +199,6 @@ BEGIN
         PERFORM outbox.end_move();
     END IF;
 END $$;
-
 -- Puts the copy in the place of the default leaves, by the catalogue alone: reads nothing but what stays in the new
 -- default leaf. Does not wait for an audit, which would look for the rows where they were: raises lock_not_available.
 CREATE FUNCTION outbox.replace_defaults() RETURNS void LANGUAGE plpgsql AS $$
@@ -298,7 +246,6 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
-
 -- Does the next step for default leaves with many rows, and returns it; none: there are few. The caller bounds the wait
 -- for a lock: lock_not_available means that nothing was changed, try again.
 CREATE FUNCTION outbox.move_defaults(milliseconds integer) RETURNS text LANGUAGE plpgsql AS $$
@@ -320,47 +267,100 @@ BEGIN
     END CASE;
     RETURN step;
 END $$;
-
--- As before, but does the next step instead while the default leaves have many rows, for 50 ms if it copies. False then
--- too: call again.
-CREATE OR REPLACE FUNCTION outbox.create_leaf(leaf bigint) RETURNS boolean LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
+-- Ends the sessions of our programs that have an xid, and have kept PostgreSQL waiting for so many seconds in the middle of
+-- a statement: for the rows of a COPY, or until they read an answer. Their process is stopped; no limit for idle sessions
+-- reaches them, and the watermark stands still meanwhile. Returns how many; leaves those whose role we may not end.
+CREATE FUNCTION outbox.end_frozen_sessions(seconds double precision) RETURNS integer LANGUAGE plpgsql VOLATILE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    part record;
-    name text;
-    alone boolean;
+    frozen integer;
+    ended integer := 0;
 BEGIN
-    IF outbox.move_defaults(50) <> 'none' OR to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
-        RETURN false;
-    END IF;
-    PERFORM outbox.keep_vacuum_away();
-    LOCK TABLE ONLY outbox.half_message, ONLY outbox.op_message, ONLY outbox.commit_log, ONLY outbox.publication_log,
-        ONLY outbox.check_attempt IN SHARE UPDATE EXCLUSIVE MODE;
-    LOCK TABLE outbox.half_message_default, outbox.op_message_default, outbox.commit_log_default,
-        outbox.publication_log_default, outbox.check_attempt_default IN ACCESS EXCLUSIVE MODE;
-    IF to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
-        RETURN false;
-    END IF;
-    FOR part IN
-        SELECT *, parent || '_default' AS stored, leaf << shift AS low, (leaf + 1) << shift AS high
-        FROM outbox.leaf_tables()
+    FOR frozen IN
+        SELECT session.pid FROM pg_stat_get_activity(NULL) AS session
+        WHERE session.datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND session.backend_xid IS NOT NULL AND session.state = 'active'
+            AND session.wait_event IN ('ClientRead', 'ClientWrite')
+            AND session.query_start < clock_timestamp() - make_interval(secs => seconds)
+            AND starts_with(session.application_name, 'outbox-')
+            AND outbox.may_insert(session.usesysid, 'outbox.commit_log')
     LOOP
-        name := format('%s_%s', part.parent, leaf);
-        EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL)%s', name, part.parent,
-                       CASE WHEN part.parent IN ('half_message', 'op_message', 'commit_log')
-                            THEN ' WITH (fillfactor = 100, autovacuum_enabled = off)' ELSE '' END);
-        EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%I WHERE %I >= %s AND %I < %s)',
-                       part.stored, part.key, part.low, part.key, part.high) INTO alone;
-        IF alone THEN
-            IF NOT outbox.no_audit() THEN
-                RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
-            END IF;
-            EXECUTE format('WITH moved AS (DELETE FROM outbox.%I WHERE %I >= %s AND %I < %s RETURNING *)'
-                           ' INSERT INTO outbox.%I SELECT * FROM moved',
-                           part.stored, part.key, part.low, part.key, part.high, name);
-        END IF;
-        EXECUTE format('ALTER TABLE outbox.%I ATTACH PARTITION outbox.%I FOR VALUES FROM (%s) TO (%s)',
-                       part.parent, name, part.low, part.high);
+        BEGIN
+            ended := ended + pg_terminate_backend(frozen)::integer;
+        EXCEPTION WHEN insufficient_privilege THEN NULL;
+        END;
     END LOOP;
-    RETURN true;
+    RETURN ended;
 END $$;
+-- Replaces end_frozen_sessions, and returns which sessions it has ended: the program by its name in pg_stat_activity, its
+-- process in PostgreSQL, and the host that it connected from.
+CREATE FUNCTION outbox.end_frozen_programs(seconds double precision)
+RETURNS TABLE (program text, pid integer, host text) LANGUAGE plpgsql VOLATILE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    FOR program, pid, host IN
+        SELECT session.application_name, session.pid, host(session.client_addr)
+        FROM pg_stat_get_activity(NULL) AS session
+        WHERE session.datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND session.backend_xid IS NOT NULL AND session.state = 'active'
+            AND session.wait_event IN ('ClientRead', 'ClientWrite')
+            AND session.query_start < clock_timestamp() - make_interval(secs => seconds)
+            AND starts_with(session.application_name, 'outbox-')
+            AND outbox.may_insert(session.usesysid, 'outbox.commit_log')
+    LOOP
+        BEGIN
+            IF pg_terminate_backend(pid) THEN
+                RETURN NEXT;
+            END IF;
+        EXCEPTION WHEN insufficient_privilege THEN NULL;
+        END;
+    END LOOP;
+END $$;
+-- Each time that PostgreSQL's clock was found to have stepped: by how much, and its time just after that. A clock that
+-- nobody has looked at for a while may have stepped, too: such a pause counts as a step. The ids are the order.
+CREATE TABLE outbox.clock_step (
+    id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_clock_step PRIMARY KEY,
+    noticed_at timestamptz NOT NULL,
+    seconds double precision NOT NULL
+);
+-- Notes the clock's time in the row 'clock' of outbox.progress, and a step since the last time that was noted.
+CREATE FUNCTION outbox.note_clock() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    before timestamptz;
+    present timestamptz;
+BEGIN
+    INSERT INTO outbox.progress (name) VALUES ('clock') ON CONFLICT DO NOTHING;
+    SELECT updated_at INTO before FROM outbox.progress WHERE name = 'clock' FOR UPDATE;
+    present := clock_timestamp();
+    IF present < before OR present > before + interval '2 minutes' THEN
+        INSERT INTO outbox.clock_step (noticed_at, seconds) VALUES (present, extract(epoch FROM present - before));
+    END IF;
+    UPDATE outbox.progress SET updated_at = present WHERE name = 'clock';
+END $$;
+-- Returns how much the clock may have skipped (s) since what is not yet so many seconds old in truth: whatever is older by
+-- the clock than these seconds and the skipped ones is so old. And when the clock was last found to have stepped: what is
+-- of a later time than the present was written before that. NULL: never. A step that nobody has noted yet counts.
+CREATE FUNCTION outbox.clock_doubt(
+    age_seconds double precision, OUT skipped_seconds double precision, OUT stepped_at timestamptz
+) LANGUAGE sql VOLATILE AS $$
+    WITH present AS MATERIALIZED (SELECT clock_timestamp() AS at), steps AS (
+        SELECT id, noticed_at, seconds FROM outbox.clock_step
+        UNION ALL
+        SELECT 9223372036854775807, present.at, extract(epoch FROM present.at - p.updated_at)::float8
+        FROM outbox.progress p, present
+        WHERE p.name = 'clock' AND (present.at < p.updated_at OR present.at > p.updated_at + interval '2 minutes')
+    ), summed AS (
+        SELECT id, noticed_at, seconds, sum(seconds) OVER (ORDER BY id DESC) AS since FROM steps
+    )
+    SELECT coalesce(greatest(0, max(since) FILTER (
+            WHERE extract(epoch FROM present.at - noticed_at) - (since - seconds) < age_seconds)), 0),
+        (array_agg(noticed_at ORDER BY id DESC))[1]
+    FROM summed, present
+$$;
+-- Returns whether something was later than a time. What is of a later time than the present is from before the clock was
+-- set back: it was later only if the clock has stepped since.
+CREATE FUNCTION outbox.is_since(at timestamptz, since timestamptz, stepped boolean) RETURNS boolean
+LANGUAGE sql VOLATILE AS $$
+    SELECT at > since AND (stepped OR at <= clock_timestamp() + interval '2 minutes')
+$$;
+SELECT outbox.create_leaves(2);

@@ -1,3 +1,5 @@
+-- Reconciliation: what the audit reads, and what it has found.
+
 -- Committed messages in decision order, as Spark reads them: arrays, so few and narrow rows.
 CREATE VIEW outbox.reconciliation_commits AS
 SELECT shard, xid, committed_at, half_ids, content_digests FROM outbox.commit_log;
@@ -54,7 +56,7 @@ CREATE TABLE outbox.reconciliation_run (
 );
 CREATE INDEX ix_reconciliation_run_finished_at ON outbox.reconciliation_run (finished_at);
 
--- Findings from run to run; detail is evidence without any value.
+-- Findings from run to run; detail is evidence without any value. accepted_until: an operator accepts it until then.
 CREATE TABLE outbox.reconciliation_finding (
     finding_id text CONSTRAINT pk_reconciliation_finding PRIMARY KEY,
     first_run_id text NOT NULL,
@@ -68,10 +70,27 @@ CREATE TABLE outbox.reconciliation_finding (
     topic text,
     detail jsonb NOT NULL,
     found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    accepted_until timestamptz
 );
 CREATE INDEX ix_reconciliation_finding_open ON outbox.reconciliation_finding (kind, class) WHERE status = 'open';
 CREATE INDEX ix_reconciliation_finding_half_id ON outbox.reconciliation_finding (half_id) WHERE half_id IS NOT NULL;
+
+-- What happened to findings, in the order of the ids; class, severity and status as they were after it. No row is ever
+-- changed. Without a run it was done between two of them, by a rerun or an operator.
+CREATE TABLE outbox.reconciliation_finding_event (
+    id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_reconciliation_finding_event PRIMARY KEY,
+    finding_id text NOT NULL,
+    happened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    event text NOT NULL CONSTRAINT ck_reconciliation_finding_event_event CHECK (
+        event IN ('found', 'reopened', 'refined', 'resolved', 'fixed', 'unverifiable', 'accepted')),
+    class text NOT NULL,
+    severity text NOT NULL,
+    status text NOT NULL CONSTRAINT ck_reconciliation_finding_event_status CHECK (
+        status IN ('open', 'resolved', 'fixed', 'accepted', 'unverifiable')),
+    run_id text
+);
+CREATE INDEX ix_reconciliation_finding_event_finding_id ON outbox.reconciliation_finding_event (finding_id, id);
 
 -- The reports of the last runs, one row a format.
 CREATE TABLE outbox.reconciliation_report (
@@ -81,23 +100,26 @@ CREATE TABLE outbox.reconciliation_report (
     CONSTRAINT pk_reconciliation_report PRIMARY KEY (run_id, format)
 );
 
--- The role is the cluster's, the rights are this database's.
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_reconcile') THEN
-        CREATE ROLE outbox_reconcile NOLOGIN;
-    END IF;
-EXCEPTION
-    WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN NULL;
-END $$;
-DO $$
-BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_reconcile') THEN
-        GRANT USAGE ON SCHEMA outbox TO outbox_reconcile;
-        GRANT SELECT ON outbox.reconciliation_commits, outbox.reconciliation_halves, outbox.reconciliation_open,
-            outbox.topic, outbox.held_record, outbox.already_published, outbox.publication_log, outbox.op_message
-            TO outbox_reconcile;
-        GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.reconciliation_run, outbox.reconciliation_finding,
-            outbox.reconciliation_report TO outbox_reconcile;
-    END IF;
-END $$;
+-- The last finished cut: one row for each audited source. Without a cut the next run reads everything.
+CREATE TABLE outbox.reconciliation_cut (
+    source text CONSTRAINT pk_reconciliation_cut PRIMARY KEY,
+    run_id text NOT NULL,
+    cut jsonb
+);
+
+-- What that run left open, by name: commits, records, listings in manifests, findings. Replaced by every run. Without an
+-- identity PostgreSQL refuses every DELETE while the table is published, so every audit would fail.
+CREATE TABLE outbox.reconciliation_carry (
+    side text NOT NULL CONSTRAINT ck_reconciliation_carry_side CHECK (side IN ('commit', 'record', 'listing', 'finding')),
+    half_id bigint,
+    facts text NOT NULL
+);
+ALTER TABLE outbox.reconciliation_carry REPLICA IDENTITY FULL;
+
+-- Notes how far a shard is audited, which retirement waits for. The role writes no other row of this table.
+CREATE FUNCTION outbox.note_reconciled(shard integer, xid bigint, n integer) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO outbox.progress (name, "position", position_n) VALUES ('reconcile:' || shard, xid, n)
+    ON CONFLICT (name) DO UPDATE SET
+        "position" = excluded."position", position_n = excluded.position_n, updated_at = clock_timestamp()
+$$;
