@@ -68,7 +68,6 @@ from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
-from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, PoolShare
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
@@ -180,7 +179,6 @@ def build(
         check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(rest),
-        repairs=PostgresRepairs(rest),
         acceptances=PostgresAcceptances(rest),
         readiness=PostgresReadiness(pool, newest_revision()),
         name_cache=name_cache,

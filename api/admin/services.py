@@ -12,12 +12,10 @@ from api.ingest.topic_cache import TopicCache
 from outbox.access import ApiKeys, Caller
 from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
-from outbox.operators.acceptances import Acceptances
 from outbox.operators.audit_log import AuditLog
 from outbox.operators.bulk_actions import BulkActions
 from outbox.operators.held_records import HeldAdmin
-from outbox.operators.ports import MessageBrowser, Operations, Readiness
-from outbox.operators.repairs import Repairs
+from outbox.operators.ports import Acceptances, MessageBrowser, Operations, Readiness
 from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.metrics import Metrics
 
@@ -36,7 +34,6 @@ class Services:
     groups: ProducerGroups
     keys: ApiKeys
     runs: ReconciliationRuns
-    repairs: Repairs
     acceptances: Acceptances
     readiness: Readiness
     name_cache: NameCache

@@ -30,7 +30,6 @@ NOTICES: Final = {
     "dropped": "The record is given up: it is never published, and what waited for it goes on.",
     "revoked": "The key is revoked; it stops working within 5 seconds.",
     "cancelled": "Nothing more is done of this action.",
-    "action-resumed": "The action goes on where it stopped.",
     "action-over": "The action had ended before, and nothing was changed.",
     "logged-out": "You are logged out.",
     "session-over": "Your session is over, and nothing was done: what you typed or selected is"

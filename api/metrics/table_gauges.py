@@ -11,6 +11,7 @@ from outbox.telemetry.metrics import Metrics
 FROM_TABLES: Final = (
     "half_messages",
     "half_oldest_age_seconds",
+    "half_messages_capped",
     "parked_messages",
     "held_messages",
     "plain_backlog_messages",
@@ -32,7 +33,10 @@ PLAIN: Final = "PLAIN"
 
 
 class UnfinishedCount(Protocol):
-    """The messages of a group and topic in a state, and the age of the oldest in seconds."""
+    """The messages of a group and topic in a state, and the age of the oldest in seconds.
+
+    ``capped``: there are more than were counted.
+    """
 
     @property
     def state(self) -> str: ...
@@ -42,6 +46,8 @@ class UnfinishedCount(Protocol):
     def topic(self) -> str: ...
     @property
     def messages(self) -> int: ...
+    @property
+    def capped(self) -> bool: ...
     @property
     def oldest_age_seconds(self) -> float: ...
     @property
@@ -125,10 +131,12 @@ def set_table_gauges(facts: TableFacts, metrics: Metrics) -> None:
 def _set_unfinished(counts: Sequence[UnfinishedCount], metrics: Metrics) -> None:
     messages: dict[tuple[str, str], int] = defaultdict(int)
     ages: dict[tuple[str, str], float] = defaultdict(float)
+    capped: dict[tuple[str, str], bool] = defaultdict(bool)
     for count in counts:
         state = COMMITTED if count.state == HELD else count.state
         place = (state, count.producer_group)
         messages[place] += count.messages
+        capped[place] |= count.capped
         ages[place] = max(ages[place], count.oldest_age_seconds)
         if count.state == HELD:
             held = metrics["held_messages"].labels(count.producer_group, count.topic)
@@ -143,6 +151,7 @@ def _set_unfinished(counts: Sequence[UnfinishedCount], metrics: Metrics) -> None
             metrics["plain_oldest_age_seconds"].labels(group).set(ages[state, group])
             continue
         metrics["half_messages"].labels(state, group).set(number)
+        metrics["half_messages_capped"].labels(state, group).set(capped[state, group])
         metrics["half_oldest_age_seconds"].labels(state, group).set(ages[state, group])
         if state == PARKED:
             metrics["parked_messages"].labels(group).set(number)

@@ -1,10 +1,9 @@
-"""Actions on many messages at once: the order and its progress."""
+"""Actions on many messages at once: the order, what it takes, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
@@ -22,7 +21,6 @@ class BulkKind(StrEnum):
     RELEASE_HELD = "release_held"
     DROP_HELD = "drop_held"
     REPUBLISH = "republish"
-    ACCEPT_FINDING = "accept_finding"
 
     @property
     def is_held(self) -> bool:
@@ -37,6 +35,19 @@ class BulkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BulkFilter:
+    """What an action takes: what matches one of the filters, else the named messages or findings.
+
+    ``accept_order`` also takes findings whose message a newer one of its key has overtaken.
+    """
+
+    filters: Sequence[MessageFilter] = ()
+    named: frozenset[tuple[HalfId, Nonce]] | None = None
+    finding_ids: Sequence[str] | None = None
+    accept_order: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOrder:
     """An operator's order; ``decision`` is set if the kind is FORCE_END.
 
@@ -44,16 +55,36 @@ class BulkOrder:
     """
 
     kind: BulkKind
-    decision: Resolution | None
+    decision: Resolution | None = None
+    wanted: BulkFilter
     groups: frozenset[int] | None
     asked: Mapping[str, Any]
     action: OperatorAction
-    rate: int | None = None
-    """For REPUBLISH: messages per second that the relay gets; None means all at once."""
+    max_items: int
     delay_seconds: int = 0
     """How long the action waits, so that it can be cancelled before it begins."""
-    server_started_at: datetime | None = None
-    """When the server started that named the messages; None: stored on any server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedFinding:
+    """A finding whose message is not published again.
+
+    ``code`` is not-open, not-lost (nor altered), not-stored, repair-pending, order-risk if a newer
+    message of its key is committed, or digest-differs if the stored content is not the prepared
+    content.
+    """
+
+    finding_id: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkMatch:
+    """What an order takes now: at most ``max_items`` messages and one more, oldest first."""
+
+    half_ids: Sequence[HalfId]
+    refused: Sequence[RefusedFinding] | None = None
+    """For REPUBLISH: the findings that it leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,32 +109,14 @@ class BulkActions(Protocol):
     Methods raise DatabaseUnavailable.
     """
 
-    async def server_started_at(self) -> datetime:
-        """Return when the server started; ask before the messages are matched, for the order.
+    async def match(self, order: BulkOrder) -> BulkMatch:
+        """Return what an order would take; nothing is stored."""
 
-        After a failover that lost the last transactions, their ids are given to other messages.
-        """
+    async def begin(self, order: BulkOrder) -> BulkAction | None:
+        """Store an order for what it takes now; ``advance`` executes it.
 
-    async def match(
-        self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
-    ) -> Sequence[HalfId]:
-        """Return up to ``at_most`` ids that match one of the filters, oldest first."""
-
-    async def match_named(
-        self,
-        kind: BulkKind,
-        named: Collection[tuple[HalfId, Nonce]],
-        groups: frozenset[int] | None,
-    ) -> Sequence[HalfId]:
-        """Return which of these messages the action takes, oldest first.
-
-        A caller of some groups names no message of another one.
-        """
-
-    async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
-        """Store an order for these messages; ``advance`` executes it.
-
-        Raises DatabaseUnavailable, too, if another server has named them.
+        None if that is more than ``max_items``. A message of a group that the caller is not bound
+        to does not match.
         """
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
@@ -117,13 +130,5 @@ class BulkActions(Protocol):
         None if a caller of these groups may not see it.
         """
 
-    async def resume(
-        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
-    ) -> BulkAction | None:
-        """Go on with a cancelled action where it stopped, audited; any other stays as it is.
-
-        None if a caller of these groups may not see it.
-        """
-
     async def advance(self) -> bool:
-        """Process the next chunk of the oldest unfinished action; False if there is none."""
+        """Process the next chunk of an unfinished action; False if there is none."""

@@ -55,3 +55,14 @@ class Readiness(Protocol):
 
     async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
         """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""
+
+
+class Acceptances(Protocol):
+    """Findings that operators accept for a time."""
+
+    async def accept(self, finding_id: str, until: datetime, action: OperatorAction) -> bool:
+        """Accept an open finding until a time, audited; False if there is no such finding.
+
+        An unread part of the plan cannot be accepted: a run that did not read it is not clean.
+        Raises TimePast, DatabaseUnavailable.
+        """

@@ -44,7 +44,13 @@ CATALOGUE: Final = (
     Metric(
         "half_messages",
         "gauge",
-        "Undecided or unpublished messages; estimated above 1000 in a delay class, group or shard",
+        "Undecided or unpublished messages; a lower bound if half_messages_capped is 1",
+        ("state", "producer_group"),
+    ),
+    Metric(
+        "half_messages_capped",
+        "gauge",
+        "1 if there are more of these messages than half_messages counts",
         ("state", "producer_group"),
     ),
     Metric(
@@ -53,20 +59,20 @@ CATALOGUE: Final = (
     Metric(
         "parked_messages",
         "gauge",
-        "Messages parked undecided; estimated above 1000 parkings of a group",
+        "Messages parked undecided, at most 10 000 are counted",
         ("producer_group",),
     ),
     Metric(
         "held_messages",
         "gauge",
-        "Committed messages that Kafka refuses, or that wait behind such a one; estimated above"
-        " 1000 of a topic in a shard",
+        "Committed messages that Kafka refuses, or that wait behind such a one; at most 10 000 are"
+        " counted",
         ("producer_group", "topic"),
     ),
     Metric(
         "plain_backlog_messages",
         "gauge",
-        "Messages published in SQL and committed, not yet admitted; estimated above 2000",
+        "Messages published in SQL and committed, not yet admitted; at most 10 000 are counted",
         ("producer_group",),
     ),
     Metric(
@@ -78,8 +84,8 @@ CATALOGUE: Final = (
     Metric(
         "publish_backlog_messages",
         "gauge",
-        "Committed messages, not yet published; held ones too, dropped ones not; estimated above"
-        " 1000 in a shard",
+        "Committed messages, not yet published; held ones too, dropped ones not; at most 1000 of"
+        " a shard are counted",
         ("topic",),
     ),
     Metric(

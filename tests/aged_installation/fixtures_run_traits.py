@@ -6,7 +6,6 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from outbox.messages.message_id import HalfId
-from outbox.operators.acceptances import AcceptanceOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
@@ -100,10 +99,7 @@ def _finding(number: int) -> StoredFinding:
 
 
 def _accept(life: Life, number: int) -> None:
-    order = AcceptanceOrder(
-        until=datetime.now(UTC) + timedelta(seconds=365 * DAY),  # noqa: TID251
-        groups=None,
-        action=OperatorAction(operator="aged", reason="known", key_id=None),
-    )
-    ids = [f"aged-finding-{number}"]
-    life.run(lambda pool: PostgresAcceptances(pool).accept(ids, order))
+    until = datetime.now(UTC) + timedelta(seconds=365 * DAY)  # noqa: TID251
+    action = OperatorAction(operator="aged", reason="known", key_id=None)
+    name = f"aged-finding-{number}"
+    life.run(lambda pool: PostgresAcceptances(pool).accept(name, until, action))

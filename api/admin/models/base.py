@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.http.wire_types import OperatorName, ReasonText
+from outbox.access import Caller
+from outbox.operators.message_view import OperatorAction
 
 
 class StrictBody(BaseModel):
@@ -18,6 +20,10 @@ class OperatorRequest(StrictBody):
 
     operator: OperatorName
     reason: ReasonText
+
+    def action_of(self, caller: Caller) -> OperatorAction:
+        """Return who intervenes and why, with the key of the caller."""
+        return OperatorAction(operator=self.operator, reason=self.reason, key_id=caller.key_id)
 
 
 class PageQuery(BaseModel):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import MessageConditions
-from api.http.wire_types import Moment
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
@@ -17,8 +16,8 @@ MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
 class BulkConditions(MessageConditions):
     """The filter of a bulk action.
 
-    ``finding_ids`` of a reconciliation are for ``republish`` and ``accept_finding``. All other
-    actions take ``message_ids`` as their only filter; those that they cannot change do not match.
+    ``finding_ids`` of a reconciliation are for ``republish``. All other actions take
+    ``message_ids`` as their only filter; those that they cannot change do not match.
     """
 
     finding_ids: list[FindingId] | None = Field(
@@ -31,19 +30,14 @@ class BulkRequest(OperatorRequest):
     """An action on every message that matches; ``decision`` is for ``force_end`` only.
 
     ``republish`` takes only ``finding_ids``. With ``accept_order`` it also takes messages that a
-    newer one of their key has overtaken; ``rate`` limits the messages per second that it gives to
-    the relay. ``accept_finding`` takes ``finding_ids`` and ``until``, a time with a time zone.
-    After ``delay_seconds`` the action begins; until then, and while it runs, it can be cancelled.
+    newer one of their key has overtaken. After ``delay_seconds`` the action begins; until then, and
+    while it runs, it can be cancelled.
     """
 
-    action: Literal[
-        "recheck", "force_end", "release_held", "drop_held", "republish", "accept_finding"
-    ]
+    action: Literal["recheck", "force_end", "release_held", "drop_held", "republish"]
     decision: Literal["COMMIT", "ROLLBACK"] | None = None
     filter: Annotated[BulkConditions, Field(strict=False)]
     accept_order: bool = False
-    rate: int | None = Field(None, ge=1, le=10_000)
-    until: Moment | None = None
     delay_seconds: int = Field(0, ge=0, le=3600)
     dry_run: bool = False
     max_items: int = Field(1000, ge=1, le=100_000)
@@ -53,49 +47,36 @@ class BulkRequest(OperatorRequest):
         if (self.action == "force_end") != (self.decision is not None):
             raise ValueError("decision is required for force_end and allowed only there")
         republish, given = self.action == "republish", self.filter.model_fields_set
-        accept = self.action == "accept_finding"
-        by_finding = republish or accept
-        if by_finding != ("finding_ids" in given) or (by_finding and given != {"finding_ids"}):
-            raise ValueError(
-                "finding_ids is required for republish and accept_finding, as the only filter"
-            )
+        if republish != ("finding_ids" in given) or (republish and given != {"finding_ids"}):
+            raise ValueError("finding_ids is required for republish, as the only filter")
         if "message_ids" in given and given != {"message_ids"}:
             raise ValueError("message_ids is allowed only as the only filter")
-        if (self.accept_order or self.rate is not None) and not republish:
-            raise ValueError("accept_order and rate are allowed only for republish")
-        if accept and self.delay_seconds:
-            raise ValueError("accept_finding takes no delay_seconds")
-        if accept != (self.until is not None):
-            raise ValueError("until is required for accept_finding and allowed only there")
+        if self.accept_order and not republish:
+            raise ValueError("accept_order is allowed only for republish")
         return self
 
 
-class RefusedFinding(BaseModel):
-    """A finding that is not accepted, or not published again, with the reason as ``code``."""
+class RefusedFindingResource(BaseModel):
+    """A finding whose message is not published again, with the reason as ``code``."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     finding_id: str
     code: Literal[
-        "not-open",
-        "not-lost",
-        "not-stored",
-        "repair-pending",
-        "order-risk",
-        "digest-differs",
-        "not-acceptable",
+        "not-open", "not-lost", "not-stored", "repair-pending", "order-risk", "digest-differs"
     ]
 
 
 class DryRun(BaseModel):
-    """The result of a dry run: how many items match (``more`` above max_items) and the first ids.
+    """The result of a dry run: how many messages match (``more`` above max_items), the first ids.
 
-    ``refused`` lists the findings that ``republish`` or ``accept_finding`` would not change. The
-    sample of ``accept_finding`` has ids of findings, all other samples have ids of messages.
+    ``refused`` lists the findings that ``republish`` would not change.
     """
 
     matched: int
     more: bool
     sample: list[str]
-    refused: list[RefusedFinding] | None = None
+    refused: list[RefusedFindingResource] | None = None
 
 
 class BulkResource(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.admin.models.base import PageQuery
+from api.admin.models.base import OperatorRequest, PageQuery
 from api.http.wire_types import NO_NUL, Moment
 
 FindingKind = Literal[
@@ -85,6 +85,12 @@ class FindingQuery(PageQuery):
     topic: str | None = Field(None, min_length=1, max_length=249, pattern=NO_NUL)
     hour: Moment | None = None
     """The beginning of an hour, as the totals name it."""
+
+
+class AcceptRequest(OperatorRequest):
+    """Until when a finding is accepted, and why."""
+
+    until: Moment
 
 
 class FindingTotalResource(BaseModel):

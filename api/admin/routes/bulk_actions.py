@@ -9,10 +9,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.admin.acceptances import SAMPLE, accept
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.base import OperatorRequest
-from api.admin.models.bulk_actions import BulkRequest, BulkResource, DryRun, RefusedFinding
+from api.admin.models.bulk_actions import (
+    BulkRequest,
+    BulkResource,
+    DryRun,
+    RefusedFindingResource,
+)
 from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
 from api.http.problems import Problem, invalid
@@ -20,11 +24,12 @@ from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId
 from outbox.messages.message import Resolution, State
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
-from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
-from outbox.operators.message_view import MessageFilter, OperatorAction
+from outbox.operators.bulk_actions import BulkAction, BulkFilter, BulkKind, BulkMatch, BulkOrder
+from outbox.operators.message_view import MessageFilter
 from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/bulk-actions"
+SAMPLE: Final = 10
 UNDECIDED: Final = (State.PREPARED, State.PARKED)
 router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
 
@@ -42,42 +47,25 @@ async def begin(
     body: BulkRequest, caller: OperatorCaller, services: ServicesDependency, response: Response
 ) -> BulkResource | DryRun:
     """Act on every message that matches now; a dry run only counts and samples them."""
-    groups = await services.groups_of(caller)
-    kind = BulkKind(body.action)
-    if kind is BulkKind.ACCEPT_FINDING:
-        done = await accept(body, caller, services, response)
-        return done if isinstance(done, DryRun) else _stored(done, body, caller, response)
-    server_started_at = await services.bulk_actions.server_started_at()
-    found, refused = await _matched(body, caller, services, groups)
+    order = _order(body, caller, await services.groups_of(caller))
     if body.dry_run:
         response.status_code = 200
-        return await _dry_run(services, body.max_items, found, refused)
-    if len(found) > body.max_items:
+        return await _dry_run(services, order, await services.bulk_actions.match(order))
+    started = await services.bulk_actions.begin(order)
+    if started is None:
         more = f"more than max_items ({body.max_items}) match"
         raise invalid("/filter", more, "filter-too-broad")
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
-    order = BulkOrder(
-        kind=kind,
-        decision=Resolution(body.decision) if body.decision else None,
-        groups=groups,
-        asked=body.filter.model_dump(mode="json", exclude_none=True, exclude={"key"}),
-        action=action,
-        rate=body.rate,
-        delay_seconds=body.delay_seconds,
-        server_started_at=server_started_at,
-    )
-    number = await services.bulk_actions.begin(order, found)
     services.wake_bulk_runner()
-    started = BulkAction(
-        id=number,
-        matched=len(found),
-        done=0,
-        failed=0,
-        failures=(),
-        finished=False,
-        starts_in_seconds=float(body.delay_seconds),
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action=f"bulk.{body.action}",
+        bulk_action=str(started.id),
+        matched=started.matched,
+        operator=body.operator,
+        key_id=caller.key_id,
     )
-    return _stored(started, body, caller, response)
+    response.headers["Location"] = f"{PATH}/{started.id}"
+    return _resource(started)
 
 
 @router.get("/{action_id}", response_model=BulkResource, dependencies=[NoQuery])
@@ -86,8 +74,6 @@ async def read(
 ) -> BulkResource:
     """Return the progress of an action."""
     found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
-    if found is None:
-        raise Problem(slug="not-found")
     return _resource(found)
 
 
@@ -96,26 +82,8 @@ async def cancel(
     action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkResource:
     """Do nothing more of an action; what is done stays done, and a finished one stays as it is."""
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
-    groups = await services.groups_of(caller)
-    found = await services.bulk_actions.cancel(_number(action_id), groups, action)
-    if found is None:
-        raise Problem(slug="not-found")
-    return _resource(found)
-
-
-@router.post("/{action_id}/resume", response_model=BulkResource, dependencies=[NoQuery])
-async def resume_action(
-    action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
-) -> BulkResource:
-    """Go on with a cancelled action where it stopped; any other stays as it is."""
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
-    groups = await services.groups_of(caller)
-    found = await services.bulk_actions.resume(_number(action_id), groups, action)
-    if found is None:
-        raise Problem(slug="not-found")
-    services.wake_bulk_runner()
-    return _resource(found)
+    groups, action = await services.groups_of(caller), body.action_of(caller)
+    return _resource(await services.bulk_actions.cancel(_number(action_id), groups, action))
 
 
 def _number(action_id: str) -> UUID:
@@ -125,26 +93,26 @@ def _number(action_id: str) -> UUID:
         raise Problem(slug="not-found") from None
 
 
-async def _matched(
-    body: BulkRequest, caller: Caller, services: Services, groups: frozenset[int] | None
-) -> tuple[Sequence[HalfId], list[RefusedFinding] | None]:
-    """Return the messages to act on, and the findings that ``republish`` refuses."""
-    kind, limit = BulkKind(body.action), body.max_items + 1
-    if body.filter.message_ids is not None:
-        named = frozenset(_named(body.filter.message_ids))
-        return (await services.bulk_actions.match_named(kind, named, groups))[:limit], None
-    if kind is not BulkKind.REPUBLISH:
-        filters = _filters(body, caller, groups)
-        return await services.bulk_actions.match(kind, filters, limit), None
-    finding_ids = body.filter.finding_ids or []
-    plan = await services.repairs.plan(finding_ids, groups, accept_order=body.accept_order)
-    found = {each.half_id for each in plan if each.half_id is not None and not each.refused}
-    refused = [
-        RefusedFinding(finding_id=each.finding_id, code=each.refused)  # type: ignore[arg-type]
-        for each in plan
-        if each.refused is not None
-    ]
-    return sorted(found)[:limit], refused
+def _order(body: BulkRequest, caller: Caller, groups: frozenset[int] | None) -> BulkOrder:
+    """Return the order. Raises Problem for a filter that the action does not take."""
+    given = body.filter
+    named = None if given.message_ids is None else frozenset(_named(given.message_ids))
+    by_filter = named is None and given.finding_ids is None
+    return BulkOrder(
+        kind=BulkKind(body.action),
+        decision=Resolution(body.decision) if body.decision else None,
+        wanted=BulkFilter(
+            filters=_filters(body, caller, groups) if by_filter else (),
+            named=named,
+            finding_ids=given.finding_ids,
+            accept_order=body.accept_order,
+        ),
+        groups=groups,
+        asked=given.model_dump(mode="json", exclude_none=True, exclude={"key"}),
+        action=body.action_of(caller),
+        max_items=body.max_items,
+        delay_seconds=body.delay_seconds,
+    )
 
 
 def _named(message_ids: Sequence[str]) -> Iterator[tuple[HalfId, Nonce]]:
@@ -170,23 +138,23 @@ def _filters(
     ]
 
 
-async def _dry_run(
-    services: Services,
-    max_items: int,
-    found: Sequence[HalfId],
-    refused: list[RefusedFinding] | None,
-) -> DryRun:
-    views = [await services.browser.get(half_id) for half_id in found[:SAMPLE]]
-    sample = [str(view.half.message_id) for view in views if view is not None]
+async def _dry_run(services: Services, order: BulkOrder, found: BulkMatch) -> DryRun:
+    views = [await services.browser.get(half_id) for half_id in found.half_ids[:SAMPLE]]
+    matched = len(found.half_ids)
     return DryRun(
-        matched=min(len(found), max_items),
-        more=len(found) > max_items,
-        sample=sample,
-        refused=refused,
+        matched=min(matched, order.max_items),
+        more=matched > order.max_items,
+        sample=[str(view.half.message_id) for view in views if view is not None],
+        refused=None
+        if found.refused is None
+        else [RefusedFindingResource.model_validate(each) for each in found.refused],
     )
 
 
-def _resource(found: BulkAction) -> BulkResource:
+def _resource(found: BulkAction | None) -> BulkResource:
+    """Return an action as callers see it. Raises Problem if they see none."""
+    if found is None:
+        raise Problem(slug="not-found")
     return BulkResource(
         id=str(found.id),
         status=_status(found),
@@ -202,19 +170,3 @@ def _status(found: BulkAction) -> Literal["waiting", "running", "finished", "can
     if found.finished:
         return "cancelled" if found.cancelled else "finished"
     return "waiting" if found.starts_in_seconds else "running"
-
-
-def _stored(
-    action: BulkAction, body: BulkRequest, caller: Caller, response: Response
-) -> BulkResource:
-    """Log an action that is now stored, and return its resource."""
-    get_logger().info(
-        Event.OPERATOR_ACTION,
-        action=f"bulk.{body.action}",
-        bulk_action=str(action.id),
-        matched=action.matched,
-        operator=body.operator,
-        key_id=caller.key_id,
-    )
-    response.headers["Location"] = f"{PATH}/{action.id}"
-    return _resource(action)

@@ -118,7 +118,7 @@ async def recheck(
 ) -> Rechecked:
     """Check the message now; a parked message starts a new round of checks."""
     view = await find(services, caller, message_id)
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    action = body.action_of(caller)
     due_at = await services.operations.recheck(view.half.half_id, view.half.nonce, action)
     message = str(view.half.message_id)
     _log_action("recheck", message, action)
@@ -140,7 +140,7 @@ async def force_end(
         reason=body.reason,
         actor=body.operator,
     )
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    action = body.action_of(caller)
     ended = await services.operations.force_end(end, action)
     _log_action("force_end", message_id, action)
     if ended.conflict:

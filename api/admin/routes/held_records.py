@@ -20,7 +20,6 @@ from api.http.problems import Problem
 from outbox.access import Caller, Scope
 from outbox.errors import NotHeld
 from outbox.messages.message_id import HalfId
-from outbox.operators.message_view import OperatorAction
 from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/held-records"
@@ -72,7 +71,7 @@ async def _settle(
     message_id: str, body: OperatorRequest, caller: Caller, services: Services, *, drops: bool
 ) -> SettledRecord:
     half_id, nonce = half_of(message_id)
-    action = OperatorAction(operator=body.operator, reason=body.reason, key_id=caller.key_id)
+    action = body.action_of(caller)
     settle = services.held.drop_held if drops else services.held.release_now
     try:
         await services.held.read_held(half_id, nonce, await services.groups_of(caller))

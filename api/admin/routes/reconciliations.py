@@ -13,7 +13,9 @@ from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.base import PageQuery
+from api.admin.models.bulk_actions import FindingId
 from api.admin.models.reconciliations import (
+    AcceptRequest,
     FindingPage,
     FindingQuery,
     FindingResource,
@@ -25,10 +27,12 @@ from api.admin.models.reconciliations import (
 )
 from api.admin.services import Services
 from api.http.page_token import decode_page_token, encode_page_token
-from api.http.problems import Problem
+from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
+from outbox.errors import TimePast
 from outbox.reconciliation.finding import FindingFilter
 from outbox.reconciliation.run import FinishedRun, ReportFormat, RunPosition
+from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/reconciliations"
 SCHEMA_VERSION: Final = 1
@@ -47,6 +51,7 @@ INERT: Final = {
 router = APIRouter(prefix=PATH, tags=["reconciliations"], route_class=StrictRoute)
 
 Reader = Annotated[Caller, needs(Scope.REPORTS_READ)]
+OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
 @router.get("", response_model=RunPage)
@@ -97,6 +102,35 @@ async def list_findings(
         "next_cursor": encode_page_token(shown[-1].finding_id) if more else None,
         "has_more": more,
     }
+
+
+@router.post("/{run_id}/discrepancies/{finding_id}/accept", status_code=204, dependencies=[NoQuery])
+async def accept_finding(
+    run_id: str,
+    finding_id: FindingId,
+    body: AcceptRequest,
+    caller: OperatorCaller,
+    services: ServicesDependency,
+) -> Response:
+    """Accept an open finding until a time: it counts in no total, verdict or alert."""
+    await _run(run_id, caller, services)
+    action = body.action_of(caller)
+    try:
+        accepted = await services.acceptances.accept(finding_id, body.until, action)
+    except TimePast as error:
+        raise invalid("/until", str(error)) from None
+    if not accepted:
+        raise Problem(
+            slug="not-found", detail="no open finding has this id, or it is never accepted"
+        )
+    get_logger().info(
+        Event.OPERATOR_ACTION,
+        action="finding.accept",
+        finding_id=finding_id,
+        operator=body.operator,
+        key_id=caller.key_id,
+    )
+    return Response(status_code=204)
 
 
 @router.get("/{run_id}/totals", operation_id="listTotals", dependencies=[NoQuery])

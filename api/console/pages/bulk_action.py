@@ -91,20 +91,11 @@ async def show(visit: Visit) -> Response:
 
 async def cancel(visit: Visit) -> Response:
     """Do nothing more of an action."""
-    return await _turn(visit, "cancel", "cancelled", ("cancelled",))
-
-
-async def resume(visit: Visit) -> Response:
-    """Go on with a cancelled action."""
-    return await _turn(visit, "resume", "action-resumed", ("waiting", "running"))
-
-
-async def _turn(visit: Visit, how: str, done: str, then: tuple[str, ...]) -> Response:
-    """Turn an action, and say what was done, or that it had ended before."""
     number = visit.request.path_params["action_id"]
     body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
-    status = (await visit.api.post(f"{BULK}/{number}/{how}", body))["status"]
-    return visit.see(f"/bulk-actions/{number}", done=done if status in then else "action-over")
+    status = (await visit.api.post(f"{BULK}/{number}/cancel", body))["status"]
+    done = "cancelled" if status == "cancelled" else "action-over"
+    return visit.see(f"/bulk-actions/{number}", done=done)
 
 
 def _asked(given: Given, *, operator: str, reason: str) -> dict[str, Any]:

@@ -70,5 +70,4 @@ FORMS: Final[dict[str, Handler]] = {
     "/keys/{key_id}/revoke": key.revoke,
     "/bulk-actions": bulk_action.begin,
     "/bulk-actions/{action_id}/cancel": bulk_action.cancel,
-    "/bulk-actions/{action_id}/resume": bulk_action.resume,
 }

@@ -12,11 +12,8 @@ from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_rows
 from cli.service.api_client import api_client
-from cli.service.bulk_progress import BULK
 from cli.service.findings_client import at_most, findings
 
-ACCEPT = "accept_finding"
-ACCEPTED_COLUMNS = ("plan", "finding_id")
 RECORD_COLUMNS = ("class", "topic", "partition", "offset", "message_id", "decision", "finding_id")
 EVIDENCE = (
     *("partition", "offset", "key_hash", "producer_group"),
@@ -30,23 +27,14 @@ Row = dict[str, Any]
 def accept(
     context: typer.Context, run_id: str, names: Sequence[str], until: datetime, who: Row
 ) -> None:
-    """Accept findings until a moment: they no longer count. Exits 3 for an unknown finding."""
+    """Accept findings until a moment: they no longer count. Exits 3 for one that is not open."""
     invocation = context_of(context)
-    order = {**who, "action": ACCEPT, "until": until.isoformat(), "max_items": 10_000}
-    asked = {**order, "filter": {"finding_ids": list(names)}}
+    invocation.confirm(f"Accept {len(names)} findings until {until:%Y-%m-%d %H:%M}?")
     with api_client(context) as api:
-        plan = api.post(BULK, {**asked, "dry_run": True})
-        refused = {each["finding_id"]: each["code"] for each in plan["refused"]}
-        if plan["matched"] + len(refused) < len(set(names)):
-            raise CommandFailed("some of these findings are unknown", ExitCode.NOT_FOUND)
-        rows = [{"finding_id": each, "plan": refused.get(each, "accepted")} for each in names]
-        if plan["matched"]:
-            invocation.confirm(f"Accept {plan['matched']} findings until {until:%Y-%m-%d %H:%M}?")
-            api.post(BULK, asked)
-    print_rows(invocation, rows, ACCEPTED_COLUMNS, {"run_id": run_id, "accepted": rows})
-    if refused:
-        codes = ", ".join(sorted(set(refused.values())))
-        raise CommandFailed(f"{len(refused)} not accepted: {codes}", ExitCode.CONFLICT)
+        for name in names:
+            path = f"/v1/reconciliations/{run_id}/discrepancies/{name}/accept"
+            api.post(path, {**who, "until": until.isoformat()})
+            invocation.say(f"{name} is accepted")
 
 
 def export(context: typer.Context, run_id: str, file: Path | None, most: int) -> None:

@@ -66,16 +66,6 @@ MaxItems = Annotated[
     int,
     typer.Option(metavar="COUNT", min=1, max=10_000, help="Refuse to plan more messages."),
 ]
-Rate = Annotated[
-    int | None,
-    typer.Option(
-        metavar="COUNT",
-        min=1,
-        max=10_000,
-        help="Messages per second.",
-        show_default="no limit",
-    ),
-]
 Accepted = Annotated[
     list[str] | None,
     typer.Option(
@@ -125,7 +115,6 @@ def fix(
     operator: Operator = None,
     accept_order: AcceptOrder = False,
     max_items: MaxItems = 1000,
-    rate: Rate = None,
     accepted: Accepted = None,
     until: Until = None,
     exporting: Exporting = False,
@@ -149,7 +138,7 @@ def fix(
     else:
         by_class = [each.value for each in classes or list(LostClass)]
         wanted = Wanted(names=names or (), classes=by_class, rerun=rerun)
-        more = {"max_items": max_items, "accept_order": accept_order, "rate": rate}
+        more = {"max_items": max_items, "accept_order": accept_order}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, plan_file, apply=apply)
 

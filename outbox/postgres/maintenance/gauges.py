@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, LiteralString, NamedTuple, TypeVar
 
@@ -9,7 +10,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from outbox.clock import SystemClock
-from outbox.postgres.maintenance.unfinished_count import COUNTED, OF_HALVES, PLAIN, Unfinished
+from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES, PLAIN, Unfinished
 from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
 from outbox.postgres.sessions.key_order import read_in_key_order
@@ -69,9 +70,9 @@ class GaugeFacts:
 class PostgresGauges:
     """The GaugeSource on a pool of connections."""
 
-    def __init__(self, pool: Pool, *, counted: int = COUNTED) -> None:
+    def __init__(self, pool: Pool, bounds: Mapping[str, int] = BOUNDS) -> None:
         self._pool = pool
-        self._counted = counted
+        self._bounds = bounds
         self._clock = SystemClock()
 
     async def read(self) -> GaugeFacts:
@@ -112,7 +113,7 @@ class PostgresGauges:
                 connection.transaction(),
                 connection.cursor(row_factory=class_row(part.kind)) as cursor,
             ):
-                await cursor.execute(part.statement, {"most": self._counted})
+                await cursor.execute(part.statement, self._bounds)
                 part.found.extend(await cursor.fetchall())
         except psycopg.Error as error:
             if connection.closed:

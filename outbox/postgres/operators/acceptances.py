@@ -1,29 +1,34 @@
-"""Findings that operators accept until a given time; see Acceptances.
-
-One transaction does it all. So unlike other bulk actions it is finished when the call returns.
-"""
+"""Accepts a finding until a given time, audited; see Acceptances."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
-
-from psycopg.types.json import Jsonb
+from typing import TYPE_CHECKING, Final
 
 from outbox.errors import TimePast
-from outbox.operators.acceptances import Acceptance, AcceptanceOrder
-from outbox.operators.bulk_actions import BulkAction
+from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import UNREAD_CLASSES
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
+    from outbox.postgres.sessions.connections import AnyPool
 
-SQL: Final = load(__name__)
-FAILURES_KEPT: Final = 100
+IS_PAST: Final = "SELECT %s <= clock_timestamp()"
+ACCEPT: Final = """
+WITH accepted AS (
+    UPDATE outbox.reconciliation_finding
+    SET status = 'accepted', accepted_until = %(until)s, updated_at = clock_timestamp()
+    WHERE finding_id = %(finding_id)s AND status IN ('open', 'accepted')
+        AND class <> ALL (%(unread)s::text[])
+    RETURNING finding_id, half_id, class, severity, status
+), noted AS (
+    INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
+    SELECT finding_id, 'accepted', class, severity, status FROM accepted
+)
+SELECT half_id, class FROM accepted
+"""
+"""Accepts a finding that is open, or accepted until another time, with an event of its history."""
 
 
 class PostgresAcceptances:
@@ -32,59 +37,20 @@ class PostgresAcceptances:
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
-    async def plan(
-        self, finding_ids: Sequence[str], groups: frozenset[int] | None, until: datetime
-    ) -> Sequence[Acceptance]:
-        """Report for each known finding whether it may be accepted; see Acceptances.plan."""
-        asked = {
-            "finding_ids": list(finding_ids),
-            "groups": None if groups is None else sorted(groups),
-            "unread": sorted(UNREAD_CLASSES),
-        }
-        async with available(), self._pool.connection() as connection:
-            [(past,)] = await (await connection.execute(SQL["past"], {"until": until})).fetchall()
-            if past:
-                raise TimePast
-            rows = await (await connection.execute(SQL["plan"], asked)).fetchall()
-        return [Acceptance(finding_id=row[0], refused=row[1]) for row in rows]
-
-    async def accept(self, finding_ids: Sequence[str], order: AcceptanceOrder) -> BulkAction:
-        """Accept those findings that still may be accepted; see Acceptances.accept."""
+    async def accept(self, finding_id: str, until: datetime, action: OperatorAction) -> bool:
+        """Accept a finding; see Acceptances.accept."""
+        asked = {"finding_id": finding_id, "until": until, "unread": sorted(UNREAD_CLASSES)}
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            return await _accept(connection, finding_ids, order)
-
-
-async def _accept(
-    connection: AsyncConnection, finding_ids: Sequence[str], order: AcceptanceOrder
-) -> BulkAction:
-    action, groups = order.action, None if order.groups is None else sorted(order.groups)
-    who: dict[str, Any] = {
-        "operator": action.operator,
-        "reason": action.reason,
-        "key_id": action.key_id,
-        "groups": groups,
-    }
-    [(number,)] = await (await connection.execute(SQL["note"], who)).fetchall()
-    detail = {"until": order.until.isoformat(), "matched": len(finding_ids)}
-    await audit(connection, "bulk.accept_finding", str(number), None, action, detail)
-    asked = {
-        **who,
-        "finding_ids": list(finding_ids),
-        "until": order.until,
-        "unread": sorted(UNREAD_CLASSES),
-        "number": str(number),
-    }
-    accepted = {row[0] for row in await (await connection.execute(SQL["accept"], asked)).fetchall()}
-    failures = [
-        {"finding_id": each, "code": "not-acceptable"}
-        for each in finding_ids
-        if each not in accepted
-    ]
-    ended = {"id": number, "done": len(accepted), "failed": len(failures)}
-    kept = failures[:FAILURES_KEPT]
-    await connection.execute(SQL["finish"], {**ended, "failures": Jsonb(kept)})
-    return BulkAction(matched=len(finding_ids), failures=kept, finished=True, **ended)
+            [(past,)] = await (await connection.execute(IS_PAST, [until])).fetchall()
+            if past:
+                raise TimePast
+            row = await (await connection.execute(ACCEPT, asked)).fetchone()
+            if row is None:
+                return False
+            detail = {"class": row[1], "until": until.isoformat()}
+            await audit(connection, "finding.accept", finding_id, row[0], action, detail)
+        return True

@@ -7,27 +7,26 @@ nothing is done twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from outbox.errors import DatabaseUnavailable, MessageNotFound, NotHeld, NotRecheckable
+from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
-from outbox.messages.message_id import HalfId, Nonce, message_id_of
+from outbox.messages.message_id import HalfId, message_id_of
 from outbox.messages.state_machine import contradicts
-from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkOrder
-from outbox.operators.message_view import MessageFilter, OperatorAction
+from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
+from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.operators.bulk_match import match_order
 from outbox.postgres.operators.held_admin import settle_held
-from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import recheck_one
-from outbox.postgres.operators.repairs import RepairOrder, enter_repair
+from outbox.postgres.operators.repairs import enter_repair
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 CHUNK: Final = 100
-SERVED_MAX: Final = 1000
 FAILURES_KEPT: Final = 100
 
 Failures = dict[HalfId, str]
@@ -49,116 +47,47 @@ class PostgresBulkActions:
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
-        self._served: dict[str, None] = {}
-        """Whose actions this process advanced, the least recent first."""
 
-    async def server_started_at(self) -> datetime:
-        """Return when the server started; see BulkActions.server_started_at."""
-        async with available(), self._pool.connection() as connection:
-            [row] = await (await connection.execute(SQL["server_started_at"])).fetchall()
-        started_at: datetime = row[0]
-        return started_at
+    async def match(self, order: BulkOrder) -> BulkMatch:
+        """Return what an order would take; see BulkActions.match."""
+        async with available(), self._pool.connection() as connection, one_snapshot(connection):
+            with connection.answering_within(ANSWER_SECONDS):
+                return await match_order(connection, order)
 
-    async def match(
-        self, kind: BulkKind, filters: Sequence[MessageFilter], at_most: int
-    ) -> Sequence[HalfId]:
-        """Return the ids that match; see BulkActions.match."""
+    async def begin(self, order: BulkOrder) -> BulkAction | None:
+        """Store an order; see BulkActions.begin.
+
+        What matches is read on the same connection: after a failover that lost the last
+        transactions, their ids are given to other messages.
+        """
         async with available(), self._pool.connection() as connection:
             with connection.answering_within(ANSWER_SECONDS):
-                found = {
-                    half_id
-                    for wanted in filters
-                    for half_id in await candidate_ids(
-                        connection, wanted, at_most, held=kind.is_held
-                    )
-                }
-        return sorted(found)[:at_most]
-
-    async def match_named(
-        self,
-        kind: BulkKind,
-        named: Collection[tuple[HalfId, Nonce]],
-        groups: frozenset[int] | None,
-    ) -> Sequence[HalfId]:
-        """Return which messages the action takes; see BulkActions.match_named."""
-        half_ids = sorted({half_id for half_id, _ in named})
-        async with available(), self._pool.connection() as connection, one_snapshot(connection):
-            statuses = await read_statuses(connection, half_ids, with_publication=False)
-        return [
-            status.half_id
-            for half_id in half_ids
-            if (status := statuses.get(half_id)) is not None
-            and (half_id, status.nonce) in named
-            and (groups is None or status.producer_group_id in groups)
-            and kind.takes(status)
-        ]
-
-    async def begin(self, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
-        """Store an order; see BulkActions.begin."""
-        action = order.action
-        row = {
-            "action": order.kind.value,
-            "decision": order.decision.value if order.decision else None,
-            "groups": None if order.groups is None else sorted(order.groups),
-            "operator": action.operator,
-            "reason": action.reason,
-            "key_id": action.key_id,
-            "half_ids": list(half_ids),
-            "rate": order.rate,
-            "delay_seconds": order.delay_seconds,
-        }
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            [server] = await (await connection.execute(SQL["server_started_at"])).fetchall()
-            if order.server_started_at not in (None, server[0]):
-                raise DatabaseUnavailable("another server has named the messages")
-            [begun] = await (await connection.execute(SQL["begin"], row)).fetchall()
-            detail = {"filter": dict(order.asked), "matched": len(half_ids)}
-            await audit(connection, f"bulk.{order.kind}", str(begun[0]), None, action, detail)
-        number: UUID = begun[0]
-        return number
+                async with one_snapshot(connection):
+                    found = (await match_order(connection, order)).half_ids
+            if len(found) > order.max_items:
+                return None
+            async with connection.transaction():
+                return await _store(connection, order, found)
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
         """Return the progress of an action; see BulkActions.get."""
-        bound = None if groups is None else sorted(groups)
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["read"], {"id": number, "groups": bound})
-            row = await cursor.fetchone()
-        return None if row is None else BulkAction(**row)
+        async with available(), self._pool.connection() as connection:
+            return await _read(connection, number, groups)
 
     async def cancel(
         self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
     ) -> BulkAction | None:
         """Do nothing more of an action; see BulkActions.cancel."""
-        return await self._turn("cancel", number, groups, action)
-
-    async def resume(
-        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
-    ) -> BulkAction | None:
-        """Go on with a cancelled action; see BulkActions.resume."""
-        return await self._turn("resume", number, groups, action)
-
-    async def _turn(
-        self, how: str, number: UUID, groups: frozenset[int] | None, action: OperatorAction
-    ) -> BulkAction | None:
-        """Cancel or resume an action, with its audit row; return it as it is then."""
         bound = {"id": number, "groups": None if groups is None else sorted(groups)}
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            cursor = await connection.execute(SQL[how], bound)
+            cursor = await connection.execute(SQL["cancel"], bound)
             if await cursor.fetchone() is not None:
-                await audit(connection, f"bulk.{how}", str(number), None, action)
-        return await self.get(number, groups)
+                await audit(connection, "bulk.cancel", str(number), None, action)
+            return await _read(connection, number, groups)
 
     async def advance(self) -> bool:
         """Process the next chunk of an action; see BulkActions.advance."""
@@ -167,7 +96,9 @@ class PostgresBulkActions:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            row = await self._claim(connection)
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(SQL["claim"], {"chunk": CHUNK})
+                row = await cursor.fetchone()
             if row is None:
                 return False
             half_ids = [HalfId(each) for each in row["half_ids"]]
@@ -176,19 +107,35 @@ class PostgresBulkActions:
             await connection.execute(SQL["advance"], _progress(row, half_ids, statuses, failures))
         return True
 
-    async def _claim(self, connection: AsyncConnection) -> Mapping[str, Any] | None:
-        """Lock an action and return its next chunk; tenants take turns."""
-        async with connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(SQL["claim"], {"served": [*self._served]})
-            claimed = await cursor.fetchone()
-            if claimed is None:
-                return None
-            self._served.pop(claimed["owner"], None)
-            self._served[claimed["owner"]] = None
-            if len(self._served) > SERVED_MAX:
-                del self._served[next(iter(self._served))]
-            await cursor.execute(SQL["chunk"], {"id": claimed["id"], "chunk": CHUNK})
-            return await cursor.fetchone()
+
+async def _store(
+    connection: AsyncConnection, order: BulkOrder, half_ids: Sequence[HalfId]
+) -> BulkAction | None:
+    action = order.action
+    row = {
+        "action": order.kind.value,
+        "decision": order.decision.value if order.decision else None,
+        "groups": None if order.groups is None else sorted(order.groups),
+        "operator": action.operator,
+        "reason": action.reason,
+        "key_id": action.key_id,
+        "half_ids": list(half_ids),
+        "delay_seconds": order.delay_seconds,
+    }
+    [(number,)] = await (await connection.execute(SQL["begin"], row)).fetchall()
+    detail = {"filter": dict(order.asked), "matched": len(half_ids)}
+    await audit(connection, f"bulk.{order.kind}", str(number), None, action, detail)
+    return await _read(connection, number, order.groups)
+
+
+async def _read(
+    connection: AsyncConnection, number: UUID, groups: frozenset[int] | None
+) -> BulkAction | None:
+    asked = {"id": number, "groups": None if groups is None else sorted(groups)}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["read"], asked)
+        row = await cursor.fetchone()
+    return None if row is None else BulkAction(**row)
 
 
 async def _apply(
@@ -200,36 +147,27 @@ async def _apply(
     """Process one chunk; return the failures, each with the slug of a single call."""
     action = OperatorAction(operator=row["operator"], reason=row["reason"], key_id=row["key_id"])
     known = [statuses[half_id] for half_id in half_ids if half_id in statuses]
-    missing = dict.fromkeys((each for each in half_ids if each not in statuses), _NOT_FOUND)
-    if row["action"] == BulkKind.FORCE_END:
-        return missing | await _force_end(connection, Resolution(row["decision"]), known, action)
-    failures: Failures = {}
+    failures = dict.fromkeys((each for each in half_ids if each not in statuses), NOT_FOUND)
+    kind = BulkKind(row["action"])
+    if kind is BulkKind.FORCE_END:
+        return failures | await _force_end(connection, Resolution(row["decision"]), known, action)
     for place, status in enumerate(known, 1):
         try:
-            if row["action"] == BulkKind.RECHECK:
+            if kind is BulkKind.RECHECK:
                 await recheck_one(connection, status, place, action)
-            elif row["action"] == BulkKind.REPUBLISH:
-                due_at = _due_at(row, row["position"] + place)
-                repair = RepairOrder(number=row["id"], due_at=due_at, action=action)
-                if not await enter_repair(connection, repair, status.half_id, status.nonce):
+            elif kind is BulkKind.REPUBLISH:
+                if not await enter_repair(connection, row["id"], status, action):
                     failures[status.half_id] = "not-repairable"
             else:
-                kind = BulkKind(row["action"])
                 await settle_held(connection, kind, status.half_id, status.nonce, action)
         except NotRecheckable:
             failures[status.half_id] = "not-recheckable"
         except (NotHeld, MessageNotFound):
             failures[status.half_id] = "not-held"
-    return missing | failures
+    return failures
 
 
-def _due_at(row: Mapping[str, Any], place: int) -> datetime:
-    """Return when the message at that place of an action (the first is 1) may be published."""
-    begun: datetime = row["paced_from"]
-    return begun if row["rate"] is None else begun + timedelta(seconds=(place - 1) / row["rate"])
-
-
-_NOT_FOUND: Final = "message-not-found"
+NOT_FOUND: Final = "message-not-found"
 
 
 async def _force_end(

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.rates import Rates
 from outbox.postgres.maintenance.rates import read_rates
-from outbox.postgres.maintenance.unfinished_count import COUNTED, OF_HALVES
+from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES
 from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
@@ -60,7 +60,7 @@ class OperatorView:
         """Return the unfinished messages by state, group and topic: number and oldest age (s).
 
         The state HELD is COMMITTED and refused by Kafka. Reads no history, and of what is open a
-        bounded number: above ``COUNTED`` the number is estimated.
+        bounded number: ``capped`` says that there are more.
         """
         with (
             self._reading(),
@@ -71,7 +71,7 @@ class OperatorView:
             return [
                 row
                 for name in OF_HALVES
-                for row in cursor.execute(UNFINISHED[name], {"most": COUNTED}).fetchall()
+                for row in cursor.execute(UNFINISHED[name], BOUNDS).fetchall()
             ]
 
     def rates(self) -> Rates:

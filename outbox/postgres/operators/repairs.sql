@@ -1,4 +1,4 @@
--- name: plan
+-- name: judge
 -- Reads findings by id, and their messages by key. On a topic without order no message can be overtaken. One pass
 -- over the stored messages finds, for all findings together, whether a key has a newer committed message; a
 -- message of the same flush counts as newer. A repair that the relay has published is pending until a run that began
@@ -44,7 +44,7 @@ ORDER BY a.finding_id
 INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
     next_attempt_at, payload)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
-    coalesce(array_position(c.half_ids, h.half_id), 1), 'to be published again, as a repair', %(repair)s, %(due_at)s,
+    coalesce(array_position(c.half_ids, h.half_id), 1), 'to be published again, as a repair', %(repair)s, clock_timestamp(),
     jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by', o.decided_by,
         'value', encode(h.value, 'base64'), 'partition', h."partition", 'content_type', h.content_type,
         'traceparent', h.traceparent, 'headers', h.headers)

@@ -9,10 +9,9 @@ import pytest
 
 from outbox.messages.manifest import PUBLISHED, Kind
 from outbox.messages.message_id import HalfId
-from outbox.operators.bulk_actions import BulkKind, BulkOrder
+from outbox.operators.bulk_actions import BulkFilter, BulkKind, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
-from outbox.postgres.operators.repairs import PostgresRepairs
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import make_pool
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
@@ -33,31 +32,24 @@ def lose(world: RelayWorld, run_id: str, *half_ids: HalfId) -> None:
     PostgresRunStore(world.database_url).save(make_run(run_id, findings=tuple(findings)))
 
 
-def repair(world: RelayWorld, *half_ids: HalfId, rate: int | None = None, waited: str = "") -> str:
-    """Plan and order the repair of these messages; return the action's id.
-
-    ``waited`` is a statement that lets the action wait before it begins.
-    """
+def repair(world: RelayWorld, half_id: HalfId) -> str:
+    """Order the repair of this message; return the action's id."""
+    order = BulkOrder(
+        kind=BulkKind.REPUBLISH,
+        wanted=BulkFilter(finding_ids=[str(half_id)]),
+        groups=None,
+        asked={},
+        action=ACTION,
+        max_items=1,
+    )
 
     async def ordered() -> str:
         async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
-            names = [str(each) for each in half_ids]
-            plan = await PostgresRepairs(pool).plan(names, None, accept_order=True)
-            assert {each.half_id for each in plan if each.refused is None} == set(half_ids)
             actions = PostgresBulkActions(pool)
-            order = BulkOrder(
-                kind=BulkKind.REPUBLISH,
-                decision=None,
-                groups=None,
-                asked={},
-                action=ACTION,
-                rate=rate,
-            )
-            number = await actions.begin(order, sorted(half_ids))
-            if waited:
-                world.connection.execute(waited.encode())
+            begun = await actions.begin(order)
+            assert begun is not None
             assert await actions.advance()
-            return str(number)
+            return str(begun.id)
 
     return asyncio.run(ordered())
 

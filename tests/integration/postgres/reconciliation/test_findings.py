@@ -12,7 +12,6 @@ import pytest
 from outbox.clock import SystemClock
 from outbox.errors import RunOvertaken
 from outbox.messages.message_id import HalfId
-from outbox.operators.acceptances import AcceptanceOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.reconciliation.finished_runs import EVENTS_SHOWN, PostgresReconciliationRuns
@@ -42,14 +41,6 @@ def history(database_url: str) -> list[tuple[str, str, str, str | None]]:
             " FROM outbox.reconciliation_finding_event WHERE finding_id NOT LIKE 'aged-%'"
             " ORDER BY id"
         ).fetchall()
-
-
-def order() -> AcceptanceOrder:
-    """Return an order that accepts findings for a day."""
-    action = OperatorAction(operator="ops", reason="known", key_id=None)
-    return AcceptanceOrder(
-        until=SystemClock().now() + timedelta(days=1), groups=None, action=action
-    )
 
 
 def repair(database_url: str, half_id: HalfId) -> None:
@@ -136,7 +127,10 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
 ) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a"))
-    await PostgresAcceptances(pool).accept(["a", "nothing"], order())
+    acceptances, until = PostgresAcceptances(pool), SystemClock().now() + timedelta(days=1)
+    action = OperatorAction(operator="ops", reason="known", key_id=None)
+    assert await acceptances.accept("a", until, action)
+    assert not await acceptances.accept("nothing", until, action)
     store.save(make_run("two", "a"))
     store.save(make_run("three", findings=(refined("a"),)))
     change(database_url, "UPDATE outbox.reconciliation_finding SET accepted_until = now()")
@@ -171,17 +165,6 @@ def test_a_run_that_stores_nothing_leaves_no_event(database_url: str) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         store.save(make_run("two", "b", checkpoint=checkpoint_after("one"), reports={"pdf": ""}))
     assert (statuses(database_url), history(database_url)) == ({"a": "open"}, before)
-
-
-async def test_an_acceptance_that_stores_nothing_leaves_no_event(
-    database_url: str, pool: Pool
-) -> None:
-    PostgresRunStore(database_url).save(make_run("one", "a"))
-    change(database_url, "ALTER TABLE outbox.bulk_action ADD CHECK (finished_at IS NULL)")
-    with pytest.raises(psycopg.errors.CheckViolation):
-        await PostgresAcceptances(pool).accept(["a"], order())
-    assert statuses(database_url) == {"a": "open"}
-    assert history(database_url) == [("a", "found", "LOST", "one")]
 
 
 def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url: str) -> None:

@@ -8,7 +8,8 @@ from tests.fixtures_paths import PROJECT
 GROUP = ("producer_group",)
 DECIDED = ("decision", "decided_by")
 PROMISED = {
-    ("gauge", ("state", "producer_group")): "half_messages half_oldest_age_seconds",
+    ("gauge", ("state", "producer_group")): "half_messages half_messages_capped"
+    " half_oldest_age_seconds",
     ("gauge", GROUP): "parked_messages check_inflight check_schedule_lag_seconds"
     " check_breaker_state",
     ("gauge", ("topic",)): "publish_backlog_messages",

@@ -100,8 +100,8 @@ async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
 ) -> None:
     ids = await prepare_many(service, 3)
     begin: LiteralString = (
-        "INSERT INTO outbox.bulk_action (action, decision, operator, reason, half_ids)"
-        " SELECT 'force_end', 'ROLLBACK', 'o', 'r', array_agg(half_id ORDER BY half_id)"
+        "INSERT INTO outbox.bulk_action (action, decision, operator, reason, starts_at, half_ids)"
+        " SELECT 'force_end', 'ROLLBACK', 'o', 'r', now(), array_agg(half_id ORDER BY half_id)"
         f" FROM outbox.half_message WHERE {NEW_HALVES} RETURNING id::text"
     )
     await service.end(ids[0], "COMMIT")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from outbox.access import Scope
-from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.admin.fixtures_bulk_actions import ask, finished
 from tests.integration.api.fixtures_held import hold
@@ -32,27 +29,6 @@ async def test_refused_records_are_found_behind_many_newer_committed_messages(
     dropped = await ask(service, "drop_held", {"tag": "mine"}, max_items=2)
     result = await finished(service, dropped)
     assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
-
-
-async def test_messages_that_another_server_has_named_are_left_alone(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a failover that lost the last transactions the same ids are those of other messages."""
-
-    async def another(_: PostgresBulkActions) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
-
-    monkeypatch.setattr(PostgresBulkActions, "server_started_at", another, raising=False)
-    own = await service.prepared_id(tags=["mine"])
-    refused = await ask(service, "force_end", {"tag": "mine"}, decision="ROLLBACK")
-    assert refused.status_code == 503
-    assert refused.json()["code"] == "database-unavailable"
-    assert (await service.client.get(f"{HALVES}/{own}")).json()["state"] == "PREPARED"
-    monkeypatch.undo()
-    result = await finished(
-        service, await ask(service, "force_end", {"tag": "mine"}, decision="ROLLBACK")
-    )
-    assert result["done"] == 1
 
 
 async def test_an_action_on_named_messages_takes_these_and_no_others(

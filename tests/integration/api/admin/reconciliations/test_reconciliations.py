@@ -13,7 +13,9 @@ from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
+from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, WHO
 from tests.integration.api.fixtures_keys import guarded, token
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -214,3 +216,27 @@ def total(topic: str, hour: str | None, findings: int, still_open: int) -> dict[
     """Return one total of missing messages."""
     known = {"kind": "missing", "topic": topic, "hour": hour}
     return {**known, "findings": findings, "open": still_open}
+
+
+async def test_an_accepted_finding_does_not_count_until_its_end(
+    service: Service, database_url: str, pool: Pool
+) -> None:
+    unread = replace(make_finding("c"), finding_class="NOT_READ")
+    run = make_run("one", findings=(make_finding("a"), make_finding("b"), unread))
+    PostgresRunStore(database_url).save(run)
+    path = f"{RUNS}/one/discrepancies"
+    far = {**WHO, "until": "2099-01-01T00:00:00Z"}
+    accepted = await service.client.post(f"{path}/a/accept", json=far)
+    assert accepted.status_code == 204, accepted.text
+    found = (await service.client.get(path)).json()["data"]
+    assert {each["finding_id"]: each["status"] for each in found} == {
+        "a": "accepted",
+        "b": "open",
+        "c": "open",
+    }
+    assert await select(pool, AUDITED, "finding.accept") == [("finding.accept", *WHO.values(), 1)]
+    past = await service.client.post(f"{path}/b/accept", json={**far, "until": "2020-01-01T00:00Z"})
+    assert (past.status_code, past.json()["errors"][0]["pointer"]) == (422, "/until")
+    for missing in ("c", "nothing"):
+        answer = await service.client.post(f"{path}/{missing}/accept", json=far)
+        assert answer.status_code == 404

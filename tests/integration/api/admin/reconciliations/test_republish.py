@@ -129,8 +129,8 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
     find(database_url, "run", one=("LOST", message_id))
     names = {"finding_ids": ["one"]}
     order: LiteralString = (
-        "INSERT INTO outbox.bulk_action (action, operator, reason, half_ids)"
-        " SELECT 'republish', 'o', 'r', array_agg(half_id) FROM outbox.half_message"
+        "INSERT INTO outbox.bulk_action (action, operator, reason, starts_at, half_ids)"
+        " SELECT 'republish', 'o', 'r', now(), array_agg(half_id) FROM outbox.half_message"
         f" WHERE {NEW_HALVES} RETURNING id::text"
     )
     assert (await finished(service, await ask(service, "republish", names)))["done"] == 1

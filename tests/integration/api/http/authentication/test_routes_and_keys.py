@@ -130,7 +130,7 @@ async def objects_of_theirs(
     ordered = {**WHO, "action": "recheck", "filter": {"transaction_id": "t-theirs"}}
     headers = {"Authorization": f"Bearer {owner['api_key']}"}
     action = (await client.post("/v1/bulk-actions", json=ordered, headers=headers)).json()["id"]
-    PostgresRunStore(database_url).save(make_run(run))
+    PostgresRunStore(database_url).save(make_run(run, "a"))
     await until_done(keyed, action)
     held = await keyed.prepared_id(producer_group="theirs")
     await keyed.end(held, "COMMIT")
