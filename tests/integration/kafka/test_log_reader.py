@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from devservers.kafka import EmbeddedKafka
 from outbox.clock import SystemClock
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.reconciliation.log import LogEnd, Offsets, Partition, TopicFacts
+from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.kafka
-
-_NUMBERS = count(1)
 
 
 @pytest.fixture
@@ -32,10 +29,7 @@ def facts(kafka_broker: EmbeddedKafka) -> KafkaLogReader:
 @pytest.fixture
 def topic(kafka_broker: EmbeddedKafka) -> str:
     """A new topic with one partition."""
-    name = f"facts-{next(_NUMBERS)}"
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
-    return name
+    return make_topic(kafka_broker.bootstrap_servers, partitions=1)
 
 
 @pytest.fixture
@@ -152,7 +146,7 @@ def test_a_topic_is_described_and_has_another_id_after_it_is_recreated(
     admin.delete_topics([topic])[topic].result(60)
     wait_for(lambda: not facts.describe([topic]))
     settings = {"cleanup.policy": "compact,delete"}
-    admin.create_topics([NewTopic(topic, 2, 1, config=settings)])[topic].result(60)
+    make_topic(kafka_broker.bootstrap_servers, partitions=2, name=topic, config=settings)
     again = wait_for(lambda: facts.describe([topic]))[topic]
     before = known[topic]
     assert isinstance(again, TopicFacts)
