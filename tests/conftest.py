@@ -12,8 +12,6 @@ from hypothesis import HealthCheck, settings
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.sessions.connections import Pool, make_pool
-from tests.aged_installation.fixtures_choice import add_option, choose, is_aged, skip_young_only
-from tests.aged_installation.fixtures_template import make_aged_template
 from tests.fixtures_databases import drop_database, make_database, make_template
 
 pytest_plugins = ["tests.fixtures_servers"]
@@ -28,16 +26,6 @@ DEEP = re.compile(r"\bmark\.deep\b|\bway_in\b")
 """What a file with deep tests names: the mark, or the fixture one of whose parameters has it."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a session run on an installation that has lived."""
-    add_option(parser)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Remember which installation was asked for."""
-    choose(config)
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file without deep tests where only these are asked for: most files have none."""
     if config.option.markexpr != "deep" or not collection_path.name.startswith("test_"):
@@ -47,8 +35,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what cannot run here; give a worker whole files, and whole folders of TOGETHER."""
-    skip_young_only(items)
+    """Give a worker whole files, and whole folders of TOGETHER."""
     for item in items:
         file = item.nodeid.partition("::")[0]
         scope = next((each for each in TOGETHER if file.startswith(each)), file)
@@ -62,9 +49,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def template_database(postgres_server: EmbeddedPostgres) -> str:
-    """Return the name of the template database: migrated, and aged where that is asked for."""
-    make = make_aged_template if is_aged() else make_template
-    return make(postgres_server.database_url)
+    """Return the name of the template database: migrated."""
+    return make_template(postgres_server.database_url)
 
 
 @pytest.fixture

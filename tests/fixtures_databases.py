@@ -13,12 +13,10 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 
-from tests.aged_installation.fixtures_choice import is_aged
 from tests.fixtures_paths import PROJECT
 
 TEMPLATE = "outbox_template"
 ROLES = ("outbox_api", "outbox_checker", "outbox_reconcile", "outbox_publish")
-LOOKED_AT = "UPDATE outbox.progress SET updated_at = clock_timestamp() WHERE name = 'clock'"
 _NUMBERS = count(1)
 _KEPT: dict[str, psycopg.Connection[Any]] = {}
 """One session for each server whose session is kept, by the server's URL."""
@@ -91,8 +89,7 @@ def make_database(server_url: str, template: str | None) -> str:
     """Create a database of its own for one test; return its URL.
 
     Its files are copied: their way through the write-ahead log, page by page, takes three times the
-    processor time. On an aged installation a checker has just looked at the clock: the template may
-    be minutes old, and a pause of all checkers is part of no age.
+    processor time.
     """
     name = f"test_{next(_NUMBERS)}"
     source = f" TEMPLATE {template}" if template else ""
@@ -102,11 +99,7 @@ def make_database(server_url: str, template: str | None) -> str:
         f"CREATE DATABASE {name}{source} STRATEGY FILE_COPY",
         f"ALTER DATABASE {name} SET timezone = 'UTC'",
     )
-    url = with_database(server_url, name)
-    if is_aged() and template:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(LOOKED_AT)
-    return url
+    return with_database(server_url, name)
 
 
 def drop_database(server_url: str, url: str) -> None:

@@ -16,8 +16,6 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.messages.record import Record
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_log_starts import EXPIRED, log_starts_above_zero
 from tests.fixtures_waiting import wait_for
 
 QUIET_SECONDS = 0.3
@@ -40,8 +38,6 @@ def make_topic(
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config or {})
     admin.create_topics([new])[topic].result(timeout=60)
     wait_for(lambda: _is_led(admin, topic, partitions))
-    if is_aged() and name is None:
-        log_starts_above_zero(bootstrap_servers, [topic])
     return topic
 
 
@@ -49,11 +45,6 @@ def _is_led(admin: AdminClient, topic: str, partitions: int) -> bool:
     """Return whether the broker knows a leader of each partition, as it may not at first."""
     found = admin.list_topics(topic, timeout=60).topics[topic].partitions.values()
     return len(found) == partitions and all(each.leader >= 0 for each in found)
-
-
-def first_offset() -> int:
-    """Return the first offset that a record can have in a topic of ``make_topic``."""
-    return EXPIRED if is_aged() else 0
 
 
 def delete_topic(bootstrap_servers: str, topic: str) -> None:

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from devservers.kafka import EmbeddedKafka
-from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
+from outbox.kafka.progress_topic import ensure_progress_topic
 
 
 @contextmanager
@@ -31,8 +29,6 @@ def separate_broker(
         broker.start()
         if progress_topic:
             ensure_progress_topic(broker.bootstrap_servers)
-        if progress_topic and is_aged():
-            log_starts_above_zero(broker.bootstrap_servers, [PROGRESS_TOPIC])
         yield broker
     finally:
         broker.kill()

@@ -1,5 +1,6 @@
-"""One PostgreSQL server and one Kafka broker for a whole test session; with ``--installation aged``
-both have lived. Options choose other releases of them.
+"""One PostgreSQL server and one Kafka broker for a whole test session.
+
+Options choose other releases of them.
 
 Durability settings are the servers' own: what the tests prove must hold as it runs in earnest.
 """
@@ -13,9 +14,6 @@ import pytest
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import stand_ins_for
-from tests.aged_installation.fixtures_broker_traits import RETENTION_CHECKS, aged_broker
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_xids import pass_2_32_xids
 from tests.fixtures_databases import session_kept
 from tests.fixtures_memory_folder import has_room, memory_folder
 
@@ -67,8 +65,6 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres
     server = EmbeddedPostgres(servers_dir / "postgres", binaries=binaries)
     server.start()
     try:
-        if is_aged():
-            pass_2_32_xids(server)
         with session_kept(server.database_url):
             yield server
     finally:
@@ -80,18 +76,11 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres
 def kafka_broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """A running Kafka broker on free ports; `bootstrap_servers` is its address."""
     servers_dir: Path = request.getfixturevalue("servers_dir")
-    settings = {
-        **NEVER_KILLED,
-        **WITH_RULES,
-        **LEFT_OVER,
-        **(RETENTION_CHECKS if is_aged() else {}),
-    }
+    settings = {**NEVER_KILLED, **WITH_RULES, **LEFT_OVER}
     release: str = request.config.getoption("--kafka-release")
     broker = EmbeddedKafka(servers_dir / "kafka", settings=settings, release=release)
     broker.start()
     try:
-        if is_aged():
-            aged_broker(broker.bootstrap_servers)
         yield broker
     finally:
         broker.stop()

@@ -1,4 +1,4 @@
-"""A PostgreSQL whose xids are past 2^32, and xids of whole leaves that pass.
+"""A PostgreSQL whose xids are past 2^32.
 
 ``pg_resetwal`` is not among the embedded binaries. After a stop in order PostgreSQL reads its next
 xid from ``pg_control`` alone, and a higher epoch leaves the 32 bits that rows carry as they are.
@@ -12,12 +12,10 @@ from pathlib import Path
 import psycopg
 
 from devservers.postgres import EmbeddedPostgres
-from tests.aged_installation.fixtures_life import Life
 
 NEXT_XID_AT = 64
 """ControlFileData: 40 bytes before the copy of the checkpoint, which has 24 before its next xid."""
 CRC_AT = range(200, 512, 4)
-LEAF_XIDS = 1 << 20
 
 
 def pass_2_32_xids(server: EmbeddedPostgres, times: int = 1) -> None:
@@ -27,20 +25,6 @@ def pass_2_32_xids(server: EmbeddedPostgres, times: int = 1) -> None:
     server.start()
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute("CHECKPOINT")
-
-
-def pass_leaves(life: Life, leaves: int = 1, ahead: int = 2) -> None:
-    """Let the xids of so many leaves pass, and create the leaf that follows and those ahead.
-
-    To the installation a higher base is the same as that many transactions.
-    """
-    shift_base(life, leaves * LEAF_XIDS)
-    life.execute("SELECT outbox.create_leaves(%s)", ahead)
-
-
-def shift_base(life: Life, by: int) -> None:
-    """Move all ids to come, as more transactions, or a cluster with lower xids, would."""
-    life.execute("UPDATE outbox.installation SET base = base + %s", by)
 
 
 def _raise_epoch(control: Path, times: int) -> None:

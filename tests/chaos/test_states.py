@@ -15,8 +15,6 @@ from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault
 from chaos.profiles.states import HALTED, REFUSED, RETIRED
 from chaos.run.slices import erase_servers, run_and_judge
-from chaos.run.testbed import Age
-from tests.chaos.fixtures_lived import LIVED, chosen_age
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
@@ -37,11 +35,9 @@ REFUSALS = (
 )
 
 
-def played(
-    run: Path, profile: Profile, faults: tuple[Fault, ...] | None = None, age: Age | None = None
-) -> Verdict:
+def played(run: Path, profile: Profile, faults: tuple[Fault, ...] | None = None) -> Verdict:
     """Run the service under load with these faults."""
-    verdict = run_and_judge(run, profile, 1, lambda _: None, faults, age or chosen_age())
+    verdict = run_and_judge(run, profile, 1, lambda _: None, faults)
     erase_servers(run)
     return verdict
 
@@ -80,13 +76,3 @@ def test_leaves_are_retired_under_kills_and_nothing_unfinished_goes_with_them(
     verdict = played(tmp_path / "run", profile)
     assert (verdict.verdict, verdict.reasons) == ("PASS", []), verdict.text()
     assert verdict.invariants["I15"]["checked"] == verdict.reached[RETIRED[1]] > 0
-
-
-def test_an_installation_that_has_lived_survives_kills_and_a_lost_tail(tmp_path: Path) -> None:
-    faults = (
-        Fault(at=5.0, kind="kill", target="checker-0"),
-        Fault(at=10.0, kind="restore", target="postgres", seconds=3.0),
-        Fault(at=25.0, kind="kill", target="checker-1"),
-    )
-    verdict = played(tmp_path / "run", CALM, faults, LIVED)
-    assert (verdict.verdict, verdict.reasons) == ("PASS", []), verdict.text()

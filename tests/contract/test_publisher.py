@@ -25,7 +25,7 @@ from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, en
 from outbox.messages.record import Record
 from outbox.relay.ports import DeliveryReport, ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
-from tests.fixtures_kafka import committed_records, first_offset, make_topic
+from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 
 SHARD = 3
@@ -70,7 +70,7 @@ class RealKafka:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
-        self.first = first_offset()
+        self.first = 0
         self.topic = make_topic(bootstrap_servers, partitions=1)
         self._progress = make_topic(bootstrap_servers, partitions=16)
         self._prefix = f"contract-{uuid4()}"

@@ -17,17 +17,11 @@ import httpx2
 import psycopg
 
 from outbox.settings.environment import process_environment
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_data_dir import age_data_dir
-from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
 from tests.e2e.fixtures_topic_reader import Seen, read_topic
-from tests.fixtures_kafka import make_topic
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 READY_SECONDS = 120
-PARTITIONS = 4
-"""What a topic has that the service creates on the broker of ``outbox dev``."""
 _NUMBERS = count(1)
 
 
@@ -49,16 +43,8 @@ class Service:
         return f"{what}-{next(_NUMBERS)}"
 
     def new_topic(self, what: str = "topic") -> str:
-        """Return the name of a topic that no other test has used.
-
-        The service creates it, but on an aged installation it exists and its logs start above 0.
-        """
-        topic = self.new_name(what)
-        if is_aged():
-            bootstrap_servers = self.facts()["kafka_bootstrap_servers"]
-            make_topic(bootstrap_servers, partitions=PARTITIONS, name=topic)
-            log_starts_above_zero(bootstrap_servers, [topic])
-        return topic
+        """Return the name of a topic that no other test has used; the service creates it."""
+        return self.new_name(what)
 
     def group(self, check_url: str, **fields: Any) -> str:
         """Register a producer group whose first check comes after a second; return its name."""
@@ -123,8 +109,6 @@ def outbox_dev(
     """Run ``outbox dev`` in ``data_dir`` until the block ends; then it stops cleanly at SIGTERM."""
     outbox = str(Path(sys.executable).parent / "outbox")
     command = [outbox, "dev", "--data-dir", str(data_dir), *options]
-    if is_aged() and not data_dir.exists():
-        age_data_dir(data_dir)
     data_dir.mkdir(parents=True, exist_ok=True)
     log = data_dir.with_suffix(".log")
     with log.open("wb") as output:

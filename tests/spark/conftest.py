@@ -15,7 +15,6 @@ from spark.jvm.session import RUNTIME_JARS, SessionSettings, spark_session
 from spark.run_context import Options, RunContext
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_separate_broker import separate_broker
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
@@ -38,7 +37,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
     """An installation with topics of its own, and without findings of a former life."""
-    forget_former_findings(database_url)
     return OutboxWriter(database_url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
 
 
@@ -48,7 +46,6 @@ def module_writer(
 ) -> Iterator[OutboxWriter]:
     """An installation that the tests of one module only read."""
     url = make_database(postgres_server.database_url, template_database)
-    forget_former_findings(url)
     yield OutboxWriter(url, kafka_broker.bootstrap_servers, f"spark-{next(_NUMBERS)}")
     drop_database(postgres_server.database_url, url)
 

@@ -27,8 +27,6 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd, Partition
 from spark.cut.cut_plan import open_transactions
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_log_starts import EXPIRED, log_starts_above_zero
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.fixtures_records import render
 
@@ -59,8 +57,6 @@ class OutboxWriter:
     prefix: str
     shards: dict[int, ShardState] = field(default_factory=dict)
     topics: list[str] = field(default_factory=list)
-    trimmed: tuple[str, ...] = ()
-    """The topics whose logs start above 0."""
     ahead_ms: int = 0
     """How far the clock that stamps its records is ahead."""
 
@@ -69,23 +65,14 @@ class OutboxWriter:
         """This installation's topic of manifests."""
         return f"{self.prefix}.progress"
 
-    def create_topics(self, *topics: str, new: bool = False, new_shards: bool = False) -> None:
-        """Create the progress topic and data topics with two partitions.
-
-        The installation uses all shards, as one from before version 0021 of the schema does. The
-        logs of an aged installation start above 0, but those of its ``new`` topics do not, nor the
-        manifests of ``new_shards``, for which a real relay has no stored position.
-        """
+    def create_topics(self, *topics: str) -> None:
+        """Create the progress topic and data topics with two partitions; use all shards."""
         self.execute("UPDATE outbox.installation SET shards = 16")
         self.topics += topics
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         wanted = [NewTopic(self.progress_topic, 16, 1), *[NewTopic(t, 2, 1) for t in topics]]
         for future in admin.create_topics(wanted).values():
             future.result(30)
-        if is_aged():
-            self.trimmed = () if new else topics
-            manifests = [] if new_shards else [self.progress_topic]
-            log_starts_above_zero(self.bootstrap_servers, [*manifests, *self.trimmed])
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
         """Prepare messages with different keys and values."""
@@ -147,17 +134,8 @@ class OutboxWriter:
         self._transactional_producer.abort_transaction(30)
         self._settle()
 
-    def first_offset(self, topic: str) -> int:
-        """Return where the log of a topic began for the installation."""
-        return EXPIRED if topic in self.trimmed else 0
-
     def expire(self, topic: str, before: int) -> None:
-        """Delete the records of a topic below an offset, as retention does.
-
-        The offset counts from where the log of the installation began; -1 is the log's end.
-        """
-        if before >= 0:
-            before += self.first_offset(topic)
+        """Delete the records of a topic below an offset, as retention does; -1 is the log's end."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         places = [TopicPartition(topic, number, before) for number in (0, 1)]
         for future in admin.delete_records(places).values():

@@ -18,8 +18,8 @@ from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.message_id import parse_message_id
-from tests.aged_installation.fixtures_template import install
 from tests.chaos.fixtures_live_service import LiveService, live_service
+from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
@@ -41,7 +41,7 @@ def crowded(tmp_path: Path) -> Iterator[PostgresNode]:
                 node.start()
                 try:
                     node.make_database()
-                    install(node.dsn())
+                    migrate(node.dsn())
                     yield node
                 finally:
                     node.server.stop()

@@ -13,7 +13,6 @@ from chaos.judge.verdict import Verdict
 from chaos.profiles.profile import Profile
 from chaos.profiles.schedule import Fault
 from chaos.run.slices import erase_servers, run_and_judge
-from tests.chaos.fixtures_lived import chosen_age
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
 
@@ -49,7 +48,7 @@ class Played:
 def play(run: Path, kind: str) -> Played:
     """Run the service under load with one fault in the middle."""
     fault = Fault(at=6.0, kind=kind, target="postgres", seconds=4.0)
-    verdict = run_and_judge(run, CALM, 1, lambda _: None, faults=(fault,), age=chosen_age())
+    verdict = run_and_judge(run, CALM, 1, lambda _: None, faults=(fault,))
     erase_servers(run)
     lines = (run / "history" / "harness.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]

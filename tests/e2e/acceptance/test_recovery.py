@@ -19,7 +19,6 @@ import pytest
 
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
-from tests.aged_installation.fixtures_database_traits import TOPIC
 from tests.e2e.acceptance.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service, outbox_dev
@@ -37,8 +36,6 @@ Sums = dict[tuple[str, ...], int]
 UNFINISHED = ("PREPARED", "COMMITTED", "PARKED")
 SMALLEST = 2000
 """The limit in bytes of a topic that refuses a larger record."""
-FORMER_TOPIC = (TOPIC,)
-"""The labels of what an aged installation holds since before the test."""
 
 
 def gauges(service: Service, name: str) -> Sums:
@@ -96,7 +93,7 @@ def shown(service: Service, *groups: str) -> list[Sums]:
     return [
         {labels: n for labels, n in states.items() if labels[0] in groups and n},
         {labels: n for labels, n in parked.items() if labels[0] in groups and n},
-        {labels: n for labels, n in backlog.items() if n and labels != FORMER_TOPIC},
+        {labels: n for labels, n in backlog.items() if n},
     ]
 
 

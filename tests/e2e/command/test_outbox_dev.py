@@ -14,12 +14,6 @@ from time import monotonic
 import httpx2
 import pytest
 
-from outbox.kafka.log_reader import KafkaLogReader
-from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.reconciliation.log import LogEnd
-from tests.aged_installation.fixtures_data_dir import age_data_dir
-from tests.aged_installation.fixtures_log_starts import EXPIRED
-from tests.aged_installation.fixtures_run_traits import RUNS
 from tests.e2e.command.fixtures_listening import listening_addresses
 from tests.e2e.fixtures_command import outbox
 from tests.e2e.fixtures_service import Service, alive, outbox_dev
@@ -160,20 +154,6 @@ def test_it_stops_cleanly_and_leaves_no_process(revived: tuple[Service, str, str
     assert service.process.wait(timeout=60) == 130
     assert not (service.data_dir / "dev.json").exists()
     assert not any(alive(pid) for pid in pids.values())
-
-
-@pytest.mark.deep
-def test_a_folder_that_has_lived_is_served_with_its_database_and_its_logs(tmp_path: Path) -> None:
-    age_data_dir(tmp_path / "data")
-    with outbox_dev(tmp_path / "data") as service:
-        assert service.rows("SELECT count(*) FROM outbox.reconciliation_run") == [(RUNS,)]
-        log = KafkaLogReader(service.facts()["kafka_bootstrap_servers"])
-        neighbours = log.partitions(["aged-by-time", "aged-deleted", "aged-grown"])
-        assert [place.number for place in neighbours] == [0, 1, 0, 1, 0, 1, 2]
-        manifests = log.offsets(log.partitions([PROGRESS_TOPIC]), LogEnd.START)
-        assert set(manifests.offsets.values()) == {EXPIRED}
-        message_id = service.prepare(service.group(UNREACHABLE_URL), service.new_topic())
-        assert service.end(message_id, "COMMIT", wait=20).json()["state"] == "PUBLISHED"
 
 
 @pytest.mark.deep

@@ -15,8 +15,7 @@ from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.sessions.connections import make_pool
 from outbox.telemetry.version import installed_version
-from tests.aged_installation.fixtures_template import install
-from tests.fixtures_databases import make_database
+from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_frozen import frozen_postgres
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.checker.fixtures_checker_process import running_checker, start_checker
@@ -143,7 +142,7 @@ async def test_the_checker_waits_for_a_lost_postgresql(tmp_path: Path) -> None:
     server.start()
     try:
         url = make_database(server.database_url, None)
-        await asyncio.to_thread(install, url)
+        await asyncio.to_thread(migrate, url)
         async with running_checker(url) as checker, Producer(says("COMMIT")) as producer:
             await checker.says("started")
             await asyncio.to_thread(server.stop)

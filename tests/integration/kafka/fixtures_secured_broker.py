@@ -27,8 +27,6 @@ from devservers.ports import LOOPBACK, free_ports
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.postgres.sessions.connections import Connection
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
 from tests.fixtures_certificates import CertificateAuthority
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
@@ -174,8 +172,6 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         made = SecuredBroker(broker, f"{LOOPBACK}:{secure}", authority.certificate)
         ensure_progress_topic(made.plain, replication=1)
         made.admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(timeout=60)
-        if is_aged():
-            log_starts_above_zero(made.plain, [PROGRESS_TOPIC, TOPIC])
         made.allow()
         yield made
     finally:

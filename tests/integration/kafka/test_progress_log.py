@@ -13,7 +13,7 @@ from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import admin_client, consumer_config, producer_config
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
-from tests.fixtures_kafka import first_offset, make_topic
+from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 
@@ -52,11 +52,11 @@ class Shard:
 
     def ends_at(self, end: int) -> bool:
         """Return whether the log has so many offsets; markers come a moment after a commit."""
-        return self._log(SECONDS).bounds() == (first_offset(), first_offset() + end)
+        return self._log(SECONDS).bounds() == (0, end)
 
     def read(self, end: int, wait_seconds: float = SECONDS) -> tuple[list[int], bool]:
         """Return the numbers of the manifests in the first offsets, and whether it got so far."""
-        found, reached = self._log(wait_seconds).read(first_offset(), first_offset() + end)
+        found, reached = self._log(wait_seconds).read(0, end)
         return [each.manifest.batch_no for each in found if each.manifest], reached
 
     def _log(self, wait_seconds: float) -> KafkaProgressLog:

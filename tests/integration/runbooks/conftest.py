@@ -12,7 +12,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from tests.aged_installation.fixtures_template import install
+from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 from tests.integration.runbooks.fixtures_clusters import (
@@ -41,7 +41,7 @@ def aged_cluster(servers_dir: Path) -> Iterator[EmbeddedPostgres]:
 def old(aged_cluster: EmbeddedPostgres, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld]:
     """Yield a new installation in the aged cluster."""
     url = create_database(aged_cluster)
-    install(url)
+    migrate(url)
     servers = kafka_broker.bootstrap_servers
     with connect(url, "test") as connection:
         made = RelayWorld(

@@ -31,7 +31,7 @@ from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.relay.protocol.state import Phase
-from tests.aged_installation.fixtures_template import install
+from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
@@ -120,7 +120,7 @@ def servers(tmp_path: Path) -> Iterator[Servers]:
 def old(servers: Servers, kafka_broker: EmbeddedKafka) -> RelayWorld:
     """Return an installation in the primary; it has published one message of two."""
     url, brokers = servers.primary.dsn(), kafka_broker.bootstrap_servers
-    install(url)
+    migrate(url)
     topics = make_topic(brokers, partitions=1), make_topic(brokers, partitions=SHARDS)
     world = RelayWorld(url, brokers, *topics, psycopg.connect(url, autocommit=True))
     world.commit_values(b"kept")

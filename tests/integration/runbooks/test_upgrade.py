@@ -25,7 +25,6 @@ from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import unprivileged_user
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.state import HaltReason, Phase
-from tests.aged_installation.fixtures_template import install
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
@@ -100,7 +99,7 @@ def test_after_pg_upgrade_every_commit_reaches_kafka_once_without_a_rebase(
     ):
         age(old, 20_000)
         url = create_database(old)
-        install(url)
+        migrate(url)
         with psycopg.connect(url, autocommit=True) as connection:
             world = RelayWorld(url, servers, *topics, connection)
             world.commit_values(b"published")
@@ -167,7 +166,7 @@ def test_after_logical_replication_every_commit_reaches_kafka_once_and_new_names
     ):
         age(old, 20_000)
         url, new_url = create_database(old), create_database(new)
-        install(url)
+        migrate(url)
         with psycopg.connect(url, autocommit=True) as connection:
             world = RelayWorld(url, servers, *topics, connection)
             world.commit_values(b"published")

@@ -18,13 +18,9 @@ from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_database_traits import publications_forgotten
-from tests.aged_installation.fixtures_life import Life
-from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
-from tests.aged_installation.fixtures_template import install
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
@@ -160,15 +156,13 @@ def storm(folder: Path) -> Iterator[Storm]:
         stack.callback(postgres.server.kill)
         postgres.start()
         postgres.make_database()
-        _make_installation(postgres.dsn())
+        migrate(postgres.dsn())
         broker = EmbeddedKafka(folder / "kafka")
         stack.callback(broker.erase)
         stack.callback(broker.kill)
         broker.start()
         servers = broker.bootstrap_servers
         ensure_progress_topic(servers, replication=1)
-        if is_aged():
-            log_starts_above_zero(servers, [PROGRESS_TOPIC])
         endpoint = stack.enter_context(check_endpoint(verdict))
         service = stack.enter_context(live_service(postgres.dsn(), servers, folder, others=1))
         register(service, endpoint.url)
@@ -182,13 +176,6 @@ def storm(folder: Path) -> Iterator[Storm]:
             bootstrap_servers=servers,
             topic=topic,
         )
-
-
-def _make_installation(database_url: str) -> None:
-    """Install the product, without what a former life published to another broker."""
-    install(database_url)
-    if is_aged():
-        publications_forgotten(Life(database_url=database_url))
 
 
 def verdict(question: dict[str, Any]) -> str:

@@ -14,8 +14,6 @@ from outbox.postgres.reconciliation.source import PostgresSource
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.spark.fixtures_former_life import forget_former_commits
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -23,15 +21,9 @@ from tests.spark.fixtures_runs import make_options, make_parts
 pytestmark = REAL_STORES
 
 
-def parked_in_a_former_life() -> list[str]:
-    """Return what an aged installation leaves for a person to decide; it is no fault."""
-    return ["group:aged-parked:PARKED"] if is_aged() else []
-
-
 @pytest.fixture
 def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
-    """An installation with what a former life has parked."""
-    forget_former_commits(database_url)
+    """An installation without findings."""
     prefix = f"clean-{uuid4().hex[:8]}"
     return OutboxWriter(database_url, kafka_broker.bootstrap_servers, prefix)
 
@@ -53,7 +45,7 @@ def test_a_system_without_a_fault_is_clean(
 
     report = Audit(parts, options).run()
 
-    assert [each.subject for each in report.findings] == parked_in_a_former_life()
+    assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
     assert (report.counts.prepared, report.counts.in_flight) == (5 + open_before, 0)
 
@@ -95,5 +87,5 @@ def test_what_producers_published_in_transactions_of_their_own_is_clean(
 
     report = Audit(parts, options).run()
 
-    assert [each.subject for each in report.findings] == parked_in_a_former_life()
+    assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 16, 16)

@@ -17,7 +17,6 @@ from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.settings.environment import process_environment
 from tests.integration.api.fixtures_api_process import served
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
@@ -55,9 +54,8 @@ def run(
 def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_report(
     database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    forget_former_findings(database_url)
     writer = OutboxWriter(database_url, own_broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
-    writer.create_topics("points", new=True)
+    writer.create_topics("points")
     halves = writer.prepare("points", 5)
     writer.end(halves[:4], Resolution.COMMIT)
     writer.publish(lambda record: () if record.key in LOST else (record,))

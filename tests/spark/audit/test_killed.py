@@ -30,7 +30,6 @@ from spark.findings.finding_class import FindingClass
 from spark.report.report import Report
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_waiting import wait_for
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -67,11 +66,10 @@ def installation(
 ) -> Iterator[OutboxWriter]:
     """An installation of its own, with one message lost."""
     url = make_database(postgres_server.database_url, template_database)
-    forget_former_findings(url)
     broker = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
     broker.start()
     writer = OutboxWriter(url, broker.bootstrap_servers, PROGRESS_TOPIC.split(".")[0])
-    writer.create_topics("points", new=True)
+    writer.create_topics("points")
     writer.end(writer.prepare("points", 5), Resolution.COMMIT)
     writer.publish(lambda record: () if record.key == b"member-0" else (record,))
     yield writer

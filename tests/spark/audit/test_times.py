@@ -34,7 +34,7 @@ def test_times_name_their_zone_and_are_those_of_the_stores(
     in_tokyo: None, writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     begun = SystemClock().now() - timedelta(minutes=5)
     _, doubled, *_ = commit(writer, topic, 4)
     (displaced,) = writer.prepare(topic, 1, partition=0)

@@ -22,7 +22,7 @@ def test_a_full_run_closes_no_finding_that_is_outside_its_sample(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     halves = writer.prepare(topic, MISPLACED, partition=0)
     writer.end(halves, Resolution.COMMIT)
     writer.publish(lambda record: (record._replace(partition=1),))

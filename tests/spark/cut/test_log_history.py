@@ -63,7 +63,7 @@ def story(
     """Run, change the log, run again, and once more with the new topic accepted."""
     writer, folder = module_writer, tmp_path_factory.mktemp("history")
     topics = [f"{writer.prefix}-{name}" for name in ("expired", "recreated", "grown", "quiet")]
-    writer.create_topics(*topics, new=True)
+    writer.create_topics(*topics)
     _commit_some(writer, topics)
     lost = _lose_one(writer, topics[0])
     writer.produce(*[Record(topic, None, b"", None, ()) for topic in (topics[0], *topics[2:])])
@@ -247,7 +247,7 @@ def test_a_message_that_is_released_after_its_topic_was_accepted_is_judged(
 ) -> None:
     """The others were published to the former topic, so that nobody can find their records."""
     topic = f"{writer.prefix}-accepted"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     first, held, *_ = commit(writer, topic, 4)
     writer.publish(held=[held.half_id])
     hold(writer, [held])

@@ -23,9 +23,8 @@ from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.standby import ReplicaUnfit, await_replay
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
-from tests.aged_installation.fixtures_template import install
+from tests.fixtures_databases import migrate
 from tests.fixtures_waiting import wait_for
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -77,8 +76,7 @@ def installation(
         pair.primary.start()
         pair.primary.make_database()
         url = pair.primary.dsn()
-        install(url)
-        forget_former_findings(url)
+        migrate(url)
         writer = OutboxWriter(url, kafka_broker.bootstrap_servers, "replica")
         writer.create_topics("replica-points")
         writer.execute("CREATE ROLE auditor LOGIN PASSWORD 'a' IN ROLE outbox_reconcile")

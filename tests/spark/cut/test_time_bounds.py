@@ -39,7 +39,7 @@ def test_a_run_from_a_time_up_to_another_judges_what_was_published_between(
 ) -> None:
     """What is lost before and after the bounds is not reported until a run judges it too."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     since, until, _ = [publish_all_but_one(writer, topic) for _ in range(3)]
 
     between = run(parts, replace(options, since=since, until=until))

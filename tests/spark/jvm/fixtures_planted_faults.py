@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.message import Resolution
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 PROGRESS_PREFIX: Final = PROGRESS_TOPIC.split(".")[0]
@@ -18,9 +17,8 @@ def plant_faults(
     database_url: str, bootstrap_servers: str
 ) -> tuple[OutboxWriter, Mapping[str, str]]:
     """Publish forty messages, four of them wrongly; return the class of each fault by message."""
-    forget_former_findings(database_url)
     writer = OutboxWriter(database_url, bootstrap_servers, PROGRESS_PREFIX)
-    writer.create_topics("points", new=True)
+    writer.create_topics("points")
     halves = writer.prepare("points", 40)
     writer.end(halves[:39], Resolution.COMMIT)
     lost, skipped, doubled, undecided = halves[3], halves[5], halves[7], halves[39]

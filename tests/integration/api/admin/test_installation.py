@@ -13,7 +13,7 @@ from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_kafka import first_offset, make_topic
+from tests.fixtures_kafka import make_topic
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
@@ -55,7 +55,7 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
     database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
 ) -> None:
     servers = kafka_broker.bootstrap_servers
-    topic, first = make_topic(servers, partitions=1), first_offset()
+    topic, first = make_topic(servers, partitions=1), 0
     await select(pool, "INSERT INTO outbox.topic (name) VALUES (%s)", topic)
 
     async def partition() -> dict[str, Any]:

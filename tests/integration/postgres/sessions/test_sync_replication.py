@@ -14,7 +14,7 @@ from api import wiring
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
 from chaos.servers.standby import PrimaryAndStandby
-from tests.aged_installation.fixtures_template import install
+from tests.fixtures_databases import migrate
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_service import GROUP, HALVES, Service, running, settings_for
 
@@ -34,7 +34,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby
     try:
         primary.start()
         primary.make_database()
-        install(primary.dsn())
+        migrate(primary.dsn())
         show_errors_alone(primary)
         made.follow()
         made.make_synchronous()

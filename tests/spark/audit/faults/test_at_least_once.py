@@ -72,7 +72,7 @@ def test_losses_are_found_exactly_and_duplicates_expected_also_after_the_lane_wa
     session: SparkSession, writer: OutboxWriter, tmp_path: Path
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True, new_shards=True)
+    writer.create_topics(topic)
     repeated = commit(writer, topic, 10)
     shard = repeated[0].shard
     relay(writer, "at_least_once", shard)
@@ -97,7 +97,7 @@ def test_a_message_that_was_held_and_then_published_is_lost_without_its_record(
 ) -> None:
     """No manifest lists the release; the place that the relay recorded for it does."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True, new_shards=True)
+    writer.create_topics(topic)
     shard = commit(writer, topic, 3)[0].shard
     relay(writer, "at_least_once", shard)
     (place,) = (p for p, end in ends_of(writer, topic).items() if end)
@@ -121,7 +121,7 @@ def test_a_lane_that_only_repeats_is_clean(
     session: SparkSession, writer: OutboxWriter, tmp_path: Path
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new_shards=True)
+    writer.create_topics(topic)
     shard = commit(writer, topic, 5)[0].shard
     relay(writer, "exactly_once", shard)
     commit(writer, topic, 5)

@@ -27,7 +27,6 @@ from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_kafka import make_topic, read_committed
 from tests.fixtures_waiting import wait_for
 from tests.spark.audit.faults.fixtures_truncated_log import cut_tail
-from tests.spark.fixtures_former_life import forget_former_findings
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -93,10 +92,9 @@ def story(
 ) -> Iterator[Story]:
     """Run, truncate both logs, let one log grow again, and run once more."""
     url = make_database(postgres_server.database_url, template_database)
-    forget_former_findings(url)
     writer = OutboxWriter(url, broker.bootstrap_servers, "truncated")
     folder, facts = tmp_path_factory.mktemp("truncated"), KafkaLogReader(broker.bootstrap_servers)
-    writer.create_topics(CUT, REGROWN, new=True, new_shards=True)
+    writer.create_topics(CUT, REGROWN)
     superseded = _compacted_messages(writer)
     _commit_some(writer, CUT, REGROWN)
     first = _run(session, writer, folder)

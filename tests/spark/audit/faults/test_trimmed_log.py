@@ -132,7 +132,7 @@ def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_pu
 ) -> None:
     """No run judges what is older than all manifests, so no run shows that it is there."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     halves = writer.prepare(topic, 4, key=b"member-1")
     writer.end(halves[:2], Resolution.COMMIT)
     lost = halves[0]
@@ -158,7 +158,7 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
 ) -> None:
     """The relay is past it and its topic is whole, so it is there or something is wrong."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     halves = writer.prepare(topic, 9, key=b"member-1")
 
     def publish(some: Sequence[HalfMessage], *, lost: Sequence[HalfMessage] = ()) -> None:

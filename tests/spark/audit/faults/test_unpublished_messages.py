@@ -35,7 +35,7 @@ def test_a_held_message_of_a_compacted_topic_is_held_and_not_compacted(
 ) -> None:
     """Its key has an older record, or it is a tombstone: neither explains why it has none."""
     topic = f"{writer.prefix}-states"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     compact(writer, topic)
     commit(writer, topic, 2)
     writer.publish()
@@ -56,7 +56,7 @@ def test_a_held_message_is_lost_if_the_batch_that_is_stored_as_its_release_does_
     writer: OutboxWriter, parts: RunContext, options: Options, full: bool
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     held, later, _ = commit(writer, topic, 3)
     writer.publish(held=[held.half_id, later.half_id])
     hold(writer, [held, later])
@@ -83,7 +83,7 @@ def test_a_record_that_compaction_cannot_have_removed_is_lost(
 ) -> None:
     """An older record of its key is still there, which compaction would have removed first."""
     topics = {name: f"{writer.prefix}-{name}" for name in ("tombstone", "value", "first")}
-    writer.create_topics(*topics.values(), new=True)
+    writer.create_topics(*topics.values())
     for topic in topics.values():
         compact(writer, topic)
 
@@ -117,7 +117,7 @@ def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     read, excluded = f"{writer.prefix}-read", f"{writer.prefix}-excluded"
-    writer.create_topics(read, excluded, new=True)
+    writer.create_topics(read, excluded)
     commit(writer, read, 3)
     _, lost = commit(writer, excluded, 2)
     missing = str(lost.message_id)
@@ -137,7 +137,7 @@ def test_a_finding_of_an_excluded_topic_stays_open_until_the_topic_is_read_again
     writer: OutboxWriter, parts: RunContext, options: Options, full: bool
 ) -> None:
     topic = f"{writer.prefix}-excluded"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     lost, doubled, late = commit(writer, topic, 3)
     held_back = str(late.message_id)
     missing = {str(lost.message_id), held_back}

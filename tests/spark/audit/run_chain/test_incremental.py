@@ -49,7 +49,7 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     (phantom,) = writer.prepare(topic, 1, key=b"phantom")
     lost, doubled, again, redriven, *_ = commit(writer, topic, 12)
     copies = {str(lost.message_id): 0, str(doubled.message_id): 2}
@@ -89,7 +89,7 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
 ) -> None:
     """Its key's later messages were read by an earlier run; a repair in its place is no matter."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     late, repaired = (writer.prepare(topic, 1, key=key)[0] for key in (b"late", b"repaired"))
     writer.end([late, repaired], Resolution.COMMIT)
     for key in (b"late", b"repaired"):
@@ -116,7 +116,7 @@ def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_wa
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     commit(writer, topic, 4)
     writer.publish()
     (early,) = writer.prepare(topic, 1, key=b"one-member")
@@ -137,7 +137,7 @@ def test_of_two_runners_one_wins_and_the_other_stores_nothing(
     writer: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     commit(writer, topic, 3)
     writer.publish()
     parts, other = make_parts(session, writer), make_parts(session, writer)
@@ -156,7 +156,7 @@ def test_a_run_that_is_killed_at_the_edge_of_a_stage_changes_nothing(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     lost, *_ = commit(writer, topic, 6)
     writer.publish(lambda r: () if message_id(r) == str(lost.message_id) else (r,))
     first = run(parts, options)

@@ -29,7 +29,7 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     halves = writer.prepare(topic, 6)
     writer.end(halves, Resolution.COMMIT)
     lost, altered = halves[2:4]
@@ -118,7 +118,7 @@ def test_a_repair_that_is_published_again_after_a_run_has_matched_it_is_a_late_d
 def one_lost(writer: OutboxWriter) -> HalfMessage:
     """Publish three messages, and lose the record of the second."""
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     halves = commit(writer, topic, 3)
     writer.publish(lambda record: () if record.key == halves[1].message.content.key else (record,))
     return halves[1]

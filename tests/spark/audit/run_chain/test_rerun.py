@@ -45,7 +45,7 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
+    writer.create_topics(topic)
     (phantom,) = writer.prepare(topic, 1, key=b"phantom")
     repaired, lost, *others = writer.prepare(topic, 6)
     writer.end([repaired, lost, *others], Resolution.COMMIT)

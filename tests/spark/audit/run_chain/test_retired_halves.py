@@ -12,9 +12,6 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import leaf_in
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
-from tests.aged_installation.fixtures_choice import is_aged
-from tests.aged_installation.fixtures_life import Life
-from tests.aged_installation.fixtures_xids import pass_leaves
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
@@ -46,16 +43,7 @@ def forget(writer: OutboxWriter, half: HalfMessage) -> None:
     writer.execute("INSERT INTO outbox.retired_leaf (leaf) VALUES (%s)", leaf)
 
 
-def begin_leaf(writer: OutboxWriter) -> None:
-    """Let the messages to come have a leaf for themselves on an installation that has lived."""
-    if is_aged():
-        pass_leaves(Life(database_url=writer.database_url))
-
-
-LOWER_LEAVES = pytest.mark.young_only("an aged installation keeps lower leaves, so it can forget")
-
-
-@pytest.mark.parametrize("remove", [pytest.param(retire, marks=LOWER_LEAVES), forget])
+@pytest.mark.parametrize("remove", [retire, forget])
 def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
     writer: OutboxWriter,
     parts: RunContext,
@@ -63,8 +51,7 @@ def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
     remove: Callable[[OutboxWriter, HalfMessage], None],
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
-    begin_leaf(writer)
+    writer.create_topics(topic)
     halves = commit(writer, topic, 4)
     missing = str(halves[1].message_id)
     writer.publish(lambda record: () if message_id(record) == missing else (record,))
@@ -80,14 +67,12 @@ def test_a_record_that_is_published_again_after_its_half_is_retired_is_found_and
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
-    writer.create_topics(topic, new=True)
-    begin_leaf(writer)
+    writer.create_topics(topic)
     doubled, _ = commit(writer, topic, 2)
     writer.publish()
     record = writer.record(doubled)
     assert run(parts, options).verdict is Verdict.CLEAN
-    remove = forget if is_aged() else retire
-    remove(writer, doubled)
+    retire(writer, doubled)
     assert run(parts, options).verdict is Verdict.CLEAN
     writer.produce(record)
     for full in (False, False, True):

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_HALVES, new_messages
+from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import PARK, select
@@ -31,7 +31,7 @@ ASKED: LiteralString = (
 
 async def states(service: Service) -> dict[str, int]:
     """Count the messages by state."""
-    query: dict[str, str] = {"limit": "500", **new_messages()}
+    query: dict[str, str] = {"limit": "500"}
     page = (await service.client.get(HALVES, params=query)).json()["data"]
     found = [each["state"] for each in page]
     return {state: found.count(state) for state in set(found)}
@@ -84,9 +84,7 @@ async def test_all_parked_messages_are_checked_again_after_a_fix(
     await prepare_many(service, 120)
     await select(pool, PARK)
     assert await states(service) == {"PARKED": 120}
-    result = await finished(
-        service, await ask(service, "recheck", {"state": "PARKED", **new_messages()})
-    )
+    result = await finished(service, await ask(service, "recheck", {"state": "PARKED"}))
     assert (result["done"], result["failed"]) == (120, 0)
     assert await states(service) == {"PREPARED": 120}
     due: LiteralString = (

@@ -95,7 +95,7 @@ def test_a_relay_that_starts_while_postgresqls_clock_is_behind_goes_on_with_the_
     "delivery",
     [
         "exactly_once",
-        pytest.param("at_least_once", marks=pytest.mark.young_only("its manifest is the first")),
+        "at_least_once",
     ],
 )
 def test_a_relay_does_not_insist_on_a_time_from_before_the_brokers_clock_was_set_back(

@@ -16,7 +16,7 @@ from tests.fixtures_replacing import replace
 from tests.fixtures_separate_broker import separate_broker
 from tests.integration.checker.fixtures_checker_process import start_checker
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep, pytest.mark.aged]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 GONE = 10
 """Messages of the deleted topic in each shard; those of the live topic come after them."""
