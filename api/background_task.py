@@ -1,4 +1,4 @@
-"""A task beside the requests of a process: a defect is logged, and the task begins again."""
+"""Tasks beside the requests of a process: a defect is logged, and the task begins again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger
 
 PAUSE_SECONDS: Final = 5.0
@@ -23,3 +24,22 @@ async def until_stopped(
             get_logger().exception(Event.INTERNAL_ERROR, task=name)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
+
+
+def repeated(
+    step: Callable[[], Awaitable[float]],
+) -> Callable[[asyncio.Event], Awaitable[None]]:
+    """Return a task of steps, each of which returns the seconds until the next one.
+
+    A PostgreSQL that is away ends no task; the last step is made when it is stopped.
+    """
+
+    async def run(stop: asyncio.Event) -> None:
+        seconds = PAUSE_SECONDS
+        while not stop.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), seconds)
+            with suppress(DatabaseUnavailable):
+                seconds = await step()
+
+    return run

@@ -17,7 +17,6 @@ from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.operators.health_check import HealthCheck
 from outbox.operators.installation import PartitionState, ShardState, ShownSetting, shard_state
-from outbox.operators.rates import Rates
 from outbox.operators.shown_settings import shown_settings
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.operators.postgres_checks import postgres_checks, stored_topics
@@ -71,11 +70,6 @@ class StoresView:
         except KafkaUnavailable:
             self._log = None
             raise
-
-    def rates(self) -> Rates:
-        """Return what the last hour did; see InstallationView.rates."""
-        with OperatorView(self._settings.required_database_url()) as view:
-            return view.rates()
 
     def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores; see InstallationView.health."""

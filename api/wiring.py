@@ -15,7 +15,7 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
-from api.background_task import until_stopped
+from api.background_task import repeated, until_stopped
 from api.console.console import Console
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
@@ -54,6 +54,7 @@ from outbox.http_checks.guarded_connector import GuardedResolver, guarded_resolv
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 from outbox.messages.ports import TopicCatalogue
+from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
@@ -62,6 +63,7 @@ from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.operators.acceptances import PostgresAcceptances
+from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.operators.audit_log import PostgresAuditLog
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
@@ -101,6 +103,7 @@ class Parts:
     topic_cache: TopicCache
     bulk_actions: PostgresBulkActions
     bulk_runner: BulkRunner
+    activity: ActivityWriter
     prepares: MicroBatcher[Message, PrepareOutcome]
     ends: MicroBatcher[End, EndOutcome]
     metrics_page: MetricsPage
@@ -174,6 +177,7 @@ def build(
         wake_bulk_runner=parts.bulk_runner.wake,
         held=PostgresHeldAdmin(rest),
         audit_log=PostgresAuditLog(rest),
+        activity=PostgresActivity(rest),
         installation=installation(settings, topic_cache, clock),
         groups=groups,
         check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
@@ -310,6 +314,7 @@ def _parts(
         topic_cache=topic_cache,
         bulk_actions=bulk_actions,
         bulk_runner=BulkRunner(bulk_actions),
+        activity=ActivityWriter(ProcessActivity(metrics), PostgresActivity(rest)),
         prepares=MicroBatcher(
             timed(store.prepare, "prepare", metrics, clock), FlushLimits(waiting_rows=WAITING_ROWS)
         ),
@@ -347,6 +352,7 @@ def _lifespan(parts: Parts) -> Lifespan:
             background = {
                 "topics": parts.topic_cache.keep_fresh,
                 "bulk_actions": parts.bulk_runner.run,
+                "activity": repeated(parts.activity.step),
                 "pool_gauges": parts.metrics_page.keep_pool_fresh,
             }
             tasks = [asyncio.create_task(until_stopped(*each, stop)) for each in background.items()]

@@ -29,6 +29,7 @@ from outbox.http_checks.guarded_connector import guarded_resolver
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.kafka.topic_view import KafkaTopicView
+from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.sweep import PostgresSweep
@@ -38,6 +39,7 @@ from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
+from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
 from outbox.postgres.sessions.connections import Pool
@@ -74,6 +76,8 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         locks = PostgresAdvisoryLocks(url)
         stack.push_async_callback(locks.close)
         tasks = _upkeep(chosen, settings, pool, locks, metrics)
+        activity = ActivityWriter(ProcessActivity(metrics), PostgresActivity(pool))
+        tasks.append(PeriodicTask(name="activity", step=activity.step))
         scheduler = None
         if "check" in chosen:
             scheduler = await _group_scheduler(stack, settings, pool, locks, metrics, spans)

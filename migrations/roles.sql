@@ -59,6 +59,7 @@ BEGIN
             outbox.reconciliation_finding_event, outbox.reconciliation_report TO outbox_api;
         GRANT INSERT ON outbox.half_message, outbox.op_message, outbox.commit_log, outbox.audit_log TO outbox_api;
         GRANT INSERT, DELETE ON outbox.transaction_key TO outbox_api;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.activity TO outbox_api;
         GRANT DELETE ON outbox.plain_message, outbox.check_breaker TO outbox_api;
         GRANT INSERT, UPDATE ON outbox.producer_group, outbox.api_key, outbox.bulk_action, outbox.recheck,
             outbox.held_record TO outbox_api;
@@ -87,6 +88,7 @@ BEGIN
         GRANT SELECT (half_id) ON outbox.audit_log TO outbox_checker;
         GRANT INSERT, DELETE ON outbox.transaction_key, outbox.check_queue, outbox.clock_step TO outbox_checker;
         GRANT INSERT, UPDATE ON outbox.check_class TO outbox_checker;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.activity TO outbox_checker;
         GRANT INSERT, UPDATE, DELETE ON outbox.check_breaker, outbox.parked_message, outbox.held_record,
             outbox.already_published, outbox.progress TO outbox_checker;
         GRANT DELETE ON outbox.plain_message, outbox.recheck, outbox.half_message_default,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Hashable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -24,7 +24,7 @@ from api.admin.models.producer_groups import (
     SimulationRequest,
     SimulationResource,
 )
-from api.http.problems import Problem
+from api.admin.tenant_slots import TenantSlots
 from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.checks.producer_group import ProducerGroup
@@ -44,10 +44,6 @@ VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 REFUSED: Final = frozenset({401, 403})
 TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
-AT_ONCE: Final = 4
-OF_A_TENANT: Final = 2
-"""of them, so that slow endpoints of one tenant leave tests to another"""
-RETRY_SECONDS: Final = 5
 CASE_SECONDS: Final = 5
 """The longest wait for an answer of a simulation, whatever the group allows."""
 SIMULATION_SECONDS: Final = 20
@@ -69,16 +65,14 @@ class CheckEndpointProbe:
         self._groups = groups
         self._endpoint = endpoint
         self._clock = clock
-        self._running: dict[str, Hashable] = {}
-        """The tenant who tests each group."""
+        self._slots = TenantSlots("tests of endpoints", of_a_tenant=2, in_all=4)
 
     async def run(self, name: str, tenant: Hashable) -> EndpointTestResource:
         """Test a group's endpoint, within twice its timeout.
 
-        Raises UnknownGroup, and Problem ``rate-limited`` while the group is tested already, or as
-        many groups as a process tests at once, in all or for the tenant.
+        Raises UnknownGroup, and Problem ``rate-limited`` while others are tested.
         """
-        with self._turn(name, tenant):
+        with self._slots.taken_by(tenant):
             return await self._test(name)
 
     async def simulate(
@@ -88,7 +82,7 @@ class CheckEndpointProbe:
 
         What was not sent then has not passed. Raises as ``run`` does.
         """
-        with self._turn(name, tenant):
+        with self._slots.taken_by(tenant):
             group, now = await self._groups.with_secrets(name)
             seconds = min(group.check_timeout_seconds, CASE_SECONDS)
             subject = TestedEndpoint(
@@ -119,21 +113,6 @@ class CheckEndpointProbe:
         ]
         passed = not unsent and all(each.passed for each in done)
         return SimulationResource(passed=passed, cases=[*done, *unsent])
-
-    @contextmanager
-    def _turn(self, name: str, tenant: Hashable) -> Iterator[None]:
-        tenants = [*self._running.values()]
-        taken = name in self._running or tenants.count(tenant) >= OF_A_TENANT
-        if taken or len(tenants) >= AT_ONCE:
-            detail = (
-                f"one test of a group at a time, {OF_A_TENANT} of a caller, and {AT_ONCE} in all"
-            )
-            raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=RETRY_SECONDS)
-        self._running[name] = tenant
-        try:
-            yield
-        finally:
-            del self._running[name]
 
     async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from api.http.in_flight import TenantTurns
-from api.http.problems import Problem
+from api.admin.tenant_slots import TenantSlots
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.operators.health_check import HealthCheck
@@ -19,17 +18,12 @@ from outbox.operators.installation import (
     ShardState,
     ShownSetting,
 )
-from outbox.operators.rates import Rates
 from outbox.telemetry.redaction import Redaction
 
 FRESH_SECONDS: Final = 1.0
 """How long a look is remembered, so that many open pages cost the stores one look a second."""
 HEALTH_SECONDS: Final = 4.0
 """The same for the health checks, which cost most."""
-RATES_SECONDS: Final = 10.0
-"""The same for the last hour, whose minutes change slowly."""
-RECORD_LOOKS_MAX: Final = 16
-"""Most searches for a record that a tenant waits for: they are requests in flight."""
 T = TypeVar("T")
 
 
@@ -42,8 +36,7 @@ class Installation:
         self._clock = clock
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._looks: dict[str, tuple[float, Any]] = {}
-        self._record_turns = TenantTurns()
-        self._record_looks: Counter[Hashable] = Counter()
+        self._searches = TenantSlots("searches for a record", of_a_tenant=2, in_all=8)
 
     async def shards(self) -> Sequence[ShardState]:
         """Return every shard. Raises DatabaseUnavailable."""
@@ -53,10 +46,6 @@ class Installation:
         """Return the partitions. Raises DatabaseUnavailable, KafkaUnavailable."""
         return await self._look("partitions", self._view.partitions)
 
-    async def rates(self) -> Rates:
-        """Return what the last hour did, minute by minute. Raises DatabaseUnavailable."""
-        return await self._look("rates", self._view.rates, RATES_SECONDS)
-
     async def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores."""
         found = await self._look("health", self._view.health, HEALTH_SECONDS)
@@ -65,20 +54,12 @@ class Installation:
     async def message_at(
         self, tenant: Hashable, topic: str, partition: int, offset: int
     ) -> str | None:
-        """Return the message of a record, one look at a time; tenants take turns.
+        """Return the message of a record.
 
-        Raises KafkaUnavailable, and Problem ``rate-limited`` while a tenant waits for many looks.
+        Raises KafkaUnavailable, and Problem ``rate-limited`` while many are looked for.
         """
-        if self._record_looks[tenant] >= RECORD_LOOKS_MAX:
-            detail = f"at most {RECORD_LOOKS_MAX} searches for a record at a time"
-            raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=1)
-        self._record_looks[tenant] += 1
-        try:
-            async with self._record_turns.of(tenant):
-                return await asyncio.to_thread(self._view.message_at, topic, partition, offset)
-        finally:
-            self._record_looks[tenant] -= 1
-            self._record_looks += Counter()  # forgets tenants that wait for none
+        with self._searches.taken_by(tenant):
+            return await asyncio.to_thread(self._view.message_at, topic, partition, offset)
 
     def settings(self) -> Sequence[ShownSetting]:
         """Return every setting."""

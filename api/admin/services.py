@@ -12,6 +12,7 @@ from api.ingest.topic_cache import TopicCache
 from outbox.access import ApiKeys, Caller
 from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
+from outbox.operators.activity import ActivityLog
 from outbox.operators.audit_log import AuditLog
 from outbox.operators.bulk_actions import BulkActions
 from outbox.operators.held_records import HeldAdmin
@@ -30,6 +31,7 @@ class Services:
     wake_bulk_runner: Callable[[], None]
     held: HeldAdmin
     audit_log: AuditLog
+    activity: ActivityLog
     installation: Installation
     groups: ProducerGroups
     keys: ApiKeys

@@ -96,6 +96,7 @@ class CheckObserver:
                 self._count("end_conflicts_total", group, end)
         for row, reason in settlement.parkings:
             if row.half_id in settled.parked:
+                self._metrics["half_parked_total"].labels(group.name).inc()
                 self._log.warning(
                     Event.HALF_PARKED,
                     producer_group=group.name,

@@ -298,7 +298,7 @@ class RelayExecutor:
         ended = self._clock.monotonic()
         self._record_clock.taken()
         self._await_visibility(state)
-        self._observer.committed(state, [message.topic for message in self._sent], ended - began)
+        self._observer.committed(state, self._sent, ended - began)
         self._observer.sent(self._sent, self._delivery, ended - self._began)
         self._observer.visible(self._sent, [ended - decided for decided in self._decided])
         return answers.CommitEnded(ended, ended - began)

@@ -120,18 +120,19 @@ class RelayObserver:
                 **({"error": failure} if failure else {}),
             )
 
-    def committed(self, state: Relay, topics: Sequence[str], seconds: float) -> None:
-        """Note a committed batch by the topics of its records."""
+    def committed(self, state: Relay, sent: Sequence[Committed], seconds: float) -> None:
+        """Note a committed batch by the topics and groups of its records."""
         self._metrics["relay_commit_seconds"].observe(seconds)
-        self._metrics["relay_batch_records"].observe(len(topics))
-        for topic, records in Counter(topics).items():
-            self._metrics["publish_total"].labels(topic=topic).inc(records)
+        self._metrics["relay_batch_records"].observe(len(sent))
+        kinds = Counter((message.topic, message.producer_group) for message in sent)
+        for kind, records in kinds.items():
+            self._metrics["publish_total"].labels(*kind).inc(records)
         if state.batch is not None:
             self._log.debug(
                 Event.HALF_PUBLISHED,
                 shard=state.shard,
                 batch_no=state.batch.batch_no,
-                records=len(topics),
+                records=len(sent),
             )
 
     def visible(self, sent: Sequence[Committed], latencies: Sequence[float]) -> None:

@@ -31,13 +31,12 @@ CREATE TABLE outbox.audit_log (
 CREATE INDEX ix_audit_log_half_id ON outbox.audit_log (half_id) WHERE half_id IS NOT NULL;
 
 -- What operators asked to be done to many messages at once, and how far it has come. The ids are those that
--- matched when it was asked; they are taken in order, each chunk in one commit with its effects. rate: how many messages
--- a second it hands to the relay at most; NULL: all at once. starts_at: not before this time; NULL: at once.
--- cancelled_at: when it was cancelled; finished_at has the same time, so that no program goes on with it.
+-- matched when it was asked; they are taken in order, each chunk in one commit with its effects. starts_at: not before
+-- this time. cancelled_at: when it was cancelled; finished_at has the same time, so that no program goes on with it.
 CREATE TABLE outbox.bulk_action (
     id uuid CONSTRAINT pk_bulk_action PRIMARY KEY DEFAULT gen_random_uuid(),
     action text NOT NULL CONSTRAINT ck_bulk_action_action CHECK (action IN (
-        'recheck', 'force_end', 'release_held', 'drop_held', 'republish', 'accept_finding')),
+        'recheck', 'force_end', 'release_held', 'drop_held', 'republish')),
     decision text CONSTRAINT ck_bulk_action_decision CHECK (
         (action = 'force_end') = (decision IS NOT NULL) AND decision IN ('COMMIT', 'ROLLBACK')),
     groups integer[],
@@ -50,8 +49,27 @@ CREATE TABLE outbox.bulk_action (
     failures jsonb NOT NULL DEFAULT '[]',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at timestamptz,
-    rate integer CONSTRAINT ck_bulk_action_rate CHECK (rate >= 1),
-    starts_at timestamptz,
+    starts_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     cancelled_at timestamptz
 );
 CREATE INDEX ix_bulk_action_open ON outbox.bulk_action (created_at) WHERE finished_at IS NULL;
+
+-- What the programs did in a minute, by group: each process adds what it did every few seconds. The last two days are kept.
+CREATE TABLE outbox.activity (
+    minute timestamptz NOT NULL,
+    producer_group_id integer NOT NULL,
+    prepared bigint NOT NULL DEFAULT 0,
+    committed bigint NOT NULL DEFAULT 0,
+    rolled_back bigint NOT NULL DEFAULT 0,
+    published bigint NOT NULL DEFAULT 0,
+    parked bigint NOT NULL DEFAULT 0,
+    check_commit bigint NOT NULL DEFAULT 0,
+    check_rollback bigint NOT NULL DEFAULT 0,
+    check_unknown bigint NOT NULL DEFAULT 0,
+    check_bad_verdict bigint NOT NULL DEFAULT 0,
+    check_http_error bigint NOT NULL DEFAULT 0,
+    check_timeout bigint NOT NULL DEFAULT 0,
+    check_unreachable bigint NOT NULL DEFAULT 0,
+    check_blocked bigint NOT NULL DEFAULT 0,
+    CONSTRAINT pk_activity PRIMARY KEY (minute, producer_group_id)
+);

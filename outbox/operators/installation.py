@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from outbox.operators.health_check import HealthCheck
-from outbox.operators.rates import Rates
 from outbox.relay.halt_resolution import ADVICE, RESOLUTIONS
 from outbox.relay.protocol.state import HaltReason
 
@@ -78,9 +77,6 @@ class InstallationView(Protocol):
 
         Raises DatabaseUnavailable, KafkaUnavailable.
         """
-
-    def rates(self) -> Rates:
-        """Return what the last hour did, minute by minute. Raises DatabaseUnavailable."""
 
     def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores; a store that is away is a failed check."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -95,6 +95,7 @@ CATALOGUE: Final = (
     Metric(
         "half_ended_total", "counter", "Decisions", ("producer_group", "decision", "decided_by")
     ),
+    Metric("half_parked_total", "counter", "Messages parked undecided", ("producer_group",)),
     Metric(
         "end_conflicts_total",
         "counter",
@@ -163,7 +164,7 @@ CATALOGUE: Final = (
     Metric(
         "relay_history_ids_total", "counter", "Message ids that Kafka had and PostgreSQL had lost"
     ),
-    Metric("publish_total", "counter", "Published records", ("topic",)),
+    Metric("publish_total", "counter", "Published records", ("topic", "producer_group")),
     Metric("publish_errors_total", "counter", "Records that Kafka refused", ("topic", "error")),
     Metric(
         "topic_partitions_added_total", "counter", "Partitions added to a topic in use", ("topic",)
@@ -294,6 +295,13 @@ class Metrics:
 
     def __getitem__(self, name: str) -> Any:
         return self._by_name[name]
+
+    def values(self, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
+        """Yield the labels and the value of each series of a counter of this process."""
+        for family in self[name].collect():
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    yield sample.labels, sample.value
 
     def show_version(self) -> None:
         """Set ``build_info``: the version that this process runs."""

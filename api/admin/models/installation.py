@@ -59,44 +59,44 @@ class PartitionList(BaseModel):
 
 
 class RateSeriesResource(BaseModel):
-    """Messages of each minute, the oldest first: prepared, committed, published, or checks.
-
-    ``estimated``: a sample was read of some minutes. ``searched_back_to``: checks of messages that
-    were prepared earlier are not counted.
-    """
+    """Messages of each minute, the oldest first: prepared, committed, published, or checks."""
 
     model_config = ConfigDict(from_attributes=True)
 
     name: str
     counts: list[int]
-    estimated: bool
-    searched_back_to: datetime | None
+
+
+class GroupRateResource(BaseModel):
+    """What a group did in the last hour: messages, and checks by outcome."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    producer_group: str
+    counts: dict[str, int]
 
 
 class OutcomeCountResource(BaseModel):
-    """The checks with an outcome: ``live`` ones of the last five minutes, and those of a ``day``.
-
-    The live ones are among those of the series of checks; the day has those of messages that were
-    prepared in it. ``estimated``: a sample was read of the day.
-    """
+    """The checks with an outcome: ``live`` ones of the last five minutes, all of a ``day``."""
 
     model_config = ConfigDict(from_attributes=True)
 
     outcome: str
     live: int
     day: int
-    estimated: bool
 
 
 class RateList(BaseModel):
     """What the last hour did; its first minute began at ``begins_at``.
 
-    ``check_outcomes`` counts the checks of the last day by their outcome.
+    ``groups`` are those with most messages, ``check_outcomes`` counts the checks of the last day.
+    Each process adds what it did every five seconds, so the figures are that late.
     """
 
     begins_at: datetime | None
     data: list[RateSeriesResource]
-    check_outcomes: list[OutcomeCountResource] = []
+    groups: list[GroupRateResource]
+    check_outcomes: list[OutcomeCountResource]
 
 
 class HealthCheckResource(BaseModel):

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
 from api.admin.models.installation import (
+    GroupRateResource,
     HealthCheckResource,
     HealthReport,
     OutcomeCountResource,
@@ -56,13 +57,16 @@ async def list_partitions(caller: Reader, services: ServicesDependency) -> Parti
 
 @router.get("/rates")
 async def list_rates(caller: Reader, services: ServicesDependency) -> RateList:
-    """List the messages of each minute of the last hour, and the outcomes of a day's checks."""
+    """Count the last hour's messages by minute and by group, and a day's checks by outcome."""
     if caller.groups is not None:
-        return RateList(begins_at=None, data=[])
-    found = await services.installation.rates()
-    series = [RateSeriesResource.model_validate(each) for each in found.series]
-    outcomes = [OutcomeCountResource.model_validate(each) for each in found.outcomes]
-    return RateList(begins_at=found.begins_at, data=series, check_outcomes=outcomes)
+        return RateList(begins_at=None, data=[], groups=[], check_outcomes=[])
+    found = await services.activity.last_hour()
+    return RateList(
+        begins_at=found.begins_at,
+        data=[RateSeriesResource.model_validate(each) for each in found.series],
+        groups=[GroupRateResource.model_validate(each) for each in found.groups],
+        check_outcomes=[OutcomeCountResource.model_validate(each) for each in found.outcomes],
+    )
 
 
 @router.get("/doctor")

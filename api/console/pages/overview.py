@@ -1,28 +1,23 @@
-"""The overview: what waits, for how long, and whether the tasks of the checker run."""
+"""The overview: what waits, for how long, the last hour, and whether the checker's tasks run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.in_process_api import Query
 from api.console.metric_values import MetricValues
-from api.console.publish_latency import PublishLatency, newest_published, publish_latency
-from api.console.rate_chart import part_times, rate_charts
+from api.console.rate_chart import rate_charts
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.checks.check_round import ANSWERED
 from outbox.clock import SystemClock
 
 STATES: Final = ("PREPARED", "PARKED", "COMMITTED")
-SEARCH: Final = {
-    "PREPARED": "state:prepared",
-    "PARKED": "state:parked",
-    "COMMITTED": "state:committed",
-}
 GROUPS_SHOWN: Final = 20
 TRIPPED_SHOWN: Final = 20
 RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
@@ -30,30 +25,27 @@ RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} se
 
 async def show(visit: Visit) -> Response:
     """Show counts and ages by state and group, and the heartbeats."""
-    values, rates, run, latency, tripped = await asyncio.gather(
-        metric_values(visit), _rates(visit), _last_run(visit), _latency(visit), _tripped(visit)
+    values, rates, run, tripped = await asyncio.gather(
+        metric_values(visit), _rates(visit), _last_run(visit), _tripped(visit)
     )
-    now = SystemClock().now()
+    now = SystemClock().now().timestamp()
     beats = values.of("checker_heartbeat_timestamp_seconds")
+    groups = _groups(values, rates or {"groups": ()})
     return visit.page(
         "overview.html",
         commands=["outbox status", "outbox group list", "outbox reconcile list"],
         states=_states(values),
-        search=SEARCH,
-        groups=_groups(values),
-        groups_shown=GROUPS_SHOWN,
-        latency=latency,
-        not_latency=visit.why_not(Scope.MESSAGES_READ),
+        groups=groups[:GROUPS_SHOWN],
+        all_groups=len(groups),
         tripped=tripped,
         not_tripped=visit.why_not(Scope.GROUPS_READ),
         outcomes=rates["check_outcomes"] if rates else [],
         answered=ANSWERED,
         failing=values.of("check_failing_seconds"),
-        beats=[(beat.labels["chore"], now.timestamp() - beat.value) for beat in beats],
+        beats=[(beat.labels["chore"], now - beat.value) for beat in beats],
         run=run,
         not_run=visit.why_not(Scope.REPORTS_READ),
         charts=rate_charts(rates) if rates else [],
-        chart_parts=part_times(rates) if rates else [],
         not_rates=None if rates else RATES_NEED,
         bound=visit.caller.groups is not None,
     )
@@ -66,31 +58,42 @@ async def metric_values(visit: Visit) -> MetricValues:
 
 
 def _states(values: MetricValues) -> list[dict[str, Any]]:
-    """Return messages and the oldest age of each state that waits."""
-    messages: dict[str, float] = defaultdict(float)
-    ages: dict[str, float] = defaultdict(float)
-    for each in values.of("half_messages"):
-        messages[each.labels["state"]] += each.value
-    for each in values.of("half_oldest_age_seconds"):
-        ages[each.labels["state"]] = max(ages[each.labels["state"]], each.value)
+    """Return messages and the oldest age of each state that waits; ``capped``: there are more."""
     return [
-        {"state": state, "messages": int(messages[state]), "oldest": ages[state]}
+        {
+            "state": state,
+            "messages": int(sum(_of(values, "half_messages", state))),
+            "capped": any(_of(values, "half_messages_capped", state)),
+            "oldest": max(_of(values, "half_oldest_age_seconds", state), default=0.0),
+        }
         for state in STATES
     ]
 
 
-def _groups(values: MetricValues) -> list[dict[str, Any]]:
-    """Return the groups with unfinished messages, those with most first."""
-    messages: dict[str, dict[str, int]] = defaultdict(dict)
-    ages: dict[str, float] = defaultdict(float)
+def _of(values: MetricValues, name: str, state: str) -> list[float]:
+    return [each.value for each in values.of(name) if each.labels["state"] == state]
+
+
+def _groups(values: MetricValues, rates: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the groups with unfinished messages or with some in the last hour, the busiest first.
+
+    A group's number of a state is a text: it may be a lower bound.
+    """
+    found: dict[str, dict[str, Any]] = defaultdict(lambda: {"hour": {}, "unfinished": {}})
+    for each in rates["groups"]:
+        found[each["producer_group"]]["hour"] = each["counts"]
+    capped = {
+        (each.labels["producer_group"], each.labels["state"])
+        for each in values.of("half_messages_capped")
+        if each.value
+    }
     for each in values.of("half_messages"):
+        group, state = each.labels["producer_group"], each.labels["state"]
+        bound = "≥ " if (group, state) in capped else ""
         if each.value:
-            messages[each.labels["producer_group"]][each.labels["state"]] = int(each.value)
-    for each in values.of("half_oldest_age_seconds"):
-        group = each.labels["producer_group"]
-        ages[group] = max(ages[group], each.value)
-    ranked = sorted(messages.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
-    return [{"group": name, "messages": count, "oldest": ages[name]} for name, count in ranked]
+            found[group]["unfinished"][state] = f"{bound}{int(each.value)}"
+    rows = [{"group": name, **facts} for name, facts in found.items()]
+    return sorted(rows, key=lambda row: (-row["hour"].get("prepared", 0), row["group"]))
 
 
 async def _rates(visit: Visit) -> dict[str, Any] | None:
@@ -99,12 +102,6 @@ async def _rates(visit: Visit) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = await visit.api.get("/v1/rates")
     return found
-
-
-async def _latency(visit: Visit) -> PublishLatency | None:
-    if not visit.can(Scope.MESSAGES_READ):
-        return None
-    return publish_latency(await newest_published(visit))
 
 
 async def _tripped(visit: Visit) -> dict[str, Any] | None:

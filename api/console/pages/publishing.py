@@ -14,7 +14,6 @@ from api.console.in_process_api import Query, Refused
 from api.console.metric_values import MetricValues
 from api.console.page_renderer import read_moment
 from api.console.pages.overview import metric_values
-from api.console.publish_latency import PublishLatency, newest_published, publish_latency
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -35,17 +34,15 @@ class TopicRow:
     topic: str
     backlog: int
     errors: list[tuple[str, int]]
-    latency: PublishLatency | None
 
 
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, published, held, waiting = await asyncio.gather(
+    values, shards, partitions, held, waiting = await asyncio.gather(
         metric_values(visit),
         _shards(visit),
         _partitions(visit),
-        newest_published(visit),
         _held(visit),
         _waiting(visit),
     )
@@ -53,8 +50,7 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "publishing.html",
         commands=["outbox held list", "outbox shard list"],
-        topics=_topics(values, causes, published),
-        latency=publish_latency(published),
+        topics=_topics(values, causes),
         held=held,
         most_counted=COUNTED,
         following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
@@ -132,10 +128,8 @@ async def _waiting(visit: Visit) -> list[dict[str, Any]]:
     return [each for each in found if not each["publish_error"]]
 
 
-def _topics(
-    values: MetricValues, causes: list[tuple[str, str, int]], published: list[dict[str, Any]]
-) -> list[TopicRow]:
-    """Return each topic that waits, that Kafka refuses or that was published to lately."""
+def _topics(values: MetricValues, causes: list[tuple[str, str, int]]) -> list[TopicRow]:
+    """Return each topic that waits or that Kafka refuses."""
     backlog = {
         each.labels["topic"]: int(each.value)
         for each in values.of("publish_backlog_messages")
@@ -144,17 +138,13 @@ def _topics(
     errors: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for topic, error, count in causes:
         errors[topic].append((error, count))
-    newest: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for message in published:
-        newest[message["topic"]].append(message)
     rows = [
         TopicRow(
             topic=topic,
             backlog=backlog.get(topic, 0),
             errors=errors[topic],
-            latency=publish_latency(newest[topic]),
         )
-        for topic in {*backlog, *errors, *newest}
+        for topic in {*backlog, *errors}
     ]
     return sorted(rows, key=lambda each: (-each.backlog, not each.errors, each.topic))
 

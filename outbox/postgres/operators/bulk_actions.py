@@ -22,6 +22,7 @@ from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkO
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.activity import count_decisions
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.operators.bulk_match import match_order
 from outbox.postgres.operators.held_admin import settle_held
@@ -189,6 +190,8 @@ async def _force_end(
         for status in known
     ]
     decided = await decide(connection, ends, racing=True)
+    groups = [known[place].producer_group_id for place in decided]
+    await count_decisions(connection, groups, decision)
     after = await read_statuses(connection, [end.half_id for end in ends], with_publication=False)
     for place, end in enumerate(ends):
         detail = {"decision": decision.value, "applied": place in decided}

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from outbox.errors import MessageNotFound
 from outbox.messages.message import MessageStatus, ParkedReason, State
@@ -41,21 +40,18 @@ from outbox.postgres.operators.candidates import (
     slice_end,
     unpublished_at_most,
 )
+from outbox.postgres.operators.composed import run
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Dialect
-    from sqlalchemy.sql.elements import CompilerElement
-
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 CHECKED_ROWS: Final = 5_000
 """The most checks that are read to find those of a group."""
-_DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 class PostgresMessageBrowser:
@@ -68,7 +64,7 @@ class PostgresMessageBrowser:
         """Return one page; see MessageBrowser.page."""
         async with self._reading() as connection:
             sliced = reads_slice(wanted) or await _is_long_backlog(connection, wanted)
-            rows = await _run(connection, candidates(wanted, sliced=sliced))
+            rows = await run(connection, candidates(wanted, sliced=sliced))
             half_ids = [HalfId(row["half_id"]) for row in rows]
             full = len(half_ids) > wanted.limit
             end = [] if full else await _end(connection, wanted, sliced=sliced)
@@ -147,8 +143,8 @@ async def _end(
 ) -> list[dict[str, Any]]:
     """Return how far a page looked, where that is bounded."""
     if sliced:
-        return await _run(connection, slice_end(wanted))
-    return await _run(connection, newest_end(wanted)) if reads_newest(wanted) else []
+        return await run(connection, slice_end(wanted))
+    return await run(connection, newest_end(wanted)) if reads_newest(wanted) else []
 
 
 async def candidate_ids(
@@ -156,7 +152,7 @@ async def candidate_ids(
 ) -> list[HalfId]:
     """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    rows = await _run(connection, all_candidates(replace(wanted, limit=at_most - 1), held=held))
+    rows = await run(connection, all_candidates(replace(wanted, limit=at_most - 1), held=held))
     return [HalfId(row["half_id"]) for row in rows]
 
 
@@ -180,16 +176,8 @@ async def _is_long_backlog(connection: AsyncConnection, wanted: MessageFilter) -
     """Return whether more messages are unpublished than one slice has; most new ones are then."""
     if wanted.state is not State.COMMITTED or wanted.transaction_id is not None:
         return False
-    (row,) = await _run(connection, unpublished_at_most())
+    (row,) = await run(connection, unpublished_at_most())
     return bool(row["unpublished"] > SLICE_ROWS)
-
-
-async def _run(connection: AsyncConnection, statement: CompilerElement) -> list[Any]:
-    """Run a composed statement."""
-    compiled = statement.compile(dialect=_DIALECT)
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(compiled.string, compiled.params)
-        return await cursor.fetchall()
 
 
 def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:

@@ -12,6 +12,7 @@ from outbox.messages.state_machine import UNDECIDED, contradicts
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators.activity import count_decisions
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -53,6 +54,8 @@ class PostgresOperations:
                 raise MessageNotFound
             if end.groups is not None and status.producer_group_id not in end.groups:
                 raise MessageNotFound
+            if decided:
+                await count_decisions(connection, [status.producer_group_id], end.decision)
             detail = {"decision": end.decision.value, "applied": bool(decided)}
             target = str(message_id_of(end.half_id, end.nonce))
             await audit(connection, "message.force_end", target, end.half_id, action, detail)

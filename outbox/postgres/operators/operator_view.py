@@ -10,8 +10,6 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
-from outbox.operators.rates import Rates
-from outbox.postgres.maintenance.rates import read_rates
 from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES
 from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import unavailable_on
@@ -73,11 +71,6 @@ class OperatorView:
                 for name in OF_HALVES
                 for row in cursor.execute(UNFINISHED[name], BOUNDS).fetchall()
             ]
-
-    def rates(self) -> Rates:
-        """Return what the last hour did, minute by minute; see read_rates."""
-        with self._reading():
-            return read_rates(self._connection)
 
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""

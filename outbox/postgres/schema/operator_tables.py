@@ -1,4 +1,4 @@
-"""The tables of API keys, bulk actions and the audit log."""
+"""The tables of API keys, bulk actions, the audit log and the activity."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ bulk_action = Table(
     needed("failures", JSONB),
     needed("created_at", TIME),
     Column("finished_at", TIME),
-    Column("rate", Integer),
-    Column("starts_at", TIME),
+    needed("starts_at", TIME),
     Column("cancelled_at", TIME),
 )
 
@@ -57,3 +56,24 @@ audit_log = Table(
     Column("reason", Text),
     Column("detail", JSONB),
 )
+
+activity = Table(
+    "activity",
+    METADATA,
+    Column("minute", TIME, primary_key=True),
+    Column("producer_group_id", Integer, primary_key=True),
+    needed("prepared", BigInteger),
+    needed("committed", BigInteger),
+    needed("rolled_back", BigInteger),
+    needed("published", BigInteger),
+    needed("parked", BigInteger),
+    needed("check_commit", BigInteger),
+    needed("check_rollback", BigInteger),
+    needed("check_unknown", BigInteger),
+    needed("check_bad_verdict", BigInteger),
+    needed("check_http_error", BigInteger),
+    needed("check_timeout", BigInteger),
+    needed("check_unreachable", BigInteger),
+    needed("check_blocked", BigInteger),
+)
+"""What the programs did in a minute, by group."""

@@ -91,7 +91,7 @@ def test_ends_checks_and_publications_are_counted(service: Service) -> None:
     for name in ("checks_total", "check_duration_seconds_count"):
         assert pages.value(name, **of_group, outcome="commit") == 1
     assert pages.value("check_inflight", **of_group) == 0
-    assert wait_for(lambda: pages.value("publish_total", topic=topic) == 2)
+    assert wait_for(lambda: pages.value("publish_total", topic=topic, **of_group) == 2)
     assert (pages.value("publish_latency_seconds_count", topic=topic) or 0) >= 2
 
 

@@ -10,7 +10,6 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
-from outbox.postgres.maintenance.rates import LOGS, OUTCOMES
 from outbox.postgres.messages.decisions import END, END_RACING
 from outbox.postgres.sessions.statements import load
 from tests.fixtures_databases import ROLES, as_role, migrate
@@ -27,18 +26,12 @@ PROGRAMS = {
 """What a role runs: a program, and what operators run with the program's settings."""
 NOT_RUN = {
     ("outbox_api", "outbox.postgres.messages.seen_topics.store"),
-    ("outbox_checker", "outbox.postgres.maintenance.rates.checked"),
-    ("outbox_checker", "outbox.postgres.maintenance.rates.outcomes"),
     ("outbox_checker", "outbox.postgres.operators.audit_log.page"),
 }
 """Statements of a shared module that one of its users does not run."""
 TYPES = {"now": "timestamptz", "at": "timestamptz", "wait": "integer"}
 """Parameters whose type the server cannot tell without their value."""
 FILLED_IN = {
-    "outbox.postgres.maintenance.rates.slices": (),
-    "outbox.postgres.maintenance.rates.prepared": (LOGS["prepared"],),
-    "outbox.postgres.maintenance.rates.outcomes": (OUTCOMES,),
-    "outbox.postgres.maintenance.rates.entries": (LOGS["committed"], LOGS["published"]),
     "outbox.postgres.messages.decisions.end": (END, END_RACING),
 }
 """Texts that become statements when their module fills them in."""

@@ -16,7 +16,7 @@ PROMISED = {
     ("gauge", ()): "kafka_queue_messages unconfirmed_seconds db_pool_in_use db_pool_max"
     " reconcile_last_success_timestamp_seconds reconcile_cut_lag_seconds"
     " reconcile_coverage_ratio reconcile_dirty_bucket_ratio",
-    ("counter", GROUP): "half_prepared_total",
+    ("counter", GROUP): "half_prepared_total half_parked_total",
     ("counter", (*GROUP, *DECIDED)): "half_ended_total end_conflicts_total",
     ("histogram", DECIDED): "half_resolution_duration_seconds",
     ("histogram", ("topic",)): "publish_latency_seconds",
@@ -27,7 +27,7 @@ PROMISED = {
     ("histogram", ()): "relay_replay_seconds relay_batch_records relay_commit_seconds",
     ("counter", ()): "relay_history_ids_total",
     ("counter", ("rule",)): "check_ssrf_blocked_total",
-    ("counter", ("topic",)): "publish_total",
+    ("counter", ("topic", "producer_group")): "publish_total",
     ("counter", ("topic", "error")): "publish_errors_total",
     ("counter", ("route", "method", "status")): "http_requests_total",
     ("histogram", ("route", "method", "status")): "http_request_duration_seconds",

@@ -1,0 +1,121 @@
+"""What the programs did, by minute and group: each process adds what it did every few seconds.
+
+A process counts in its metrics, so counting costs no statement in the way of a message. What it has
+not written yet is lost with it: at most WRITE_SECONDS of its work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from outbox.checks.check_round import Outcome
+from outbox.telemetry.metrics import Metrics
+
+WRITE_SECONDS: Final = 5.0
+MINUTES: Final = 60
+"""How many minutes a reading has."""
+LIVE_MINUTES: Final = 5
+"""The last minutes, whose outcomes of checks are counted separately."""
+CHECK: Final = "check_"
+"""Begins the names of the counts of checks; their outcome follows."""
+COUNTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "prepared": ("half_prepared_total", {}),
+    "committed": ("half_ended_total", {"decision": "COMMIT"}),
+    "rolled_back": ("half_ended_total", {"decision": "ROLLBACK"}),
+    "published": ("publish_total", {}),
+    "parked": ("half_parked_total", {}),
+    **{CHECK + each.value: ("checks_total", {"outcome": each.value}) for each in Outcome},
+}
+"""The name of each count, and the metric with the labels that it is the sum of."""
+
+Growth = Mapping[str, Mapping[str, int]]
+"""Counts by producer group and name."""
+
+
+class ProcessActivity:
+    """What this process did since it was written last."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._written: dict[str, Counter[str]] = defaultdict(Counter)
+        self.written(self.growth())  # a worker of the API may continue the files of a dead one
+
+    def growth(self) -> Growth:
+        """Return what is not written yet; groups that did nothing are left out."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for name, (metric, wanted) in COUNTS.items():
+            for labels, value in self._metrics.values(metric):
+                if wanted.items() <= labels.items():
+                    found[labels["producer_group"]][name] += int(value)
+        grown = {group: counts - self._written[group] for group, counts in found.items()}
+        return {group: counts for group, counts in grown.items() if counts}
+
+    def written(self, growth: Growth) -> None:
+        """Note that this growth is stored."""
+        for group, counts in growth.items():
+            self._written[group].update(counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinuteSeries:
+    """The messages of each minute, the oldest minute first."""
+
+    name: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupActivity:
+    """What a group did in the last hour, by the names of COUNTS."""
+
+    producer_group: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeCount:
+    """The checks with an outcome: of the last LIVE_MINUTES, and of the last day."""
+
+    outcome: str
+    live: int
+    day: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastHour:
+    """The last hour, which began at ``begins_at``; the busiest groups, the most messages first."""
+
+    begins_at: datetime
+    series: tuple[MinuteSeries, ...]
+    groups: tuple[GroupActivity, ...]
+    outcomes: tuple[OutcomeCount, ...]
+
+
+class ActivityLog(Protocol):
+    """The counts of all processes. Methods raise DatabaseUnavailable."""
+
+    async def add(self, growth: Growth) -> None:
+        """Add counts to the present minute; a group that is not registered is left out."""
+
+    async def last_hour(self) -> LastHour:
+        """Return the last hour minute by minute, and the checks of the last day by outcome."""
+
+
+class ActivityWriter:
+    """Writes what this process did; a step of a loop."""
+
+    def __init__(self, activity: ProcessActivity, log: ActivityLog) -> None:
+        self._activity = activity
+        self._log = log
+
+    async def step(self) -> float:
+        """Write what is new; return the seconds until the next step."""
+        growth = self._activity.growth()
+        if growth:
+            await self._log.add(growth)
+            self._activity.written(growth)
+        return WRITE_SECONDS

@@ -1,0 +1,24 @@
+"""Runs statements that SQLAlchemy Core has composed, on a connection of psycopg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.rows import dict_row
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
+    from sqlalchemy.sql.elements import CompilerElement
+
+    from outbox.postgres.sessions.connections import AsyncConnection
+
+_DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+
+
+async def run(connection: AsyncConnection, statement: CompilerElement) -> list[dict[str, Any]]:
+    """Run a composed query; return its rows."""
+    compiled = statement.compile(dialect=_DIALECT)
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(compiled.string, compiled.params)
+        return await cursor.fetchall()

@@ -1,0 +1,44 @@
+"""Each process adds what it did to one row a minute and group, and the sums are exact."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.postgres.operators.activity import PostgresActivity
+from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_messages import make_group, store_group
+from tests.integration.api.fixtures_rows import select
+
+pytestmark = pytest.mark.postgres
+
+EARLIER = (
+    "INSERT INTO outbox.activity (minute, producer_group_id, prepared, check_timeout)"
+    " SELECT date_trunc('minute', clock_timestamp()) - %s::interval, id, 100, 10"
+    " FROM outbox.producer_group WHERE name = 'billing'"
+)
+
+
+async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(pool: Pool) -> None:
+    for name in ("billing", "shop"):
+        await store_group(pool, make_group(name))
+    for ago in ("30 minutes", "2 hours", "3 days"):
+        await select(pool, EARLIER, ago)
+    log = PostgresActivity(pool)
+    for _ in range(2):
+        await log.add({"billing": {"prepared": 3, "check_timeout": 1}, "shop": {"published": 2}})
+    await log.add({"nobody": {"prepared": 1}})
+    found = await log.last_hour()
+    series = {each.name: each.counts for each in found.series}
+    assert {name: sum(counts) for name, counts in series.items()} == {
+        "prepared": 106,
+        "committed": 0,
+        "published": 4,
+        "checked": 12,
+    }
+    assert series["prepared"][-2:] in ((0, 6), (6, 0), (3, 3))
+    groups = {each.producer_group: each.counts for each in found.groups}
+    assert (groups["billing"]["prepared"], groups["shop"]["published"]) == (106, 4)
+    [timeouts] = found.outcomes
+    assert (timeouts.outcome, timeouts.live, timeouts.day) == ("timeout", 2, 22)
+    kept = "SELECT count(*)::int FROM outbox.activity WHERE minute < now() - interval '2 days'"
+    assert await select(pool, kept) == [(0,)]
