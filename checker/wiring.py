@@ -80,7 +80,7 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         tasks.append(PeriodicTask(name="activity", step=activity.step))
         scheduler = None
         if "check" in chosen:
-            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics, spans)
+            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics)
             tasks.append(PeriodicTask(name="check", step=scheduler.step))
             tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
@@ -174,7 +174,6 @@ async def _group_scheduler(
     pool: Pool,
     locks: PostgresAdvisoryLocks,
     metrics: Metrics,
-    spans: Spans | None,
 ) -> GroupScheduler:
     keys, proxy = settings.encryption_keys, settings.check_proxy_url
     ring = key_ring(
@@ -184,7 +183,6 @@ async def _group_scheduler(
     endpoint = HttpCheckEndpoint(
         guarded_resolver(settings),
         proxy_url=proxy.get_secret_value() if proxy else None,
-        spans=spans,
         note_unasked=observer.unasked,
     )
     await stack.enter_async_context(endpoint)

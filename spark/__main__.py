@@ -29,7 +29,7 @@ from spark.findings.verdict import exit_code, parse_tolerance
 from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
 from spark.report.report import Report
 from spark.report.run_summary import summary
-from spark.report.store_run import store_and_notify
+from spark.report.store_run import store_and_measure
 from spark.run_context import Options, RunContext
 from spark.wiring import failure_log, open_run, run_store
 
@@ -130,7 +130,7 @@ def _run_and_print(
             until=flags.until,
         )
         report = Audit(context, run_options).run()
-        shown = store_and_notify(report, context, settings.reconcile_report_samples, flags.topic)
+        shown = store_and_measure(report, context, settings.reconcile_report_samples, flags.topic)
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from outbox.clock import Clock
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, RunStore
@@ -16,16 +15,6 @@ from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
-
-
-class Delivery(NamedTuple):
-    """Whether a notice was delivered, and the outcome in a few words."""
-
-    delivered: bool
-    outcome: str
-
-
-Notify = Callable[[str, Mapping[str, Any]], Delivery]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +28,6 @@ class RunContext:
     clock: Clock
     progress: Progress
     pause: Callable[[float], object]
-    notify: Notify | None = None
-    """Posts the notice of a run by its id."""
     write_metrics: Callable[[], str] | None = None
     """Writes the metrics of the newest run to a file and returns the outcome in a few words."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
-from typing import Any, TextIO
+from typing import TextIO
 
 from pyspark.sql import SparkSession
 
@@ -43,9 +43,8 @@ from spark.jvm.session import (
 )
 from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
-from spark.report.notification import CHANGED
 from spark.report.textfile import write_textfile
-from spark.run_context import Delivery, Notify, Options, RunContext
+from spark.run_context import Options, RunContext
 
 
 @contextmanager
@@ -63,7 +62,7 @@ def open_run(
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
-    notify, write_metrics = webhook(settings), textfile(settings)
+    write_metrics = textfile(settings)
     rules = topic_rules(settings.reconcile_topic_rules)
     source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
@@ -97,7 +96,6 @@ def open_run(
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
-            notify=notify,
             write_metrics=write_metrics,
         )
         yield context, run_options(settings, rules, stage_uri, session.version)
@@ -118,37 +116,6 @@ def postgres_source(settings: Settings) -> PostgresSource:
 def run_store(settings: Settings) -> RunStore:
     """Return the store of the runs."""
     return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
-
-
-def webhook(settings: Settings) -> Notify | None:
-    """Return the function that posts the notice of a run, or None if no endpoint is set.
-
-    Raises ConfigurationError for a URL that the guard refuses, and without a secret.
-    """
-    url, secret = settings.reconcile_webhook_url, settings.reconcile_webhook_secret
-    if url is None:
-        return None
-    if secret is None:
-        raise ConfigurationError("OUTBOX_RECONCILE_WEBHOOK_SECRET is not set")
-    # A quarter of the time of all imports, for what few installations use.
-    from outbox.http_checks.guarded_connector import guarded_resolver
-    from outbox.http_checks.webhook import Notice, WebhookTarget, post_notice
-
-    proxy = settings.check_proxy_url
-    target = WebhookTarget(
-        url=url.get_secret_value(),
-        secret=secret.get_secret_value(),
-        resolver=guarded_resolver(settings),
-        proxy_url=proxy.get_secret_value() if proxy else None,
-    ).validated()
-
-    def post(run_id: str, news: Mapping[str, Any]) -> Delivery:
-        notice = Notice(notice_id=f"run_{run_id}", kind=CHANGED, data=news)
-        done = asyncio.run(post_notice(target, notice, SystemClock()))
-        word = "delivered" if done.delivered else "not delivered"
-        return Delivery(done.delivered, f"{word} ({done.outcome}, attempts {done.attempts})")
-
-    return post
 
 
 def textfile(settings: Settings) -> Callable[[], str] | None:

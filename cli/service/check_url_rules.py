@@ -15,7 +15,6 @@ MEANING: Final[Mapping[str, str]] = {
     Rule.PORT: "Its port is not one of OUTBOX_CHECK_ALLOW_PORTS.",
     Rule.METADATA: "The address of a cloud's metadata is never called.",
     Rule.LINK_LOCAL: "A link-local address is never called.",
-    Rule.OWN_LISTENER: "It is the outbox's own API, database or broker.",
     Rule.NOT_GLOBAL: f"It is a private address: the outbox's operator can allow it with {ALLOW}.",
     Rule.PLAIN_HTTP: f"Without TLS it must be allowed by the outbox's operator with {ALLOW}.",
 }

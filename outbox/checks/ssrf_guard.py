@@ -1,10 +1,9 @@
 """The SSRF guard of checks: judges a registered URL, and each address that a socket connects to.
 
 An address that is not globally routable is refused, unless the operator allows it by network or
-host name. Link-local and metadata addresses and the service's own listeners are always refused. The
-deny tables are our own, from IANA's special-purpose registries, because ``ipaddress.is_global``
-calls several of these addresses public. Addresses that contain an IPv4 address are unwrapped first.
-Pure: no name is resolved here.
+host name. Link-local and metadata addresses are always refused. The deny tables are our own, from
+IANA's special-purpose registries, because ``ipaddress.is_global`` calls several of these addresses
+public. An IPv4 address inside an IPv6 address is unwrapped first. Pure: no name is resolved here.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from outbox.checks.embedded_addresses import NAT64_LENGTHS, Address, unwrap
 from outbox.errors import CheckUrlForbidden, ConfigurationError
 
+Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 LONGEST_URL: Final = 2048
@@ -36,22 +35,18 @@ class Rule(StrEnum):
     PORT = "port"
     METADATA = "metadata"
     LINK_LOCAL = "link-local"
-    OWN_LISTENER = "own-listener"
     NOT_GLOBAL = "not-global"
     PLAIN_HTTP = "plain-http"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SsrfPolicy:
-    """The operator's policy. ``own`` are the service's own listeners, never a target."""
+    """What the operator allows beyond public addresses over https."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
     ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
     https_only: bool = False
-    own: tuple[tuple[Network, int], ...] = ()
-    nat64: tuple[IPv6Network, ...] = ()
-    """Prefixes that the operator's network translates to IPv4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +64,6 @@ def policy_of(
     ports: Iterable[str],
     *,
     https_only: bool = False,
-    own: Iterable[tuple[str | Network, int]] = (),
-    nat64: Iterable[str] = (),
 ) -> SsrfPolicy:
     """Read a policy from settings. Raises ConfigurationError that names the wrong value."""
     return SsrfPolicy(
@@ -78,8 +71,6 @@ def policy_of(
         hosts=frozenset(_bare(host) for host in hosts),
         ports=tuple(_port_range(text) for text in ports),
         https_only=https_only,
-        own=tuple((ip_network(network), port) for network, port in own),
-        nat64=tuple(_nat64_prefix(text) for text in nat64),
     )
 
 
@@ -101,29 +92,36 @@ def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
     seen = _literal(address)
     if seen is None:
         return Rule.HOST_FORM
-    reached = unwrap(seen, policy.nat64)
-    own = tuple(network for network, port in policy.own if port == url.port)
+    reached = _unwrapped(seen)
     for refused, rule in (
         (LINK_LOCAL, Rule.LINK_LOCAL),
         (METADATA, Rule.METADATA),
         (NEVER, Rule.NOT_GLOBAL),
-        (own, Rule.OWN_LISTENER),
     ):
-        if any(_within(each, refused) for each in reached):
+        if _within(reached, refused):
             return rule
     return _judge_scope(url, reached, policy)
 
 
-def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy) -> Rule | None:
+def _judge_scope(url: CheckUrl, reached: Address, policy: SsrfPolicy) -> Rule | None:
     """Judge what the operator may allow: ports, networks, hosts and plain http."""
-    if not any(low <= url.port <= high for low, high in policy.ports):
+    if not _is_port_allowed(url, policy):
         return Rule.PORT
-    allowed = url.host in policy.hosts or all(_within(each, policy.networks) for each in reached)
-    if not allowed and any(_within(each, NOT_GLOBAL) for each in reached):
+    allowed = url.host in policy.hosts or _within(reached, policy.networks)
+    if not allowed and _within(reached, NOT_GLOBAL):
         return Rule.NOT_GLOBAL
     if url.scheme == "http" and (policy.https_only or not allowed):
         return Rule.PLAIN_HTTP
     return None
+
+
+def _unwrapped(address: Address) -> Address:
+    """Return the IPv4 address that a mapped, 6to4 or NAT64 address stands for, or the address."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in NAT64:
+        return IPv4Address(address.packed[12:])
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 # -- The deny tables -------------------------------------------------------------------------------
@@ -132,6 +130,8 @@ def _judge_scope(url: CheckUrl, reached: tuple[Address, ...], policy: SsrfPolicy
 def _networks(*texts: str) -> tuple[Network, ...]:
     return tuple(ip_network(text) for text in texts)
 
+
+NAT64: Final = IPv6Network("64:ff9b::/96")
 
 LINK_LOCAL: Final = _networks("169.254.0.0/16", "fe80::/10")
 
@@ -237,12 +237,16 @@ def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
         return Rule.METADATA
     if url.host in LOOPBACK_NAMES or url.host.endswith(".localhost"):
         return judge(url, "127.0.0.1", policy)
-    if not any(low <= url.port <= high for low, high in policy.ports):
+    if not _is_port_allowed(url, policy):
         return Rule.PORT
     inside = bool(policy.networks) or url.host in policy.hosts
     if url.scheme == "http" and (policy.https_only or not inside):
         return Rule.PLAIN_HTTP
     return None
+
+
+def _is_port_allowed(url: CheckUrl, policy: SsrfPolicy) -> bool:
+    return any(low <= url.port <= high for low, high in policy.ports)
 
 
 def _within(address: Address, networks: Iterable[Network]) -> bool:
@@ -254,17 +258,6 @@ def _network(text: str) -> Network:
         return ip_network(text, strict=False)
     except ValueError:
         raise ConfigurationError(f"OUTBOX_CHECK_ALLOW_CIDRS: {text!r} is no network") from None
-
-
-def _nat64_prefix(text: str) -> IPv6Network:
-    try:
-        network = IPv6Network(text)
-        NAT64_LENGTHS.index(network.prefixlen)
-    except ValueError:
-        lengths = ", ".join(map(str, NAT64_LENGTHS))
-        line = f"OUTBOX_CHECK_NAT64_PREFIXES: {text!r} is no IPv6 prefix of length {lengths}"
-        raise ConfigurationError(line) from None
-    return network
 
 
 def _port_range(text: str) -> tuple[int, int]:

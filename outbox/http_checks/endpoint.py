@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import aiohttp
 
@@ -19,19 +19,9 @@ from outbox.checks.check_round import Answer, Outcome, Question
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import CheckUrl, read_check_url
 from outbox.errors import CheckUrlForbidden
-from outbox.http_checks.check_response import CheckResponse
-from outbox.http_checks.check_span import CheckSpan
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
-from outbox.http_checks.guarded_connector import (
-    Blocked,
-    GuardedResolver,
-    guarded_connector,
-    small_socket,
-)
+from outbox.http_checks.guarded_connector import Blocked, GuardedResolver, guarded_connector
 from outbox.http_checks.request import CheckRequest, check_request
-
-if TYPE_CHECKING:
-    from outbox.telemetry.spans import Spans
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_BYTES: Final = 16 * 1024
@@ -39,23 +29,6 @@ BATCH_ANSWER_BYTES: Final = 64 * 1024
 HEADER_BYTES: Final = 16 * 1024
 HEADER_COUNT: Final = 64
 READ_BYTES: Final = 4096
-
-
-def guarded_session(resolver: GuardedResolver, *, proxied: bool) -> aiohttp.ClientSession:
-    """Return a session whose sockets the SSRF guard judges; a proxy applies its own rules."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, force_close=True, socket_factory=small_socket)
-        if proxied
-        else guarded_connector(resolver),
-        response_class=CheckResponse,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-        timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-        max_line_size=HEADER_BYTES // 2,
-        max_field_size=HEADER_BYTES // 2,
-        max_headers=HEADER_COUNT,
-    )
 
 
 class HttpCheckEndpoint:
@@ -66,18 +39,27 @@ class HttpCheckEndpoint:
         resolver: GuardedResolver,
         *,
         proxy_url: str | None = None,
-        spans: Spans | None = None,
         note_unasked: Callable[[ProducerGroup, int], object] | None = None,
     ) -> None:
-        """Create an endpoint; ``spans`` None records no span of a call.
+        """Create an endpoint; a proxy applies its own rules to addresses.
 
-        ``note_unasked`` gets the number of verdicts of a batch that nobody had asked for.
+        ``note_unasked`` gets the number of verdicts of a batch on ids that were not asked about.
         """
         self._note_unasked = note_unasked
         self._proxy_url = proxy_url
-        self._spans = spans
         self._resolver = resolver
-        self._session = guarded_session(resolver, proxied=proxy_url is not None)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True)
+            if proxy_url
+            else guarded_connector(resolver),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            max_line_size=HEADER_BYTES // 2,
+            max_field_size=HEADER_BYTES // 2,
+            max_headers=HEADER_COUNT,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,39 +80,7 @@ class HttpCheckEndpoint:
         self, group: ProducerGroup, questions: Sequence[Question], now: datetime
     ) -> Sequence[Answer]:
         """Make one call and answer each question in order; see CheckEndpoint.ask."""
-        if self._spans is None:
-            return await self._ask(group, questions, now, None)
-        with CheckSpan(self._spans, group, questions) as span:
-            answers = await self._ask(group, questions, now, span.traceparent)
-            span.answered(answers)
-            return answers
-
-    async def call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
-        """Return the complete answer, or the reason why there is none."""
-        limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
-        try:
-            url = read_check_url(group.check_url, self._resolver.policy)
-            async with asyncio.timeout(group.check_timeout_seconds):
-                await self._resolver.aim(url, group.id)
-                return await self._post(group.check_url, url, request, limit)
-        except CheckUrlForbidden as refused:
-            return Answer(outcome=Outcome.BLOCKED, error=refused.rule)
-        except Blocked as blocked:
-            return Answer(outcome=Outcome.BLOCKED, error=blocked.rule.value)
-        except TimeoutError:
-            return Answer(outcome=Outcome.TIMEOUT, error="timeout")
-        except (aiohttp.ClientError, OSError) as error:
-            _forget_frames(error)
-            return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
-
-    async def _ask(
-        self,
-        group: ProducerGroup,
-        questions: Sequence[Question],
-        now: datetime,
-        traceparent: str | None,
-    ) -> Sequence[Answer]:
-        request = check_request(group, questions, now, secrets.token_hex(16), traceparent)
+        request = check_request(group, questions, now, secrets.token_hex(16))
         returned = await self.call(group, request)
         if isinstance(returned, Answer):
             return [returned] * len(questions)
@@ -141,6 +91,24 @@ class HttpCheckEndpoint:
                 self._note_unasked(group, found.unasked)
             return found.answers
         return [classify(returned, ids[0])]
+
+    async def call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
+        """Return the complete answer, or the reason why there is none."""
+        limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
+        try:
+            url = read_check_url(group.check_url, self._resolver.policy)
+            async with asyncio.timeout(group.check_timeout_seconds):
+                self._resolver.aim(url, group.id)
+                return await self._post(group.check_url, url, request, limit)
+        except CheckUrlForbidden as refused:
+            return Answer(outcome=Outcome.BLOCKED, error=refused.rule)
+        except Blocked as blocked:
+            return Answer(outcome=Outcome.BLOCKED, error=blocked.rule.value)
+        except TimeoutError:
+            return Answer(outcome=Outcome.TIMEOUT, error="timeout")
+        except (aiohttp.ClientError, OSError) as error:
+            _forget_frames(error)
+            return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
 
     async def _post(
         self, check_url: str, url: CheckUrl, request: CheckRequest, limit: int

@@ -9,36 +9,25 @@ from __future__ import annotations
 
 import socket
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge
+from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge, policy_of
 from outbox.http_checks.look_ups import LookUps
-from outbox.http_checks.own_listeners import (
-    OwnListeners,
-    is_this_machine,
-    own_listeners,
-    ssrf_policy,
-)
 from outbox.settings.catalogue import Settings
-
-RECEIVE_BYTES: Final = 8192
-"""What the system keeps of an answer (twice this): it is parsed at once, and others wait then."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """Where a call may go: its URL, the policy of this moment, and the group that chose the URL."""
+    """Where a call may go: its URL, the operator's policy, and the group that chose the URL."""
 
     url: CheckUrl
     policy: SsrfPolicy
     group_id: int
-    ours_is_here: bool
-    """One of our listeners has this port on every address of this machine."""
 
 
 TARGET: ContextVar[CheckTarget] = ContextVar("TARGET")
@@ -56,29 +45,20 @@ class Blocked(Exception):
 class GuardedResolver(AbstractResolver):
     """Resolves the names of check URLs, and refuses a set that has a forbidden address."""
 
-    def __init__(self, policy: SsrfPolicy, own: OwnListeners | None = None) -> None:
+    def __init__(self, policy: SsrfPolicy) -> None:
         self.policy = policy
-        self._own = own or OwnListeners(())
         self._look_ups = LookUps()
 
-    async def aim(self, url: CheckUrl, group_id: int) -> None:
-        """Make a URL the target of this task's next call, judged by where our listeners are now.
-
-        Raises OSError.
-        """
-        own, port = self._own, url.port
-        if own.has_names(port):
-            await self._look_ups.run(("own", port), port, partial(own.find, port))
-        policy = replace(self.policy, own=(*self.policy.own, *own.at(port)))
-        TARGET.set(CheckTarget(url, policy, group_id, own.is_here(port)))
+    def aim(self, url: CheckUrl, group_id: int) -> None:
+        """Make a URL the target of this task's next call."""
+        TARGET.set(CheckTarget(url, self.policy, group_id))
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the addresses of a host. Raises OSError, or Blocked before any connection."""
         look_up = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
-        group_id = TARGET.get().group_id
-        infos = await self._look_ups.run(group_id, (host, port, family), look_up)
+        infos = await self._look_ups.run(TARGET.get().group_id, host, look_up)
         for *_, address in infos:
             refuse(str(address[0]))
         return [_result(host, port, info) for info in infos]
@@ -95,8 +75,9 @@ def guarded_connector(resolver: GuardedResolver) -> TCPConnector:
     """
 
     def make_socket(info: Any) -> socket.socket:
-        refuse(str(info[4][0]))
-        return small_socket(info)
+        family, kind, protocol, _, address = info
+        refuse(str(address[0]))
+        return socket.socket(family=family, type=kind, proto=protocol)
 
     return TCPConnector(
         resolver=resolver,
@@ -109,25 +90,22 @@ def guarded_connector(resolver: GuardedResolver) -> TCPConnector:
     )
 
 
-def small_socket(info: Any) -> socket.socket:
-    """Return a socket that takes an answer in small pieces, whatever the endpoint sends."""
-    family, kind, protocol, *_ = info
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
-    return made
-
-
 def guarded_resolver(settings: Settings) -> GuardedResolver:
     """Return the guard of an installation. Raises ConfigurationError."""
-    return GuardedResolver(ssrf_policy(settings), own_listeners(settings))
+    return GuardedResolver(
+        policy_of(
+            settings.check_allow_cidrs,
+            settings.check_allow_hosts,
+            settings.check_allow_ports,
+            https_only=settings.check_https_only,
+        )
+    )
 
 
 def refuse(address: str) -> None:
     """Raise Blocked if this task's call must not connect to an address."""
     target = TARGET.get()
     rule = judge(target.url, address, target.policy)
-    if rule is None and target.ours_is_here and is_this_machine(address):
-        rule = Rule.OWN_LISTENER
     if rule is not None:
         raise Blocked(rule)
 

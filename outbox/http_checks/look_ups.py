@@ -1,66 +1,62 @@
-"""Blocking name look-ups, each on a thread of its own; nobody waits for the look-up of another.
+"""Blocking name look-ups, one at a time for each producer group; no group waits for another's.
 
-A look-up belongs to whoever asks for the name, such as a producer group. All who ask for the same
-name at once share it. A thread cannot be stopped: when its callers have given up, it runs on until
-the name server answers or the system gives up. So an asker has only a few of them.
+All calls of a group that ask for the same name share a look-up. A thread cannot be stopped: when
+its callers have given up, it runs on until the name server answers or the system gives up.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
-from typing import Any, Final
+from typing import Any, NamedTuple
 
-NAMES_PER_ASKER: Final = 4
-"""A group has one name; it has more only while look-ups of its former names still run."""
 
-Result = tuple[Any, str | None]
-"""What a look-up returned, or the text of its error."""
+class LookUp(NamedTuple):
+    """A running look-up of a name; its result comes with the text of an error, or None."""
+
+    name: str
+    found: asyncio.Future[tuple[Any, str | None]]
 
 
 class LookUps:
     """The look-ups that run now. The threads are daemons, so they do not delay the end."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, dict[Hashable, asyncio.Future[Result]]] = {}
+        self._running: dict[int, LookUp] = {}
 
-    async def run(self, asker: Hashable, name: Hashable, look_up: Callable[[], Any]) -> Any:
+    async def run(self, group_id: int, name: str, look_up: Callable[[], Any]) -> Any:
         """Return the result of a look-up, or of the one that already runs for this name.
 
-        Raises OSError when the look-up does, and when too many others of the asker still run.
+        Raises OSError when the look-up does, and while one of another name of the group runs.
         """
-        shared = self._running.get(asker, {}).get(name) or self._start(asker, name, look_up)
-        result, error = await asyncio.shield(shared)
+        running = self._running.get(group_id) or self._start(group_id, name, look_up)
+        if running.name != name:
+            raise OSError("the look-up of another name still runs")
+        addresses, error = await asyncio.shield(running.found)
         if error is not None:
             raise OSError(error)
-        return result
+        return addresses
 
-    def _start(
-        self, asker: Hashable, name: Hashable, look_up: Callable[[], Any]
-    ) -> asyncio.Future[Result]:
-        if len(self._running.get(asker, {})) >= NAMES_PER_ASKER:
-            raise OSError("too many look-ups of other names still run")
-        shared: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    def _start(self, group_id: int, name: str, look_up: Callable[[], Any]) -> LookUp:
+        loop = asyncio.get_running_loop()
+        running = self._running[group_id] = LookUp(name, loop.create_future())
+
+        def deliver(result: tuple[Any, str | None]) -> None:
+            del self._running[group_id]
+            running.found.set_result(result)
 
         def work() -> None:
             result = _result(look_up)
             with suppress(RuntimeError):  # the loop is closed
-                shared.get_loop().call_soon_threadsafe(self._deliver, asker, name, result)
+                loop.call_soon_threadsafe(deliver, result)
 
         Thread(target=work, daemon=True).start()
-        self._running.setdefault(asker, {})[name] = shared
-        return shared
-
-    def _deliver(self, asker: Hashable, name: Hashable, result: Result) -> None:
-        names = self._running[asker]
-        names.pop(name).set_result(result)
-        if not names:
-            del self._running[asker]
+        return running
 
 
-def _result(look_up: Callable[[], Any]) -> Result:
+def _result(look_up: Callable[[], Any]) -> tuple[Any, str | None]:
     try:
         return look_up(), None
     except (OSError, UnicodeError) as error:

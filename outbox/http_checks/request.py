@@ -36,21 +36,21 @@ def check_request(
     questions: Sequence[Question],
     now: datetime,
     unique: str,
-    traceparent: str | None = None,
 ) -> CheckRequest:
     """Return the signed request for one question, or for several in the group's batch form.
 
-    ``unique`` is 32 new hexadecimal digits: the webhook id of a batch, and the trace id of a call
-    that has no ``traceparent`` of a recorded span.
+    A single check continues the trace of its prepare, if that had one. ``unique`` is 32 new
+    hexadecimal digits: the webhook id of a batch, and the id of any other trace.
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
     checks = [_check(group, question, reply_by) for question in questions]
+    trace = None if group.batch_check else questions[0].half.message.content.traceparent
     headers = {
         "user-agent": USER_AGENT,
         "content-type": "application/json",
         "accept": "application/json",
         "accept-encoding": "identity",
-        "traceparent": traceparent or f"00-{unique}-{unique[:16]}-00",
+        "traceparent": trace or f"00-{unique}-{unique[:16]}-00",
     }
     if group.batch_check:
         webhook_id = f"chk_batch_{unique}"

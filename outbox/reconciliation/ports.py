@@ -209,12 +209,6 @@ class RunStore(Protocol):
         Raises RunOvertaken when another run has stored its cut meanwhile; then nothing is stored.
         """
 
-    def notices(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the notices that were not delivered, by run, of the last runs, oldest first."""
-
-    def remove_notice(self, run_id: str) -> None:
-        """Forget the notice of a run: it is delivered."""
-
     def save_rerun(self, result: RerunResult) -> None:
         """Store in one transaction the new status of the given findings, and nothing else.
 

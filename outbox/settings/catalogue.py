@@ -96,8 +96,6 @@ class Settings(BaseModel):
     """host names that may resolve to such networks"""
     check_allow_ports: Words = ("80", "443", "1024-65535")
     """ports that a check URL may have"""
-    check_nat64_prefixes: Words = ()
-    """IPv6 prefixes (RFC 6052) that this network translates; the IPv4 address is judged"""
     check_https_only: bool = False
     """refuse http without TLS for every check URL"""
     check_proxy_url: SecretStr | None = None
@@ -158,10 +156,6 @@ class Settings(BaseModel):
     """exit 7 for findings of this severity or higher"""
     reconcile_max: Limits = Field(default_factory=dict)
     """tolerated findings, by kind or class: `missing=0,duplicate=10`; exit 0 within the limits"""
-    reconcile_webhook_url: SecretStr | None = None
-    """(s) URL for notices of a changed verdict or a new critical finding; judged as a check URL"""
-    reconcile_webhook_secret: SecretStr | None = None
-    """(s) signs the webhook: `whsec_` and base64, Standard Webhooks"""
     reconcile_snapshot_max_seconds: int = Field(3600, ge=60)
     """a longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does"""
     reconcile_statement_timeout_seconds: int = Field(600, ge=1)
@@ -230,8 +224,6 @@ SECRETS: Final = frozenset(
         "check_proxy_url",
         "reconcile_replica_url",
         "reconcile_spark_remote",
-        "reconcile_webhook_secret",
-        "reconcile_webhook_url",
         "api_key",
     }
 )

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
-from spark.report.notification import notice_of
 from spark.report.report import Latency, Report
-from spark.run_context import Notify, RunContext
+from spark.run_context import RunContext
 
 FILES: Final = {
     "html": ("html", "report.html"),
@@ -25,56 +23,17 @@ FILES: Final = {
 """Per format of the report: its name in the JSON, and its file."""
 
 
-def store_and_notify(
+def store_and_measure(
     report: Report, context: RunContext, samples: int, topics: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Store a run, send a notice if something changed, and write the metrics.
+    """Store a run and write the metrics; a failed metrics file changes no verdict.
 
-    A failed notice or metrics file changes no verdict.
-
-    Raises DatabaseUnavailable; then no notice was sent.
+    Raises DatabaseUnavailable.
     """
-    shown = store_run(
-        report,
-        context.run_store,
-        samples,
-        topics,
-        notice=notice_of(report) if context.notify else None,
-    )
-    if context.notify is not None:
-        _send_notices(report.run_id, context, context.notify)
+    shown = store_run(report, context.run_store, samples, topics)
     if context.write_metrics is not None:
         context.progress.note(f"metrics: {context.write_metrics()}")
     return shown
-
-
-def _send_notices(run_id: str, context: RunContext, notify: Notify) -> None:
-    """Send the notice of this run, and before it those of earlier runs that were not delivered.
-
-    A notice is stored with its run until it is delivered, so no kill loses it. If an earlier one
-    fails, the rest of them waits for the next run.
-    """
-    try:
-        waiting = context.run_store.notices()
-        for earlier in (each for each in waiting if each != run_id):
-            if not _is_delivered(earlier, waiting[earlier], context, notify):
-                break
-        if run_id not in waiting:
-            context.progress.note("webhook: no change, not sent")
-        else:
-            _is_delivered(run_id, waiting[run_id], context, notify)
-    except DatabaseUnavailable as error:
-        context.progress.note(f"webhook: sent by the next run ({error})")
-
-
-def _is_delivered(
-    run_id: str, notice: Mapping[str, Any], context: RunContext, notify: Notify
-) -> bool:
-    delivery = notify(run_id, notice)
-    context.progress.note(f"webhook: run {run_id}: {delivery.outcome}")
-    if delivery.delivered:
-        context.run_store.remove_notice(run_id)
-    return delivery.delivered
 
 
 def store_run(
@@ -82,12 +41,9 @@ def store_run(
     run_store: RunStore,
     samples: int,
     topics: Sequence[str] = (),
-    *,
-    notice: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Store the run in one transaction, write the files, and return the report as JSON values.
 
-    ``notice`` is stored too, until it is delivered.
     Raises DatabaseUnavailable; then no file has been written.
     """
     paths = {form: report.folder / FILES[form][1] for form in report.formats}
@@ -100,16 +56,14 @@ def store_run(
         "md": page.to_markdown(report, samples, topics),
         "csv": tables.to_csv(report, topics),
     }
-    run_store.save(stored_run(report, bodies, notice))
+    run_store.save(stored_run(report, bodies))
     report.folder.mkdir(parents=True, exist_ok=True)
     for form, path in paths.items():
         path.write_text(bodies[form], "utf-8")
     return shown
 
 
-def stored_run(
-    report: Report, reports: Mapping[str, str], notice: Mapping[str, Any] | None = None
-) -> StoredRun:
+def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
     """Return the run as the database keeps it."""
     return StoredRun(
         run_id=report.run_id,
@@ -126,7 +80,6 @@ def stored_run(
             "coverage": report.coverage_ratio,
             "latency": _quantiles(report.latencies),
             "dirty_ratio": report.dirty_ratio,
-            **({} if notice is None else {"notice": notice}),
         },
         counts=asdict(report.counts),
         totals=report.totals,

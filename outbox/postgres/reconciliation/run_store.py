@@ -119,16 +119,6 @@ class PostgresRunStore:
             row = connection.execute(SQL["log_state"]).fetchone()
         return None if row is None else row[0]
 
-    def notices(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the notices that were not delivered; see RunStore.notices."""
-        with audit_session(self._database_url) as connection:
-            return dict(connection.execute(SQL["notices"]).fetchall())
-
-    def remove_notice(self, run_id: str) -> None:
-        """Forget the notice of a run; see RunStore.remove_notice."""
-        with audit_session(self._database_url) as connection:
-            connection.execute(SQL["remove_notice"], {"run_id": run_id})
-
     def save(self, run: StoredRun) -> None:
         """Store the run, findings, reports and checkpoint in one transaction; see RunStore.save."""
         with audit_session(self._database_url) as connection, connection.transaction():

@@ -12,19 +12,6 @@ LIMIT %(limit)s
 -- Reads what the newest run stored about the log.
 SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
 
--- name: notices
--- Reads the notices of the last 100 runs that were not delivered, oldest first.
-SELECT run_id, notice FROM (
-    SELECT run_id, finished_at, plan -> 'notice' AS notice FROM outbox.reconciliation_run
-    ORDER BY finished_at DESC, run_id DESC LIMIT 100
-) newest
-WHERE notice IS NOT NULL
-ORDER BY finished_at, run_id
-
--- name: remove_notice
--- Removes the notice of a run: it is delivered.
-UPDATE outbox.reconciliation_run SET plan = plan - 'notice' WHERE run_id = %(run_id)s
-
 -- name: ever
 -- Reads how many findings were new and resolved in all runs up to the newest one, by kind, and the last event counted.
 SELECT plan -> 'ever', coalesce((plan ->> 'last_event')::int8, 0)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial
-from itertools import count
-
-from chaos.workload.hostile_endpoints import HOSTILE_ENDPOINTS, serve_connection
+from typing import Any, Final
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -43,6 +41,70 @@ async def raw_endpoint(handler: Handler) -> AsyncIterator[str]:
         await server.wait_closed()
 
 
+def answer_of(message_id: str, decision: str) -> bytes:
+    """Return a complete answer to a single check."""
+    body = json.dumps({"message_id": message_id, "decision": decision}).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+async def _silent(_: str, __: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(3600)
+
+
+async def _drip(message_id: str, writer: asyncio.StreamWriter) -> None:
+    for byte in answer_of(message_id, "COMMIT"):
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(1)
+
+
+async def _endless_headers(_: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        writer.write(b"x-more: " + b"a" * 1000 + b"\r\n")
+        await writer.drain()
+
+
+async def _big_body(_: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+    while True:
+        writer.write(b" " * 65_536)
+        await writer.drain()
+
+
+async def _reset(_: str, writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+
+
+async def _not_http(_: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"220 mail.example ESMTP COMMIT\r\n")
+
+
+async def _cut_short(message_id: str, writer: asyncio.StreamWriter) -> None:
+    writer.write(answer_of(message_id, "COMMIT")[:-5])
+
+
+HOSTILE: Final[Mapping[str, Callable[[str, asyncio.StreamWriter], Awaitable[None]]]] = {
+    "silent": _silent,
+    "drip": _drip,
+    "endless_headers": _endless_headers,
+    "big_body": _big_body,
+    "reset": _reset,
+    "not_http": _not_http,
+    "cut_short": _cut_short,
+}
+"""What an endpoint does that never completes one valid answer."""
+
+
 def hostile_endpoint(name: str) -> AbstractAsyncContextManager[str]:
-    """Serve a hostile endpoint that needs no true answer for the block; yield the check URL."""
-    return raw_endpoint(partial(serve_connection, HOSTILE_ENDPOINTS[name], lambda *_: {}, count()))
+    """Serve a hostile endpoint for the block; yield the check URL."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = head.partition("content-length: ")[2].partition("\r\n")[0]
+        check: dict[str, Any] = json.loads(await reader.readexactly(int(length)))
+        await HOSTILE[name](check["data"]["message_id"], writer)
+        await writer.drain()
+
+    return raw_endpoint(serve)

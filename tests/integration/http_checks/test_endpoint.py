@@ -13,13 +13,17 @@ from aiohttp.abc import ResolveResult
 from standardwebhooks import Webhook
 
 from outbox.checks.check_round import Answer, Outcome
-from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
+from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.guarded_connector import GuardedResolver
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
-from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint, raw_endpoint
+from tests.integration.checker.fixtures_raw_endpoint import (
+    answer_of,
+    hostile_endpoint,
+    raw_endpoint,
+)
 from tests.integration.http_checks.fixtures_name_server import answer_names
 from tests.integration.http_checks.fixtures_questions import (
     ELSEWHERE_ALLOWED,
@@ -30,12 +34,6 @@ from tests.integration.http_checks.fixtures_questions import (
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
-
-
-async def test_a_verdict_comes_back_with_its_reason(endpoint: HttpCheckEndpoint) -> None:
-    async with Producer(says("ROLLBACK", reason="no such payment")) as producer:
-        answer = await ask(endpoint, producer.url)
-    assert answer == Answer(outcome=Outcome.ROLLBACK, http_status=200, reason="no such payment")
 
 
 async def test_receivers_can_verify_the_check_with_either_secret(
@@ -61,8 +59,6 @@ async def test_receivers_can_verify_the_check_with_either_secret(
     ("answer", "outcome", "code"),
     [
         (status(500), Outcome.HTTP_ERROR, 500),
-        (status(404), Outcome.HTTP_ERROR, 404),
-        (status(204), Outcome.HTTP_ERROR, 204),
         (status(410), Outcome.HTTP_ERROR, 410),
         (status(200, "<html>COMMIT</html>", Content_Type="text/html"), Outcome.BAD_VERDICT, 200),
         (status(200, "COMMIT", Content_Type="application/json"), Outcome.BAD_VERDICT, 200),
@@ -71,7 +67,7 @@ async def test_receivers_can_verify_the_check_with_either_secret(
         (says("COMMIT", padding="x" * 17_000), Outcome.BAD_VERDICT, 200),
         (says("COMMIT", padding="x" * 15_000), Outcome.COMMIT, 200),
     ],
-    ids=["500", "404", "204", "410", "html", "words", "wrong id", "maybe", "17 kB", "15 kB"],
+    ids=["500", "410", "html", "words", "wrong id", "maybe", "17 kB", "15 kB"],
 )
 async def test_a11_an_answer_is_classified_by_what_it_is(
     endpoint: HttpCheckEndpoint, answer: Any, outcome: Outcome, code: int
@@ -81,17 +77,11 @@ async def test_a11_an_answer_is_classified_by_what_it_is(
     assert (came_back.outcome, came_back.http_status) == (outcome, code)
 
 
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("code", [302, 307])
 async def test_a11_a_redirect_is_never_followed(endpoint: HttpCheckEndpoint, code: int) -> None:
     async with Producer(says("COMMIT")) as target, Producer(status(code, Location=target.url)) as p:
         answer = await ask(endpoint, p.url)
     assert (answer.outcome, answer.http_status, target.asked) == (Outcome.HTTP_ERROR, code, [])
-
-
-async def test_retry_after_comes_with_an_overloaded_answer(endpoint: HttpCheckEndpoint) -> None:
-    async with Producer(status(503, Retry_After="120")) as producer:
-        answer = await ask(endpoint, producer.url)
-    assert (answer.retry_after_seconds, answer.spent) == (120, False)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +96,7 @@ async def test_retry_after_comes_with_an_overloaded_answer(endpoint: HttpCheckEn
         ("cut_short", Outcome.UNREACHABLE),
     ],
 )
-async def test_a11_a_hostile_endpoint_decides_nothing_and_holds_nobody(
+async def test_f14_only_the_true_verdict_of_a_hostile_endpoint_counts(
     endpoint: HttpCheckEndpoint, name: str, outcome: Outcome
 ) -> None:
     async with hostile_endpoint(name) as url, asyncio.timeout(3):
@@ -120,17 +110,13 @@ async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
 ) -> None:
     """The endpoint answers UNKNOWN, and then COMMIT when the first check is over."""
     over, said = asyncio.Event(), asyncio.Event()
-
-    def answer(decision: str) -> bytes:
-        text = f'{{"message_id":"{question().half.message_id}","decision":"{decision}"}}'
-        head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
-        return f"{head}{len(text)}\r\n\r\n{text}".encode()
+    message_id = str(question().half.message_id)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer("UNKNOWN"))
+        writer.write(answer_of(message_id, "UNKNOWN"))
         await over.wait()
-        writer.write(answer("COMMIT"))
+        writer.write(answer_of(message_id, "COMMIT"))
         said.set()
 
     async with raw_endpoint(talk) as url, asyncio.timeout(60):
@@ -139,24 +125,6 @@ async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
         await said.wait()
         second = await ask(endpoint, url)
     assert (first.outcome, second.outcome) == (Outcome.UNKNOWN, Outcome.UNKNOWN)
-
-
-@pytest.mark.parametrize("interim", [3, 10_000])
-async def test_interim_answers_without_end_end_a_call_before_its_time(
-    endpoint: HttpCheckEndpoint, interim: int
-) -> None:
-    text = f'{{"message_id":"{question().half.message_id}","decision":"COMMIT"}}'
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}"
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n" * interim)
-        writer.write(f"{head}\r\n\r\n{text}".encode())
-        await writer.drain()
-
-    async with raw_endpoint(talk) as url, asyncio.timeout(60):
-        answer = await ask(endpoint, url, check_timeout_seconds=30)
-    assert answer.outcome is (Outcome.COMMIT if interim < 10 else Outcome.UNREACHABLE)
 
 
 async def test_a_gzip_bomb_is_not_unpacked(endpoint: HttpCheckEndpoint) -> None:
@@ -187,18 +155,6 @@ async def test_tls_that_fails_is_unreachable(endpoint: HttpCheckEndpoint) -> Non
     async with Producer(says("COMMIT")) as producer:
         answer = await ask(endpoint, producer.url.replace("http://", "https://"))
     assert answer.outcome is Outcome.UNREACHABLE
-
-
-async def test_cookies_are_not_kept(endpoint: HttpCheckEndpoint) -> None:
-    async def answer(_: web.Request, check: Check) -> web.StreamResponse:
-        response = verdict(check, "UNKNOWN")
-        response.set_cookie("session", "1")
-        return response
-
-    async with Producer(answer) as producer:
-        await ask(endpoint, producer.url)
-        await ask(endpoint, producer.url)
-    assert ["cookie" in headers for headers in producer.headers] == [False, False]
 
 
 # -- Batches --------------------------------------------------------------------------------------
@@ -285,13 +241,6 @@ async def test_the_address_is_judged_again_when_the_socket_is_made() -> None:
     async with Producer(says("COMMIT")) as producer, HttpCheckEndpoint(Careless(CLOSED)) as sent:
         answer = await ask(sent, f"https://example.com:{producer.port}/check")
     assert (answer.outcome, answer.error, producer.headers) == (Outcome.BLOCKED, "not-global", [])
-
-
-async def test_our_own_listener_is_blocked_inside_an_allowed_network() -> None:
-    async with Producer(says("COMMIT")) as producer:
-        policy = policy_of(["127.0.0.0/8"], [], ["1-65535"], own=[("127.0.0.0/8", producer.port)])
-        answer = await blocked(producer.url, policy)
-    assert (answer.outcome, answer.error) == (Outcome.BLOCKED, "own-listener")
 
 
 async def test_a_proxy_of_the_environment_is_ignored(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from socket import create_server
 from typing import Final
 
 import psycopg
@@ -265,27 +264,3 @@ def never_was(
     report = next_run(session, installation, folder / "next")
     before_it = [None, *runs(installation.database_url)][-1]
     assert (report.plan.origin.run_id, report.count(FindingClass.LOST)) == (before_it, 1)
-
-
-@IF_ASKED
-def test_a_run_killed_before_its_webhook_has_been(
-    installation: OutboxWriter, session: SparkSession, tmp_path: Path
-) -> None:
-    """The endpoint accepts the call and never answers; the news is one more lost message."""
-    installation.end(installation.prepare("points", 1, key=b"news"), Resolution.COMMIT)
-    installation.publish(lambda record: ())
-    with create_server(("127.0.0.1", 0)) as endpoint:
-        endpoint.settimeout(PATIENCE)
-        settings = {
-            "reconcile_webhook_url": f"http://127.0.0.1:{endpoint.getsockname()[1]}/",
-            "reconcile_webhook_secret": SECRET,
-            "check_allow_cidrs": "127.0.0.0/8",
-        }
-        with started(installation, tmp_path, **settings):
-            endpoint.accept()
-    assert {each.name for each in folder_of(tmp_path).glob("report.*")} > {"report.html"}
-    assert wait_for(lambda: free(installation.database_url))
-    report = next_run(session, installation, tmp_path / "next")
-    run_id = folder_of(tmp_path).name.partition("=")[2]
-    assert (report.plan.origin.run_id, report.counts.records) == (run_id, 0)
-    assert report.changes.new == 0

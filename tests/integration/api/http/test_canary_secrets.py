@@ -169,8 +169,6 @@ PLANTED = {
     "API_URL": "http://user:canary-url-password-77@127.0.0.1:9",
     "CHECK_PROXY_URL": "http://user:canary-proxy-4c6e@127.0.0.1:9",
     "RECONCILE_REPLICA_URL": "postgresql://reader:canary-replica-31@127.0.0.1:9/x",
-    "RECONCILE_WEBHOOK_URL": "https://hooks.example.com/canary-webhook-path-12",
-    "RECONCILE_WEBHOOK_SECRET": "whsec_canary0000000000000000000000000000000000",
     "RECONCILE_SPARK_REMOTE": "sc://spark:15002/;token=canary-spark-token-5",
     "RECONCILE_SPARK_CONF": json.dumps(
         {

@@ -47,5 +47,3 @@ def test_where_nothing_can_be_stored_no_run_begins_and_none_ends_with_a_tracebac
         admin.execute(read_only.encode())
     with pytest.raises(DatabaseUnavailable, match="read-only"), store.run_lock():
         pytest.fail("a run that cannot be stored has begun")
-    with pytest.raises(DatabaseUnavailable, match="read-only"):
-        store.remove_notice("run")

@@ -92,3 +92,12 @@ def test_a_batch_has_an_id_of_its_own_and_lists_its_checks() -> None:
     assert len(document["data"]["checks"]) == 1
     assert request.headers["webhook-id"] == f"chk_batch_{UNIQUE}"
     assert "outbox-attempt" not in request.headers
+
+
+def test_a_single_check_continues_the_trace_of_its_prepare() -> None:
+    prepared = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    half = make_half(traceparent=prepared)
+    assert asked(half).headers["traceparent"] == prepared
+    other = f"00-{UNIQUE}-{UNIQUE[:16]}-00"
+    assert asked(half, batch_check=True).headers["traceparent"] == other
+    assert asked(make_half()).headers["traceparent"] == other

@@ -22,7 +22,7 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.progress import Progress
 from spark.report.report import FORMATS, Report
-from spark.report.store_run import store_and_notify, store_run
+from spark.report.store_run import store_and_measure, store_run
 from spark.run_context import RunContext
 from tests.unit.docs.fixtures_report_schema import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
@@ -140,5 +140,5 @@ def test_metrics_are_written_after_the_run_is_stored(tmp_path: Path) -> None:
         write_metrics=write_metrics,
     )
     report = make_report(folder=tmp_path / "run", started_at=datetime(2026, 1, 1, tzinfo=UTC))
-    store_and_notify(report, context, SAMPLES)
+    store_and_measure(report, context, SAMPLES)
     assert (written, stream.getvalue()) == ([report.run_id], "metrics: written to there\n")
