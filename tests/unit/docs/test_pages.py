@@ -1,4 +1,4 @@
-"""Pages are wrapped at one width, their links lead somewhere, and the files they name exist."""
+"""Links of pages lead somewhere, the files they name exist, and each page is listed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,9 @@ INDEX = DOCS / "README.md"
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
 PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
-WIDTH = 120
-WRITTEN_BY_PROGRAMS = {
-    *("settings.md", "kill.md", "mixed.md", "alone.md", "brokers.md", "frames.md"),
-    *("failover.md", "long.md", "checks.md", "outage.md"),
-}
 ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
 REPORTS = {"report.md"}
 """Files that programs write for their users."""
-
-
-def prose(page: Path) -> list[str]:
-    """Return the lines of a page that are in no table and in no block of code."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-    return [line for line in text.splitlines() if not line.startswith("|")]
-
-
-@pytest.mark.parametrize(
-    "page", [each for each in EDITED if each.name not in WRITTEN_BY_PROGRAMS], ids=name
-)
-def test_a_page_is_wrapped(page: Path) -> None:
-    assert [line for line in prose(page) if len(line) > WIDTH] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -59,7 +41,7 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_code_cites_only_pages_of_this_repository() -> None:
-    known = {path.name for path in PAGES} | REPORTS | WRITTEN_BY_PROGRAMS
+    known = {path.name for path in PAGES} | REPORTS
     found = {
         name(path): sorted(cited)
         for root in ROOTS

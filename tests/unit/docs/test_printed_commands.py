@@ -12,7 +12,6 @@ import pytest
 import typer
 
 from cli.app import make_app
-from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_pages import EDITED, name
 
 INLINE: Final = re.compile(r"`(?:\.venv/bin/)?outbox ([^`]+)`")
@@ -77,15 +76,3 @@ def test_a_page_prints_commands_that_there_are(page: Path) -> None:
         if (word := unknown(program, text.split(), of_all)) is not None
     }
     assert found == {}
-
-
-def test_a_command_or_an_option_that_is_not_there_is_found() -> None:
-    program = commands()
-    text = "```sh\nOUTBOX_X=1 outbox shard solve 3\n```\n`outbox held drop ID --cause WHY`"
-    found = [unknown(program, each.split(), {}) for each in printed(text)]
-    assert found == ["--cause", "solve"]
-
-
-def test_many_commands_are_read() -> None:
-    runbooks = (PROJECT / "docs/runbooks.md").read_text("utf-8")
-    assert len(list(printed(runbooks))) > 30

@@ -1,1 +1,0 @@
-"""Tests on other releases of PostgreSQL, Kafka, Python: ``python -m tests.compatibility``."""
