@@ -1,4 +1,4 @@
-"""Generates docs/settings.md from the code, so that the two cannot differ."""
+"""Generates docs/reference/settings.md from the code, so that the two cannot differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ API, and `ENCRYPTION_KEYS` for the API and the checker.
 
 
 def page() -> str:
-    """Return docs/settings.md."""
+    """Return docs/reference/settings.md."""
     return HEAD + "".join(_row(name, field) for name, field in Settings.model_fields.items())
 
 

@@ -131,7 +131,7 @@ class Settings(BaseModel):
     reconcile_grace_seconds: int = Field(300, ge=0)
     """age from which an unpublished commit counts as overdue"""
     reconcile_replica_url: PostgresAddress | None = None
-    """(s) hot standby that an audit reads: [how](reconciliation-operations.md#a-replica)"""
+    """(s) hot standby that an audit reads: [how](../reconciliation-operations.md#a-replica)"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
     reconcile_spark_remote: SecretStr | None = None

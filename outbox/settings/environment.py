@@ -164,6 +164,6 @@ def _instead_of(unknown: str, prefix: str = "") -> str:
     known = [*Settings.model_fields, *(f"{each}_file" for each in SECRETS)]
     nearest = get_close_matches(unknown, known, n=1, cutoff=ALIKE)
     if not nearest:
-        return "docs/settings.md lists all settings"
+        return "docs/reference/settings.md lists all settings"
     name = f"{prefix}{nearest[0]}"
     return f"did you mean {name.upper() if prefix else name}?"

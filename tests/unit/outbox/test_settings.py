@@ -13,7 +13,7 @@ from tests.fixtures_paths import PROJECT
 
 
 def test_the_page_of_settings_equals_the_catalogue() -> None:
-    assert (PROJECT / "docs" / "settings.md").read_text("utf-8") == page()
+    assert (PROJECT / "docs" / "reference" / "settings.md").read_text("utf-8") == page()
 
 
 def test_a_flag_wins_over_the_environment_and_the_environment_over_the_file(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
         ),
         (
             {"OUTBOX_NOPE": "1"},
-            "OUTBOX_NOPE: no such setting; docs/settings.md lists all settings",
+            "OUTBOX_NOPE: no such setting; docs/reference/settings.md lists all settings",
         ),
         ({"OUTBOX_CHECK_MAX": "0"}, "OUTBOX_CHECK_MAX: Input should be greater than or equal to 1"),
         ({"OUTBOX_KAFKA_CONFIG": "[]"}, "OUTBOX_KAFKA_CONFIG: is not a JSON object"),

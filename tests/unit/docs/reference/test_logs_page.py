@@ -1,4 +1,4 @@
-"""docs/logs.md has every log event once, with the levels at which the programs write it."""
+"""The page of logs has every event once, with the levels at which the programs write it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from outbox.telemetry.events import Event
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_source_tree import modules
 
-PAGE = (PROJECT / "docs" / "logs.md").read_text("utf-8")
+PAGE = (PROJECT / "docs" / "reference" / "logs.md").read_text("utf-8")
 ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (\w+) \| (.*?) \|", re.MULTILINE)
 LEVEL_OF = {name: name for name in ("debug", "info", "warning", "error", "critical")} | {
     "exception": "error"

@@ -1,4 +1,4 @@
-"""docs/routes.md lists every route of the OpenAPI document, with its scope and its query."""
+"""The page of routes lists every route of the contract, with its scope and its query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.integration.api.http.authentication.fixtures_routes import (
     ROUTES,
 )
 
-PAGE: Final = (PROJECT / "docs" / "routes.md").read_text("utf-8")
+PAGE: Final = (PROJECT / "docs" / "reference" / "routes.md").read_text("utf-8")
 ROW: Final = re.compile(r"^\| `([A-Z]+) (/[^`]+)`(?: (∗))? \| (.+) \|$", re.MULTILINE)
 ROWS: Final = {(found[1], found[2]): found for found in ROW.finditer(PAGE)}
 GUARDED: Final = sorted(PLACES.keys() - PUBLIC)

@@ -78,4 +78,4 @@ def test_the_page_of_metrics_equals_the_catalogue() -> None:
         )
         for metric in CATALOGUE
     )
-    assert table in (PROJECT / "docs" / "metrics.md").read_text("utf-8")
+    assert table in (PROJECT / "docs" / "reference" / "metrics.md").read_text("utf-8")
