@@ -23,6 +23,7 @@ from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.half_rows import read_headers
 from outbox.postgres.messages.half_writer import append_halves, claim_transaction_ids
+from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -115,6 +116,8 @@ async def _admit_batch(
                 await claim_transaction_ids(writer, halves)
                 await append_halves(writer, halves)
             await decide(connection, [_commit(half) for half in halves])
+            groups = [half.message.producer_group_id for half in halves]
+            await count(connection, groups, "prepared", "committed")
             hit("plain.before_commit")
     if halves:
         hit("plain.after_commit")

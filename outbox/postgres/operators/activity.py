@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.types.json import Jsonb
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, delete, func, select
 
 from outbox.checks.check_round import Outcome
 from outbox.messages.message import Resolution
@@ -22,16 +21,16 @@ from outbox.operators.activity import (
     MinuteSeries,
     OutcomeCount,
 )
-from outbox.postgres.operators.composed import run
+from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts, count
 from outbox.postgres.schema.operator_tables import activity
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.composed import run
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
-SQL: Final = load(__name__)
+KEPT: Final = timedelta(days=2)
 GROUPS: Final = 50
 """The most groups of a reading."""
 SERIES: Final = ("prepared", "committed", "published", "checked")
@@ -47,15 +46,18 @@ class PostgresActivity:
 
     async def add(self, growth: Growth) -> None:
         """Add counts to the present minute; see ActivityLog.add. Forgets what is old."""
-        rows = [{"producer_group": group, **counts} for group, counts in growth.items()]
+        named = select(producer_group.c.id, producer_group.c.name).where(
+            producer_group.c.name.in_(growth)
+        )
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
             await connection.execute("SET LOCAL synchronous_commit = off")
-            await connection.execute(SQL["add"], {"rows": Jsonb(rows)})
-            await connection.execute(SQL["forget"])
+            groups = await run(connection, named)
+            await add_counts(connection, {row["id"]: growth[row["name"]] for row in groups})
+            await run(connection, delete(activity).where(activity.c.minute < _ago(KEPT)))
 
     async def last_hour(self) -> LastHour:
         """Return the last hour; see ActivityLog.last_hour."""
@@ -64,7 +66,8 @@ class PostgresActivity:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            [(now,)] = await (await connection.execute(SQL["minute"])).fetchall()
+            [row] = await run(connection, select(THIS_MINUTE.label("minute")))
+            now = row["minute"]
             since = now - (MINUTES - 1) * MINUTE
             minutes = await run(
                 connection, _sums(since).add_columns(activity.c.minute).group_by("minute")
@@ -91,7 +94,11 @@ async def count_decisions(
 ) -> None:
     """Count an operator's decisions in their transaction, by the group of each message."""
     name = "committed" if decision is Resolution.COMMIT else "rolled_back"
-    await connection.execute(SQL[f"count_{name}"], {"group_ids": list(group_ids)})
+    await count(connection, group_ids, name)
+
+
+def _ago(time: timedelta) -> ColumnElement[datetime]:
+    return func.clock_timestamp() - time
 
 
 def _sums(since: datetime) -> Select[Any]:

@@ -40,8 +40,8 @@ from outbox.postgres.operators.candidates import (
     slice_end,
     unpublished_at_most,
 )
-from outbox.postgres.operators.composed import run
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.composed import run
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load

@@ -17,8 +17,8 @@ _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 async def run(connection: AsyncConnection, statement: CompilerElement) -> list[dict[str, Any]]:
-    """Run a composed query; return its rows."""
-    compiled = statement.compile(dialect=_DIALECT)
+    """Run a composed statement; return its rows, if it has any."""
+    compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(compiled.string, compiled.params)
-        return await cursor.fetchall()
+        return await cursor.fetchall() if cursor.description else []
