@@ -25,7 +25,7 @@ from benchmarks.subjects.installation import Installation
 from benchmarks.subjects.outbox_dev import outbox_dev
 from benchmarks.subjects.rocketmq.servers import VERSION, fetch, rocketmq
 from benchmarks.subjects.rocketmq_broker import RocketMQSubject
-from chaos.run.code_version import code_version, versions
+from chaos.code_version import code_version, versions
 from cli.invocation.exit_codes import CommandFailed
 from devservers.artifacts import PROJECT_ROOT
 from devservers.errors import EmbeddedError

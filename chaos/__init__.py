@@ -1,5 +1,1 @@
-"""The crash harness: runs the whole service on real servers, breaks it, and judges what is left.
-
-``run`` starts everything and follows a schedule of faults, ``workload`` calls the API and keeps the
-truth of every transaction, ``judge`` reads only the files that a run leaves behind.
-"""
+"""The crash harness: run the whole service, break it on purpose, and judge what is left."""

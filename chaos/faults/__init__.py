@@ -1,47 +1,28 @@
-"""All nemeses by kind of fault; a new nemesis gets its line in ``NEMESES``."""
+"""All faults by kind. Each is a function that performs one and undoes it.
+
+It blocks for about the fault's seconds and returns whether it met something: a process or a server
+that was alive, a lost tail that is not empty, a record that was held.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from chaos.faults.brokers import BrokerKill, LeaderlessEnd
-from chaos.faults.clock import FalseClock
-from chaos.faults.database import BackendKill, LongTransaction, OtherDatabase, PostgresStop
-from chaos.faults.disk import DiskFull
-from chaos.faults.failover import Failover
-from chaos.faults.frames import KafkaFrames, PostgresPackets
-from chaos.faults.hostile_endpoint import HostileEndpoint
-from chaos.faults.leaves import PassLeaf
-from chaos.faults.links import Network
-from chaos.faults.nemesis import Nemesis
-from chaos.faults.processes import Kill, Pause
-from chaos.faults.refusals import DeletedTopic, Refusals
-from chaos.faults.restore import Restore
+from chaos.context import Context
+from chaos.faults import failover, kafka, postgres, processes
+from chaos.schedule import Fault
 
-NEMESES: Final[tuple[type[Nemesis], ...]] = (
-    Kill,
-    Pause,
-    PostgresStop,
-    BackendKill,
-    LongTransaction,
-    BrokerKill,
-    LeaderlessEnd,
-    Network,
-    KafkaFrames,
-    PostgresPackets,
-    HostileEndpoint,
-    Failover,
-    Restore,
-    FalseClock,
-    DiskFull,
-    PassLeaf,
-    Refusals,
-    DeletedTopic,
-    OtherDatabase,
-)
-
-
-def nemeses_by_kind() -> dict[str, Nemesis]:
-    """Return the nemesis of each kind of fault; one instance serves all its kinds."""
-    made = [nemesis() for nemesis in NEMESES]
-    return {kind: nemesis for nemesis in made for kind in sorted(nemesis.kinds)}
+FAULTS: Final[Mapping[str, Callable[[Context, Fault], bool]]] = {
+    "kill": processes.kill,
+    "failpoint": processes.kill_at_failpoint,
+    "pause": processes.pause,
+    "postgres_stop": postgres.stop,
+    "backend_kill": postgres.kill_backend,
+    "long_transaction": postgres.leave_transaction_open,
+    "promote_synchronous": failover.promote_synchronous,
+    "promote_asynchronous": failover.promote_asynchronous,
+    "restore": failover.restore,
+    "broker_kill": kafka.kill_brokers,
+    "refuse_size": kafka.refuse_size,
+}

@@ -1,79 +1,84 @@
-"""Kills the primary; its standby takes over at the same address (reliability F9, F10)."""
+"""Replaces PostgreSQL: by its standby, or by a base backup that has not its newest commits.
+
+The address stays the same: the other server's data take the place of the old ones.
+"""
 
 from __future__ import annotations
 
 import shutil
 import threading
-from itertools import count
-from time import monotonic
 from typing import Final
 
-from chaos.faults.nemesis import Facts
-from chaos.faults.run_context import ChaosContext
-from chaos.history.recovery import ALL_SHARDS
-from chaos.profiles.schedule import Fault
+from chaos.context import Context
+from chaos.schedule import Fault
 from chaos.servers.lost_tails import (
+    Contents,
     contents,
     contents_of_stopped,
     lost_tail,
     wait_every_shard_has_a_cursor,
     write_tail,
 )
+from chaos.servers.nodes import PostgresNode
+from chaos.servers.postgres_copies import copy_running, exchange
 from chaos.servers.standby import PrimaryAndStandby
 
-SYNCHRONOUS: Final = "promote_synchronous"
-ASYNCHRONOUS: Final = "promote_asynchronous"
+OTHER: Final = "postgres-other"
+_NEVER: Final = threading.Event()
 
 
-class Failover:
-    """Creates a standby, lets it follow, kills the primary and promotes the standby.
+def promote_synchronous(context: Context, fault: Fault) -> bool:
+    """Kill the primary and promote a synchronous standby: nothing acknowledged is lost."""
+    return _promote(context, fault, synchronous=True)
 
-    A synchronous standby loses nothing that was acknowledged, so nothing is recorded as lost. An
-    asynchronous one stops following some seconds before the kill, so it lacks the newest commits.
+
+def promote_asynchronous(context: Context, fault: Fault) -> bool:
+    """Kill the primary and promote a standby that stopped following some seconds before."""
+    return _promote(context, fault, synchronous=False)
+
+
+def restore(context: Context, fault: Fault) -> bool:
+    """Take a base backup of the running server, and restore it after the fault's seconds."""
+    with context.postgres_alone:
+        if not wait_every_shard_has_a_cursor(context.postgres):
+            return False
+        copy = PostgresNode(context.dir / OTHER, context.server_thread)
+        copy_running(context.postgres, copy)
+        _NEVER.wait(fault.seconds)
+        context.postgres.stop_immediate()
+        return _replaced(context, copy, lose=True)
+
+
+def _promote(context: Context, fault: Fault, *, synchronous: bool) -> bool:
+    with context.postgres_alone:
+        if not wait_every_shard_has_a_cursor(context.postgres):
+            return False
+        home = context.dir / OTHER
+        pair = PrimaryAndStandby(context.postgres, home, context.server_thread)
+        pair.follow()
+        if synchronous:
+            pair.make_synchronous()
+        else:
+            pair.stop_following()
+        _NEVER.wait(fault.seconds)
+        context.postgres.server.kill()
+        pair.promote().server.stop()
+        return _replaced(context, pair.standby, lose=not synchronous)
+
+
+def _replaced(context: Context, other: PostgresNode, *, lose: bool) -> bool:
+    """Start the stopped other server's data in place of the stopped server's.
+
+    With ``lose`` what they lack is written down, and the fault has met something if that is not
+    empty.
     """
-
-    kinds = frozenset({SYNCHRONOUS, ASYNCHRONOUS})
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def inject(self, context: ChaosContext, fault: Fault) -> Facts:
-        """Perform a whole failover."""
-        with context.postgres_alone:
-            if not wait_every_shard_has_a_cursor(context.postgres):
-                return {"skipped": "not every shard has a cursor"}
-            home = context.dir / "postgres" / f"standby-{next(self._numbers)}"
-            pair = PrimaryAndStandby(context.postgres, home, context.server_thread)
-            pair.follow()
-            if fault.kind == SYNCHRONOUS:
-                pair.make_synchronous()
-            else:
-                pair.stop_following()
-            threading.Event().wait(fault.seconds)
-            return self._take_over(context, fault, pair)
-
-    def heal(self, context: ChaosContext) -> None:
-        """Do nothing: the standby is the primary now."""
-
-    def _take_over(self, context: ChaosContext, fault: Fault, pair: PrimaryAndStandby) -> Facts:
-        began, old = monotonic(), pair.primary
-        context.recoveries.record_fault(fault.kind, fault.target, ALL_SHARDS)
-        old.server.kill()
-        context.postgres = pair.promote()
-        after = contents(context.postgres.dsn())
-        context.database_moved()
-        down = monotonic() - began
-        tail = lost_tail(contents_of_stopped(old, context.server_thread), after)
-        shutil.rmtree(old.data_dir, ignore_errors=True)
-        return {**_facts(context, fault, tail), "down_seconds": round(down, 3)}
-
-
-def _facts(context: ChaosContext, fault: Fault, tail: list[dict[str, object]]) -> Facts:
-    if fault.kind == SYNCHRONOUS:
-        return {"unacknowledged": len(tail), "met": True}
-    return {
-        "file": write_tail(context.dir, tail),
-        "halves_lost": sum(1 for row in tail if row["half_lost"]),
-        "decisions_lost": sum(1 for row in tail if row["op"] is not None),
-        "met": bool(tail),
-    }
+    try:
+        exchange(context.postgres, other)
+        context.postgres.start()
+        after: Contents = contents(context.postgres.dsn())
+        tail = lost_tail(contents_of_stopped(other, context.server_thread), after) if lose else []
+    finally:
+        shutil.rmtree(other.server.home, ignore_errors=True)
+    if tail:
+        write_tail(context.dir, tail)
+    return bool(tail) or not lose

@@ -1,24 +1,22 @@
-"""Dumps Kafka: all records as both isolation levels show them, and every manifest."""
+"""Dumps Kafka: all records as both isolation levels show them, and the ends of the partitions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from outbox.errors import InvalidManifest
 from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.content_digest import content_digest
-from outbox.messages.manifest import crc_of, decode
 from outbox.messages.record import (
     BATCH,
     DECIDED_BY,
-    HEAL,
     MESSAGE_ID,
     PRODUCER_GROUP,
     REDRIVEN,
@@ -27,9 +25,7 @@ from outbox.messages.record import (
 )
 from outbox.reconciliation.log import LogEnd
 
-PROGRESS: Final = "outbox.progress"
 ISOLATIONS: Final = {"records": "read_committed", "uncommitted": "read_uncommitted"}
-FILES: Final = {isolation.removeprefix("read_"): name for name, isolation in ISOLATIONS.items()}
 SCAN_SECONDS: Final = 180.0
 """How long Kafka may show no record before the ends are reached."""
 POLL_SECONDS: Final = 0.5
@@ -43,33 +39,21 @@ UNCOVERED: Final = frozenset({MESSAGE_ID, BATCH, DECIDED_BY, REDRIVEN})
 
 
 def dump_kafka(folder: Path, bootstrap: str, topics: Mapping[str, int]) -> None:
-    """Write records, the ids that read_uncommitted readers see, manifests and watermarks."""
+    """Write the records, the ids that read_uncommitted readers see, and the watermarks."""
     ends = _watermarks(bootstrap, topics)
     (folder / "watermarks.json").write_text(json.dumps(ends, indent=1))
-    data = {place: end for place, end in ends.items() if not place.startswith(f"{PROGRESS}/")}
-    manifests = {place: end for place, end in ends.items() if place not in data}
+    data = {place: end for place, end in ends.items() if not place.startswith(PROGRESS_TOPIC)}
     for name, isolation in ISOLATIONS.items():
         describe = _record if name == "records" else _identity
-        _write(folder / f"{name}.jsonl", _scan(bootstrap, data, isolation), describe)
-    _write(folder / "manifests.jsonl", _scan(bootstrap, manifests, "read_committed"), _manifest)
-
-
-def records_of(run: Path, reader: str, topics: Collection[str]) -> int:
-    """Return the number of records of these topics that a reader of this isolation can receive."""
-    with (run / "leftovers" / f"{FILES[reader]}.jsonl").open() as file:
-        return sum(1 for line in file if json.loads(line)["topic"] in topics)
-
-
-def _write(path: Path, messages: Iterator[Message], describe: Any) -> None:
-    with path.open("w") as file:
-        for message in messages:
-            file.write(json.dumps(describe(message), separators=(",", ":")) + "\n")
+        with (folder / f"{name}.jsonl").open("w") as file:
+            for message in _scan(bootstrap, data, isolation):
+                file.write(json.dumps(describe(message), separators=(",", ":")) + "\n")
 
 
 def _watermarks(bootstrap: str, topics: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """Return log start, last stable offset and high watermark of each ``topic/partition``."""
     facts = KafkaLogReader(bootstrap)
-    places = facts.partitions([*topics, PROGRESS])
+    places = facts.partitions([*topics, PROGRESS_TOPIC])
     found = {name: facts.offsets(places, end).offsets for name, end in ENDS.items()}
     return {
         f"{place.topic}/{place.number}": {name: found[name][place] for name in ENDS}
@@ -129,7 +113,6 @@ def _identity(message: Any) -> dict[str, Any]:
         "partition": message.partition(),
         "offset": message.offset(),
         "id": found.decode() if found else None,
-        "heal": HEAL in headers,
     }
 
 
@@ -143,36 +126,8 @@ def _record(message: Any) -> dict[str, Any]:
         **_identity(message),
         "tx": headers.get(TRANSACTION_ID),
         "producer_group": headers.get(PRODUCER_GROUP),
-        "decided_by": headers.get(DECIDED_BY),
-        "batch": headers.get(BATCH),
         "key": None if key is None else key.hex(),
         "sha": None if value is None else hashlib.sha256(value).hexdigest(),
         "headers": hashlib.sha256(json.dumps(callers, separators=(",", ":")).encode()).hexdigest(),
         "content_digest": content_digest(message_id, message.topic(), key, value, covered),
     }
-
-
-def _manifest(message: Any) -> dict[str, Any]:
-    about: dict[str, Any] = {"shard": message.partition(), "offset": message.offset()}
-    try:
-        manifest = decode(message.value() or b"")
-    except InvalidManifest as error:
-        return {**about, "error": str(error)}
-    return {
-        **about,
-        "named_shard": manifest.shard,
-        "gen": manifest.gen,
-        "kind": manifest.kind.name,
-        "batch_no": manifest.batch_no,
-        "prev_crc": manifest.prev_crc,
-        "crc": crc_of(message.value()),
-        "after": list(manifest.after),
-        "to": list(manifest.to),
-        "before": None if manifest.before is None else [list(run) for run in manifest.before],
-        "entries": [[_uuid(entry.message_id), entry.status.decode()] for entry in manifest.entries],
-    }
-
-
-def _uuid(sixteen: bytes) -> str:
-    digits = sixteen.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

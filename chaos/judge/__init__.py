@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.judge.checks import judge_checks
-from chaos.judge.consumer_reads import judge_consumer_reads
-from chaos.judge.coverage import coverage_of
+from chaos.judge.calls import RecordedCalls, read_calls
 from chaos.judge.decisions import judge_decisions
-from chaos.judge.endings import judge_ending
+from chaos.judge.ending import judge_ending
 from chaos.judge.final_state import FinalState, read_final_state
 from chaos.judge.findings import Findings
-from chaos.judge.manifests import judge_manifests
 from chaos.judge.order import judge_order
 from chaos.judge.publication import judge_publication
-from chaos.judge.recorded_calls import RecordedCalls, read_calls
-from chaos.judge.retirement import judge_retirement
 from chaos.judge.verdict import Verdict, verdict_of, void
 
-__all__ = ["FACTS", "judge"]
+__all__ = ["FACTS", "findings_of", "judge"]
 
 FACTS: Final = "run.json"
 """The file of a run's folder that says what was run, and whether it finished."""
@@ -34,23 +30,15 @@ def judge(run: Path) -> Verdict:
         return void({}, f"there is no {FACTS}")
     if "ended" not in facts:
         return void(facts, "the run did not finish")
-    try:
-        left = read_final_state(run)
-    except FileNotFoundError as error:
-        return void(facts, f"leftovers are missing: {error.filename}")
-    calls = read_calls(run)
-    return verdict_of(run, facts, findings_of(facts, left, calls), calls, coverage_of(left, calls))
+    left, calls = read_final_state(run), read_calls(run)
+    return verdict_of(facts, findings_of(left, calls, facts["ended"]), left, calls)
 
 
-def findings_of(facts: dict[str, Any], left: FinalState, calls: RecordedCalls) -> Findings:
-    """Check every invariant."""
+def findings_of(left: FinalState, calls: RecordedCalls, ended: Mapping[str, Any]) -> Findings:
+    """Check every invariant; ``ended`` is how the run ended."""
     findings = Findings()
-    judge_decisions(left, calls, findings)
     judge_publication(left, calls, findings)
+    judge_decisions(left, calls, findings)
     judge_order(left, calls, findings)
-    judge_manifests(left, findings)
-    judge_retirement(left, calls, findings)
-    judge_checks(left, calls, findings, facts)
-    judge_consumer_reads(left, calls, findings)
-    judge_ending(left, facts["ended"], findings)
+    judge_ending(left, ended, findings)
     return findings

@@ -1,16 +1,27 @@
-"""The counts of each invariant: how often it was checked, and how often it was violated."""
+"""The invariants of every run, and how often each was checked and violated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from chaos.judge.invariants import INVARIANTS
+INVARIANTS: Final = {
+    "I1": "at most one record of a message is visible",
+    "I2": "Kafka has nothing that was not committed",
+    "I3": "every committed message has its record",
+    "I4": "a message has one decision, which never changes",
+    "I5": "what was acknowledged is stored",
+    "I6": "records of a key are in commit order",
+    "I7": "records have the prepared content",
+    "I16": "no transaction is left open in Kafka",
+    "I17": "the backlog drained",
+    "I18": "a refused call left no trace",
+}
 
 
 @dataclass(slots=True)
 class Invariant:
-    """One invariant's counts."""
+    """One invariant's counts, and its first violation."""
 
     checked: int = 0
     violations: int = 0
@@ -25,8 +36,6 @@ class Findings:
         default_factory=lambda: {name: Invariant() for name in INVARIANTS}
     )
     excused: int = 0
-    unproven: list[str] = field(default_factory=list)
-    """what the files do not show, so that the run proves nothing"""
 
     def check(self, name: str, holds: bool, what: str, **about: Any) -> None:
         """Count one check; keep the first violation with its details."""
@@ -34,8 +43,7 @@ class Findings:
         invariant.checked += 1
         if not holds:
             invariant.violations += 1
-            if invariant.first is None:
-                invariant.first = {"what": what, **about}
+            invariant.first = invariant.first or {"what": what, **about}
 
     @property
     def violations(self) -> int:

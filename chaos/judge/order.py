@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from math import inf
 
-from chaos.judge.final_state import FinalState, Op, Row
+from chaos.judge.calls import RecordedCalls
+from chaos.judge.final_state import FinalState, Row
 from chaos.judge.findings import Findings
-from chaos.judge.recorded_calls import RecordedCalls
 
 Scope = tuple[str, str]
 
@@ -21,12 +21,12 @@ def judge_order(left: FinalState, calls: RecordedCalls, findings: Findings) -> N
     """I6."""
     for scope, records in _scopes(left).items():
         records.sort(key=lambda record: record["offset"])
-        _acknowledged(left, calls, findings, scope, records)
+        _acknowledged(calls, findings, scope, records)
         _listed(left, findings, scope, records)
 
 
 def _scopes(left: FinalState) -> dict[Scope, list[Row]]:
-    """Group records by (topic, key), without those moved by a lost tail or an older publication."""
+    """Group records by (topic, key), without those moved by a lost tail."""
     scopes: dict[Scope, list[Row]] = defaultdict(list)
     for record in left.records:
         moved = record["id"] in left.lost or record["id"] in left.already
@@ -36,43 +36,24 @@ def _scopes(left: FinalState) -> dict[Scope, list[Row]]:
 
 
 def _acknowledged(
-    left: FinalState, calls: RecordedCalls, findings: Findings, scope: Scope, records: Iterable[Row]
+    calls: RecordedCalls, findings: Findings, scope: Scope, records: Iterable[Row]
 ) -> None:
     """Keep the latest send time so far: no later record may be acknowledged before it."""
     latest, sent_last = None, -inf
     for record in records:
-        message_id = record["id"]
-        shown_at = (
-            calls.by_message[message_id].committed_by if message_id in calls.by_message else inf
-        )
-        about = {"scope": scope, "later": message_id, "earlier": latest}
-        findings.check("I6", shown_at >= sent_last, "acknowledged first, but placed later", **about)
-        sent = _sent(calls, message_id, left.op(message_id))
-        if sent < inf and sent > sent_last:
-            latest, sent_last = message_id, sent
-
-
-def _sent(calls: RecordedCalls, message_id: str, op: Op | None) -> float:
-    """Return the earliest possible time of this message's commit.
-
-    Without an op, because retention removed it, either way may have committed the message.
-    """
-    said = [at for at, answered in calls.answered.get(message_id, ()) if answered == "COMMIT"]
-    checked = min(said, default=inf)
-    sent = calls.by_message[message_id].commit_sent if message_id in calls.by_message else inf
-    if op is None:
-        return min(checked, sent)
-    return checked if op.decided_by == "check" else sent
+        message = calls.by_message[record["id"]]
+        about = {"scope": scope, "later": record["id"], "earlier": latest}
+        holds = message.committed_by >= sent_last
+        findings.check("I6", holds, "acknowledged first, but placed later", **about)
+        if sent_last < message.commit_sent < inf:
+            latest, sent_last = record["id"], message.commit_sent
 
 
 def _listed(left: FinalState, findings: Findings, scope: Scope, records: Iterable[Row]) -> None:
     before, of_before = (0, 0), None
     for record in records:
-        entry = left.committed.get(record["id"])
-        if entry is None:
-            continue
-        _, *position = entry
-        here = (position[0], position[1])
-        about = {"scope": scope, "id": record["id"], "before": of_before}
-        findings.check("I6", here >= before, "placed before an earlier commit", **about)
-        before, of_before = here, record["id"]
+        here = left.committed.get(record["id"])
+        if here is not None:
+            about = {"scope": scope, "id": record["id"], "before": of_before}
+            findings.check("I6", here >= before, "placed before an earlier commit", **about)
+            before, of_before = here, record["id"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, Self
 
-from chaos.history.writer import HistoryWriter
+from chaos.history import HistoryWriter
 from chaos.workload.api_connection import ApiConnection
 from chaos.workload.plan import Ending, Form, Planned, Unit, units
 from chaos.workload.service_calls import EndRequest, Ids, ServiceCalls
@@ -51,10 +51,9 @@ class ClientSettings:
         return cls(**json.loads(environment[VARIABLE]))
 
 
-def main() -> int:
+def main() -> None:
     """Work until killed or asked to stop."""
     asyncio.run(work(ClientSettings.read(process_environment())))
-    return 0
 
 
 def environment_of(settings: ClientSettings) -> dict[str, str]:
@@ -85,7 +84,7 @@ class Producer:
         self._calls = ServiceCalls(
             [ApiConnection(port, settings.api_key) for port in ports], history
         )
-        self._history, self._truth = history, truth
+        self._truth = truth
         self._seconds_each = settings.producers / settings.messages_per_second
 
     async def run(self) -> None:
@@ -110,8 +109,6 @@ class Producer:
             return
         wanted = {item.tx: item.decision for item in items if item.tx in ids}
         decided = self._truth.decide(wanted)
-        facts = [{"tx": tx, "decided": decision} for tx, decision in decided.items()]
-        self._history.write("local", "ok", items=facts)
         for ends in _rounds(items, ids, decided):
             await self._end(ends, batch=batch)
         again = [item for item in items if item.replayed]
@@ -157,3 +154,7 @@ def _rounds(
                 first.append(end)
     yield first
     yield second
+
+
+if __name__ == "__main__":
+    main()

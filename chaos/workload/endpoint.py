@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.history.writer import HistoryWriter
+from chaos.history import HistoryWriter
 from chaos.workload.truth import Truth
 from devservers.child import CLEAN_ENVIRONMENT
 from outbox.clock import SystemClock
@@ -26,11 +26,10 @@ LATE_SECONDS: Final = 4.0
 LARGEST_BODY: Final = 1 << 20
 
 
-def main() -> int:
+def main() -> None:
     """Answer until killed or asked to stop."""
     given = json.loads(process_environment()[VARIABLE])
     asyncio.run(serve(Path(given["run"]), given["port"], given["life"]))
-    return 0
 
 
 def environment_of(run: Path, port: int, life: int) -> dict[str, str]:
@@ -112,3 +111,7 @@ class Endpoint:
         if client not in self._truths:
             self._truths[client] = Truth(self._run / "truth" / f"{client}.sqlite")
         return self._truths[client]
+
+
+if __name__ == "__main__":
+    main()

@@ -27,10 +27,8 @@ ROLLED_BACK: Final = 0.15
 BATCH_SIZES: Final = (30, 130)
 CHAIN_LENGTHS: Final = (3, 6)
 REFUSED_EVERY: Final = 20
-"""Before so many units a client prepares what the API must refuse, so also as its first call."""
+"""Every twentieth unit, and the first one, is a prepare that the API must refuse."""
 RESERVED_HEADER: Final = ("outbox_reserved", "x")
-IMMUNE_SECONDS: Final = 900
-"""Longer than a fault waits for its messages to be taken and committed."""
 _FILLER: Final = "".join(
     random.Random("filler").choices('abcdefghijklmnopqrstuvwxyz ä"\\', k=LARGEST)
 )
@@ -75,8 +73,6 @@ class Planned:
     ending: Ending
     replayed: bool
     """prepared again with the same transaction id"""
-    immune_seconds: int | None = None
-    """until the first check, if not its group's time"""
 
     @property
     def sha(self) -> str:
@@ -125,27 +121,6 @@ def _refused(tx: str) -> Unit:
         replayed=False,
     )
     return Unit(form=Form.SINGLE, group=BATCH_GROUP, items=(item,))
-
-
-def late_commits(client: str, topic: str, messages: int, size: int = 0) -> list[Planned]:
-    """Return messages that a fault commits; their values have at least this number of characters.
-
-    A client's name is the first two parts of its transaction ids.
-    """
-    return [
-        Planned(
-            tx=f"{client}-{n}",
-            topic=topic,
-            key=f"key-{n % 3}",
-            value=f"late {n} ".ljust(size, "."),
-            headers=(),
-            decision="COMMIT",
-            ending=Ending.ONCE,
-            replayed=False,
-            immune_seconds=IMMUNE_SECONDS,
-        )
-        for n in range(messages)
-    ]
 
 
 def _length(form: Form, chance: random.Random) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chaos.history.writer import HistoryWriter
+from chaos.history import HistoryWriter
 from chaos.workload.api_connection import ApiConnection, OutcomeUnknown
 from chaos.workload.plan import Planned
 
@@ -38,7 +38,7 @@ class ServiceCalls:
         facts = [_facts(item) for item in items]
         number = self._history.write("prepare", "invoke", group=group, items=facts)
         bodies = [_body(group, item) for item in items]
-        answers = await self._answers("prepare", number, "", bodies, batch=batch)
+        answers = await self._answers("prepare", number, bodies, batch=batch)
         if answers is None:
             return None
         return {
@@ -52,10 +52,10 @@ class ServiceCalls:
         facts = [{"id": end.message_id, "d": end.decision} for end in ends]
         number = self._history.write("end", "invoke", items=facts)
         bodies = [{"message_id": end.message_id, "decision": end.decision} for end in ends]
-        return await self._answers("end", number, "", bodies, batch=batch) is not None
+        return await self._answers("end", number, bodies, batch=batch) is not None
 
     async def _answers(
-        self, f: str, number: int, path: str, bodies: list[dict[str, Any]], *, batch: bool
+        self, f: str, number: int, bodies: list[dict[str, Any]], *, batch: bool
     ) -> list[dict[str, Any]] | None:
         self._connections.append(self._connections.pop(0))
         connection = self._connections[0]
@@ -145,6 +145,4 @@ def _body(group: str, item: Planned) -> dict[str, Any]:
         body["key"] = item.key
     if item.headers:
         body["headers"] = dict(item.headers)
-    if item.immune_seconds is not None:
-        body["check_immunity_seconds"] = item.immune_seconds
     return body

@@ -7,7 +7,7 @@ too long, the check endpoint writes ROLLBACK, and a late client is then refused.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -48,11 +48,3 @@ class Truth:
             statement = f"SELECT tx, decision FROM decided WHERE tx IN ({marks})"
             found.update(self._connection.execute(statement, some))
         return found
-
-    def all(self) -> Iterator[tuple[str, str]]:
-        """Yield every decided transaction."""
-        yield from self._connection.execute("SELECT tx, decision FROM decided")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()

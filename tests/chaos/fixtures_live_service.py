@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import httpx2
 
-from chaos.programs.children import Child, Programs
-from chaos.programs.environment import ServiceAddresses, program_environment
-from chaos.run.testbed import PROGRAMS
+from chaos.programs import SCRIPTS, Program, ServiceAddresses, program_environment
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
 from tests.fixtures_plain_http import NO_TLS
@@ -27,9 +25,9 @@ CALL_SECONDS = 30.0
 class LiveService:
     """A running API, a checker, and additional checkers."""
 
-    api: Child
-    checker: Child
-    others: tuple[Child, ...]
+    api: Program
+    checker: Program
+    others: tuple[Program, ...]
 
     @property
     def url(self) -> str:
@@ -71,36 +69,36 @@ class LiveService:
 
 @contextmanager
 def live_service(
-    database_url: str, bootstrap: str, folder: Path, *, others: int = 0
+    database_url: str, bootstrap: str, folder: Path, *, checkers: Sequence[str] = ("",)
 ) -> Iterator[LiveService]:
-    """Run both programs and ``others`` more checkers for the block; the API is ready."""
-    http, spare, *metrics = free_ports(3 + others)
+    """Run an API and ``checkers`` for the block, each with these tasks or with all; it is ready."""
+    http, spare, *metrics = free_ports(2 + len(checkers))
     addresses = ServiceAddresses(
         database_url=database_url,
         bootstrap_servers=bootstrap,
         pepper=base64.b64encode(os.urandom(32)).decode(),
         encryption_key=base64.b64encode(os.urandom(32)).decode(),
     )
-    programs = Programs(folder, lambda *_: None)
 
-    def add(name: str, role: str, http_port: int, metrics_port: int) -> Child:
+    def program(name: str, http_port: int, metrics_port: int, *arguments: str) -> Program:
         settings = program_environment(
             addresses,
             http_port=http_port,
             metrics_port=metrics_port,
             further={"OUTBOX_AUTH_MODE": "dev-insecure"},
         )
-        child = programs.add(name, role, PROGRAMS[role], lambda _: settings)
-        child.port = http_port
-        return child
+        script = str(SCRIPTS / f"outbox-{name.partition('-')[0]}")
+        made = Program(name, [script, *arguments], lambda _: settings, folder)
+        made.port = http_port
+        stack.callback(made.stop)
+        made.start()
+        return made
 
-    try:
-        api = add("api", "api", http, spare)
-        checker, *more = (add(f"checker-{n}", "checker", 0, port) for n, port in enumerate(metrics))
-        service = LiveService(api=api, checker=checker, others=tuple(more))
-        for role in PROGRAMS:
-            programs.start(role)
+    with ExitStack() as stack:
+        api = program("api-0", http, spare)
+        checker, *others = (
+            program(f"checker-{n}", 0, port, *(["--only", tasks] if tasks else []))
+            for n, (port, tasks) in enumerate(zip(metrics, checkers, strict=True))
+        )
         wait_for(lambda: is_alive(http), seconds=60)
-        yield service
-    finally:
-        programs.close()
+        yield LiveService(api=api, checker=checker, others=tuple(others))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.controls.mutated_step import agreed, cursor_only
 from outbox.messages.manifest import Kind, crc_of, encode
 from outbox.relay.protocol.actions import (
     Action,
@@ -36,6 +35,7 @@ from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
 from tests.fixtures_replacing import replace
 from tests.model.configurations import LARGER, SEARCHED, Configuration
+from tests.model.mutated_step import agreed, cursor_only
 from tests.model.relays import Step
 from tests.model.scene import RULES, Fault, Rules
 

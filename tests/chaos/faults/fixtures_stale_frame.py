@@ -15,21 +15,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from chaos.controls.broken_relays import (
+from checker.relay.shard_relay import ShardRelay
+from outbox.kafka.client_config import admin_client
+from tests.chaos.faults.fixtures_broken_relays import (
     AbortingPublisher,
     RelayPlace,
     StagedPublisher,
     Stop,
     TrustingRelay,
 )
-from chaos.proxies.rules import Action, Rule
-from checker.relay.shard_relay import ShardRelay
-from outbox.kafka.client_config import admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chaos.proxies.proxy_client import RemoteLink
+    from tests.fixtures_link import Link
 
 STEP_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.02
@@ -91,32 +90,32 @@ def play(
     case: StaleFrameCase,
     place: RelayPlace,
     topic: str,
-    link: RemoteLink,
+    link: Link,
     commit: Callable[[int], None],
-) -> int | None:
+) -> int:
     """Let the relay publish 1 + 1 + 3 messages and get the stale frame in the last batch.
 
     ``commit`` commits that many messages of the topic in the shard. Returns the broker's answer to
-     the stale frame: 0 means that it ended the wrong transaction. Raises NotPlayed.
+    the stale frame: 0 means that it ended the wrong transaction. Raises NotPlayed.
     """
     relay, publisher = place.open(case.relay, case.publisher)
     with _driven(relay) as driver:
         commit(1)
         _wait("a first batch", lambda: driver.published >= 1)
-        rule = link.arm(Rule(name="EndTxn", action=Action.HOLD, owner=f".{place.shard}"))
+        link.hold_end_txn(f".{place.shard}")
         publisher.unlucky = case.gives_up
         commit(1)
-        held = _wait("EndTxn to be held", lambda: link.held(rule))
+        _wait("EndTxn to be held", link.has_held)
         _wait("EndTxn to be sent again", lambda: driver.published >= 2)
         stop = publisher.stop = Stop(after_first=case.after_first)
         commit(NEXT_BATCH)
         _wait("the next transaction", stop.reached.is_set)
-        error = link.release(held).get("error")
+        error = link.deliver()
         if error == PERFORMED:
             _wait("its markers", lambda: ends_agree(place.bootstrap_servers, topic))
         stop.go_on.set()
         _wait("the next batch", lambda: driver.published >= 2 + NEXT_BATCH)
-    return None if error is None else int(error)
+    return error
 
 
 def ends_agree(bootstrap_servers: str, topic: str) -> bool:

@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from chaos.faults.brokers import partition_of_transactions
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from devservers.kafka_wire import active_controller
@@ -129,16 +128,3 @@ def test_f6_what_is_committed_while_one_of_three_brokers_is_dead_is_published_on
         dead.start()
         wait_for(lambda: len(brokers.in_sync(topic)) == NODES, seconds=RECOVERY_SECONDS)
         assert visible() == [b"before", b"meanwhile"]
-
-
-def test_the_coordinator_of_a_transactional_id_matches_the_broker() -> None:
-    """The last one has the smallest possible ``hashCode``, which has no absolute value."""
-    assert partition_of_transactions("", 50) == 0
-    assert partition_of_transactions("test-topic", 50) == abs(java_hash("test-topic")) % 50
-    assert partition_of_transactions("polygenelubricants", 50) == 0
-
-
-def java_hash(text: str) -> int:
-    """Return Java's ``hashCode`` by its definition: s[0]*31^(n-1) + … + s[n-1]."""
-    total = sum(ord(letter) * 31 ** (len(text) - at) for at, letter in enumerate(text, 1))
-    return int((total + 2**31) % 2**32 - 2**31)

@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
-from chaos.controls.broken_relays import RelayPlace
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
-from tests.chaos.conftest import ProxiedBroker
+from tests.chaos.conftest import LinkedBroker
+from tests.chaos.faults.fixtures_broken_relays import RelayPlace
 from tests.chaos.faults.fixtures_stale_frame import (
     PERFORMED,
     SOUND_COMMIT,
@@ -32,9 +32,9 @@ INVALID_PRODUCER_EPOCH = 47
 
 
 @pytest.fixture
-def context(database_url: str, proxied: ProxiedBroker) -> Iterator[RelayWorld]:
-    """Yield a new shard and topic behind the proxy."""
-    servers = proxied.broker.bootstrap_servers
+def context(database_url: str, linked: LinkedBroker) -> Iterator[RelayWorld]:
+    """Yield a new shard and topic behind the link."""
+    servers = linked.broker.bootstrap_servers
     with connect(database_url, "test") as connection:
         connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")
         yield RelayWorld(
@@ -46,7 +46,7 @@ def context(database_url: str, proxied: ProxiedBroker) -> Iterator[RelayWorld]:
         )
 
 
-def play_in(context: RelayWorld, proxied: ProxiedBroker, case: StaleFrameCase) -> int | None:
+def play_in(context: RelayWorld, linked: LinkedBroker, case: StaleFrameCase) -> int:
     """Run a case with messages 0, 1 and then 2, 3, 4 in one batch."""
     place = RelayPlace(
         database_url=context.database_url,
@@ -59,7 +59,7 @@ def play_in(context: RelayWorld, proxied: ProxiedBroker, case: StaleFrameCase) -
     def commit(messages: int) -> None:
         context.commit_values(*(b"%d" % next(numbers) for _ in range(messages)))
 
-    return play(case, place, context.topic, proxied.link, commit)
+    return play(case, place, context.topic, linked.link, commit)
 
 
 def batches(context: RelayWorld) -> int:
@@ -75,23 +75,23 @@ def numbers_in(context: RelayWorld, expected: int) -> list[int]:
 
 @pytest.mark.parametrize("case", [SOUND_COMMIT, SOUND_GIVING_UP], ids=lambda case: case.name)
 def test_f5_a_stale_end_is_refused_and_each_message_is_published_once(
-    context: RelayWorld, proxied: ProxiedBroker, case: StaleFrameCase
+    context: RelayWorld, linked: LinkedBroker, case: StaleFrameCase
 ) -> None:
-    assert play_in(context, proxied, case) == INVALID_PRODUCER_EPOCH
+    assert play_in(context, linked, case) == INVALID_PRODUCER_EPOCH
     assert numbers_in(context, 5) == [0, 1, 2, 3, 4]
 
 
 def test_without_the_clean_rule_a_stale_commit_doubles(
-    context: RelayWorld, proxied: ProxiedBroker
+    context: RelayWorld, linked: LinkedBroker
 ) -> None:
-    assert play_in(context, proxied, TRUSTED_COMMIT) == PERFORMED
+    assert play_in(context, linked, TRUSTED_COMMIT) == PERFORMED
     assert numbers_in(context, 6) == [0, 1, 2, 2, 3, 4]
 
 
 def test_without_the_clean_rule_a_stale_abort_loses_silently(
-    context: RelayWorld, proxied: ProxiedBroker
+    context: RelayWorld, linked: LinkedBroker
 ) -> None:
     before = batches(context)
-    assert play_in(context, proxied, TRUSTED_ABORT) == PERFORMED
+    assert play_in(context, linked, TRUSTED_ABORT) == PERFORMED
     assert batches(context) == before + 3
     assert numbers_in(context, 2) == [0, 1]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,29 +15,23 @@ import httpx2
 import psycopg
 import pytest
 
-from chaos.programs.children import Child
-from chaos.programs.false_clock import (
-    NoFalseClock,
-    api_time,
-    false_clock,
-    has_false_clock,
-    under_clock,
-)
+from chaos.programs import Program
 from devservers.kafka import EmbeddedKafka
 from outbox.clock import SystemClock
 from outbox.settings.environment import process_environment
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.e2e.fixtures_check_endpoint import check_endpoint
+from tests.fixtures_databases import migrate
+from tests.fixtures_false_clock import SteppingPostgres, false_clock
 from tests.fixtures_kafka import committed_records, make_topic
-from tests.fixtures_new_rows import NEW_HALVES
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
 
 pytestmark = pytest.mark.deep
 
-OFFSETS = {"+3d": timedelta(days=3), "-2h": timedelta(hours=-2)}
-TOLERATED = timedelta(minutes=30)
+DATABASE_CLOCKS = ("-3d", "+30m")
+"""Programs that are three days ahead of PostgreSQL, and half an hour behind."""
 HOUR_SECONDS = 3600
 GROUP = "account"
 PRODUCER = """
@@ -56,44 +49,45 @@ MESSAGES = 60
 ENDS = ("COMMIT", "ROLLBACK", "COMMIT", "ROLLBACK", "PARKED")
 """What becomes of message n: the entry at n mod 5."""
 EXPECTED = {number: ENDS[number % 5] for number in range(MESSAGES)}
-STATES = f"""
+STATES = """
 SELECT convert_from(h.key, 'UTF8')::int4,
     CASE o.decision WHEN 1 THEN 'COMMIT' WHEN 2 THEN 'ROLLBACK' ELSE 'PARKED' END
 FROM outbox.half_message h
     LEFT JOIN outbox.op_message o USING (half_id) LEFT JOIN outbox.parked_message p USING (half_id)
-WHERE (o.half_id IS NOT NULL OR p.half_id IS NOT NULL) AND {NEW_HALVES}
+WHERE (o.half_id IS NOT NULL OR p.half_id IS NOT NULL)
 """
-SCHEDULES = f"""
+SCHEDULES = """
 SELECT convert_from(key, 'UTF8')::int4,
     array_agg(extract(epoch FROM asked_at - prepared_at)::float8 ORDER BY look_id)
 FROM outbox.check_attempt JOIN outbox.half_message USING (half_id)
-WHERE {NEW_HALVES} GROUP BY half_id, key
+GROUP BY half_id, key
 """
 LATE_SECONDS = 30.0
 """Far more than a check is ever late here, and far less than the clocks are wrong."""
 
 
 @contextmanager
-def both_under(service: LiveService, clock: str) -> Iterator[None]:
-    """Give both programs a false clock for the block, once the API answers."""
-    with ExitStack() as stack:
-        for child in (service.checker, service.api):
-            stack.enter_context(under_clock(child, clock))
-        wait_for(lambda: clocked(service.checker) and clocked(service.api), seconds=60)
-        wait_for(lambda: api_time(service.api.port), seconds=60)
+def under_clock(program: Program, clock: Path) -> Iterator[None]:
+    """Restart a program under a false clock for the block.
+
+    Not one with librdkafka: libfaketime does not know the C11 function by which it waits.
+    """
+    true, false = program.environment, false_clock(clock)
+    program.environment = lambda life: {**true(life), **false}
+    wait_for(program.kill)
+    wait_for(lambda: has_false_clock(program))
+    try:
         yield
+    finally:
+        program.environment = true
 
 
-def clocked(child: Child) -> bool:
-    """Return whether the child's present life has a false clock."""
-    return child.pid is not None and has_false_clock(child.pid)
-
-
-def offset(service: LiveService) -> timedelta:
-    """Return by how much the API's clock is ahead."""
-    shown = wait_for(lambda: api_time(service.api.port), seconds=60)
-    assert shown is not None
-    return shown - SystemClock().now()
+def has_false_clock(program: Program) -> bool:
+    """Return whether a program runs under a false clock."""
+    try:
+        return b"\0FAKETIME" in b"\0" + Path(f"/proc/{program.pid}/environ").read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -104,77 +98,80 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedK
 
 
 @pytest.fixture
-def service(
-    database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
-) -> Iterator[LiveService]:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")
-    with live_service(database_url, kafka_broker.bootstrap_servers, tmp_path) as running:
+def server(tmp_path: Path) -> Iterator[SteppingPostgres]:
+    """Yield a server with an installation, whose clock can be set: others are then wrong."""
+    running = SteppingPostgres(tmp_path / "postgres")
+    running.start()
+    try:
+        migrate(running.database_url)
         yield running
+    finally:
+        running.stop()
+        running.erase()
 
 
 @pytest.mark.postgres
 @pytest.mark.kafka
 @pytest.mark.chaos
+@pytest.mark.parametrize("clock", DATABASE_CLOCKS)
 def test_f13_a_wrong_clock_of_the_programs_makes_nothing_due(
-    service: LiveService, kafka_broker: EmbeddedKafka
+    clock: str, server: SteppingPostgres, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    topic, endpoint = make_topic(kafka_broker.bootstrap_servers, partitions=1), CheckEndpoint()
-    with serving(endpoint) as check_url:
+    servers, endpoint = kafka_broker.bootstrap_servers, CheckEndpoint()
+    topic = make_topic(servers, partitions=1)
+    server.step(clock)
+    with (
+        live_service(server.database_url, servers, tmp_path) as service,
+        serving(endpoint) as check_url,
+    ):
         service.put_group("soon", check_url, 1)
         service.put_group("later", check_url, HOUR_SECONDS)
-        for number, (clock, wanted) in enumerate(OFFSETS.items(), 1):
-            with both_under(service, clock):
-                assert abs(offset(service) - wanted) < TOLERATED
-                later, soon = service.prepared("later", topic), service.prepared("soon", topic)
-                service.commit(service.prepared("later", topic))
-                wait_for(partial(endpoint.asked.__getitem__, soon))
-                assert not endpoint.asked[later]
-                sent = 2 * number  # The endpoint has answered COMMIT for one.
-                assert len(committed_records(kafka_broker.bootstrap_servers, topic, sent)) == sent
-            wait_for(lambda: not clocked(service.api) and not clocked(service.checker))
-            assert abs(offset(service)) < TOLERATED
+        later, soon = service.prepared("later", topic), service.prepared("soon", topic)
+        service.commit(service.prepared("later", topic))
+        wait_for(partial(endpoint.asked.__getitem__, soon))
+        assert not endpoint.asked[later]
+        assert len(committed_records(servers, topic, 2)) == 2  # the endpoint answers COMMIT
 
 
 @pytest.mark.postgres
 @pytest.mark.kafka
 @pytest.mark.chaos
 def test_a28_with_every_host_an_hour_off_and_stepping_a18_ends_the_same_on_the_same_schedule(
-    service: LiveService, database_url: str, kafka_broker: EmbeddedKafka, tmp_path: Path
+    server: SteppingPostgres, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
     """Scaled: 60 messages, a second to the first check and between checks, three checks.
 
-    The clocks step at the second of three checks.
+    PostgreSQL is an hour behind API and relay. The clock of the checks steps at the second of three
+    checks, from two hours ahead of PostgreSQL to an hour behind it.
     """
-    topic = make_topic(kafka_broker.bootstrap_servers, partitions=1)
-    clocks = {tmp_path / "api.clock": "+1h", tmp_path / "checker.clock": "-1h"}
+    servers, clock = kafka_broker.bootstrap_servers, tmp_path / "checks.clock"
+    topic = make_topic(servers, partitions=1)
+    clock.write_text("+1h")
+    server.step("-1h")
 
     def answer(asked: dict[str, Any]) -> str:
         if asked["attempt"] == 2:
-            for file, clock in zip(clocks, ("-1h", "+1h"), strict=True):
-                file.write_text(clock)
+            clock.write_text("-2h")
         return VERDICTS[int(asked["key"]) % 5]
 
-    with ExitStack() as stack:
-        for child, (file, clock) in zip(
-            (service.api, service.checker), clocks.items(), strict=True
-        ):
-            file.write_text(clock)
-            stack.enter_context(under_clock(child, file))
-        endpoint = stack.enter_context(check_endpoint(answer))
-        wait_for(lambda: clocked(service.checker) and api_time(service.api.port), seconds=60)
-        assert offset(service) > TOLERATED
+    with (
+        live_service(
+            server.database_url, servers, tmp_path, checkers=("check,sweep", "relay")
+        ) as service,
+        under_clock(service.checker, clock),
+        check_endpoint(answer) as endpoint,
+        psycopg.connect(server.database_url, autocommit=True) as connection,
+    ):
         register(service, endpoint.url)
-        run_producer(service, topic, "-1h")
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            wait_for(lambda: states(connection) == EXPECTED, seconds=120)
-            schedules: dict[int, list[float]] = dict(connection.execute(SCHEDULES).fetchall())
-        assert offset(service) < -TOLERATED
+        run_producer(service, topic, "-2h")
+        wait_for(lambda: states(connection) == EXPECTED, seconds=120)
+        schedules: dict[int, list[float]] = dict(connection.execute(SCHEDULES).fetchall())
     committed = sorted(number for number, end in EXPECTED.items() if end == "COMMIT")
-    sent = committed_records(kafka_broker.bootstrap_servers, topic, len(committed))
+    sent = committed_records(servers, topic, len(committed))
     assert sorted(int(record.key or b"") for record in sent) == committed
     assert all(
-        abs(at - SystemClock().now().timestamp()) < HOUR_SECONDS / 2 for at in endpoint.signed_at
+        abs(at + HOUR_SECONDS - SystemClock().now().timestamp()) < HOUR_SECONDS / 2
+        for at in endpoint.signed_at
     )
     assert {number: len(ages) for number, ages in schedules.items()} == {
         number: 3 if end == "PARKED" else 1
@@ -205,11 +202,3 @@ def run_producer(service: LiveService, topic: str, clock: str) -> None:
 def states(connection: psycopg.Connection[Any]) -> dict[int, str]:
     """Return what became of each message that is decided or parked, by its number."""
     return dict(connection.execute(STATES).fetchall())
-
-
-def test_without_the_library_the_fault_fails_and_names_the_package(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(NoFalseClock, match="libfaketime"):
-        false_clock("+3d")

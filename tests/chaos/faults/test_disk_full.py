@@ -5,19 +5,20 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from chaos.faults.disk import restart_postgres
+from chaos.faults.postgres import accepts
 from chaos.servers.nodes import PostgresNode
 from chaos.servers.server_thread import ServerThread
-from chaos.servers.small_disk import NoSmallDisk, fill, make_room, small_disk
+from devservers.errors import ServerFailed
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.message_id import parse_message_id
+from tests.chaos.faults.fixtures_small_disk import NoSmallDisk, fill, make_room, small_disk
 from tests.chaos.fixtures_live_service import LiveService, live_service
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
@@ -66,6 +67,14 @@ def prepare_until(service: LiveService, topic: str, status: int, calls: int) -> 
     raise AssertionError(f"status {status} did not come {MOST_CALLS} times")
 
 
+def back(crowded: PostgresNode) -> bool:
+    """Start the server if its full disk has ended it; return whether it takes connections."""
+    if crowded.server.exit_code() is not None:
+        with suppress(ServerFailed):
+            crowded.start()
+    return accepts(crowded.dsn())
+
+
 def test_f11_a_full_disk_acknowledges_nothing_that_is_not_stored(
     crowded: PostgresNode, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
@@ -78,7 +87,7 @@ def test_f11_a_full_disk_acknowledges_nothing_that_is_not_stored(
         fill(home)
         acknowledged += prepare_until(service, topic, 503, REFUSALS)
         make_room(home)
-        restart_postgres(crowded)
+        wait_for(lambda: back(crowded), seconds=120)
         wait_for(lambda: service.prepare(GROUP, topic).status_code == 201, seconds=60)
         crowded.stop_immediate()
         crowded.start()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from chaos.programs.false_clock import NoFalseClock
 from devservers.kafka import EmbeddedKafka
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import SystemClock
@@ -19,10 +18,10 @@ from outbox.messages.message_id import SHARDS
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.sessions.connections import connect, make_pool
 from tests.fixtures_databases import migrate
+from tests.fixtures_false_clock import NoFalseClock, SteppingPostgres
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.fixtures_checks import World, open_world
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.integration.checker.fixtures_stepping_clock import SteppingPostgres
 from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, retire
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.runbooks.fixtures_clusters import cluster

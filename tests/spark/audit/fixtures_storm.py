@@ -164,7 +164,9 @@ def storm(folder: Path) -> Iterator[Storm]:
         servers = broker.bootstrap_servers
         ensure_progress_topic(servers, replication=1)
         endpoint = stack.enter_context(check_endpoint(verdict))
-        service = stack.enter_context(live_service(postgres.dsn(), servers, folder, others=1))
+        service = stack.enter_context(
+            live_service(postgres.dsn(), servers, folder, checkers=("", ""))
+        )
         register(service, endpoint.url)
         topic = make_topic(servers, partitions=2)
         admin = AdminClient({"bootstrap.servers": servers})

@@ -1,1 +1,0 @@
-"""The record that the processes of a run write while it lasts."""

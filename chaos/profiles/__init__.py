@@ -1,1 +1,0 @@
-"""Which faults a run performs, and when: data and pure functions."""

@@ -1,1 +1,0 @@
-"""The programs of a run: their processes, environment and clocks."""
