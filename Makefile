@@ -23,10 +23,10 @@ PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -
 # The main walk is first: .ci/run may not have time for all.
 CONTAINERS := tests/containers/test_stack.py $(filter-out %/test_stack.py,$(sort $(wildcard tests/containers/test_*.py)))
 DIST ?= dist
-PROFILE ?= smoke
+PROFILE ?= kill
 SEED ?= 1
 
-.PHONY: help setup demo dev kafka client test test-deep test-compose pictures lint check bench chaos chaos-controls chaos-matrix up down
+.PHONY: help setup demo dev kafka client test test-deep test-compose pictures lint check bench chaos up down
 
 help: ## Show these words
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -66,18 +66,11 @@ lint: setup ## Check format, lint, types, import contracts and migrations
 
 check: lint test ## The gate before a commit: lint, then test
 
-bench: setup ## Measure this tree beside its last release and RocketMQ; write docs/performance.md (QUICK=1: one short round)
+bench: setup ## Measure this tree beside RocketMQ; write docs/performance.md (QUICK=1: one short round)
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
-chaos: setup ## Break everything on purpose and judge the rest (PROFILE=smoke SEED=1 KAFKA=)
+chaos: setup ## Break everything on purpose and judge the rest (PROFILE=kill, mixed, failover or brokers; SEED=1 KAFKA=)
 	@$(BIN)/outbox-chaos run --profile $(PROFILE) --seed $(SEED) $(if $(KAFKA),--kafka $(KAFKA))
-
-chaos-matrix: PROFILE := releases
-chaos-matrix: setup ## Run one profile on each fetched release of Kafka (PROFILE=releases SEED=1)
-	@$(BIN)/outbox-chaos matrix --profile $(PROFILE) --seed $(SEED) --record
-
-chaos-controls: setup ## Run relays that are wrong in one rule each; all must be caught
-	@$(BIN)/outbox-chaos controls --seed $(SEED)
 
 up: ## Start the operations stack (docker-compose.yml; COMPOSE_PROFILES=spark,tls adds to it)
 	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }

@@ -266,12 +266,8 @@ def test_make_has_the_documented_words_and_no_others() -> None:
     rare = {
         "kafka",
         "test-deep",
-        "test-aged",
         "test-compose",
-        "evidence",
         "pictures",
-        "chaos-controls",
-        "chaos-matrix",
     }
     assert words == daily | rare
 
