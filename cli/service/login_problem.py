@@ -6,7 +6,7 @@ INSUFFICIENT_PRIVILEGE: Final = "42501"
 """PostgreSQL's code."""
 NEXT_STEP: Final = (
     "this login of PostgreSQL may not run the command;"
-    " docs/operations.md, Where to run it, names the one that may"
+    " docs/operate.md, Where to run it, names the one that may"
 )
 
 

@@ -38,7 +38,7 @@ OTHER_CODES: Mapping[str, set[ExitCode]] = {
 """Where an endpoint or a held record would have to be there first."""
 
 
-PRINTED = {"check-endpoint.md": "group set", "operations.md": "message recheck"}
+PRINTED = {"check-endpoint.md": "group set", "operate.md": "message recheck"}
 """The first registers the group that the second asks about."""
 
 
@@ -71,7 +71,7 @@ def test_each_command_has_an_example() -> None:
 
 
 def test_the_page_for_operators_shows_the_load_that_is_tested() -> None:
-    page = (PROJECT / "docs" / "operations.md").read_text("utf-8")
+    page = (PROJECT / "docs" / "operate.md").read_text("utf-8")
     assert f"\n{EXAMPLES['bench']}\n" in page
 
 

@@ -35,7 +35,7 @@ RUN_BY: Final = {
         "tests/e2e/languages/test_languages.py",
         "tests/e2e/languages/test_own_copy.py",
     ),
-    "docs/operations.md": ("tests/e2e/command/test_examples.py",),
+    "docs/operate.md": ("tests/e2e/command/test_examples.py",),
     "docs/reconciliation.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/rest.md": ("tests/e2e/pages/test_rest_page.py",),
     "docs/security.md": (
@@ -73,7 +73,7 @@ ONLY_READ: Final = {
         "1 clients": "a counter-example that the second command above it prints",
     },
     "docs/performance.md": {"make bench": HOURS},
-    "docs/tracing.md": {"OTEL_EXPORTER_OTLP_ENDPOINT": "the address of the reader's own collector"},
+    "docs/operate.md": {"OTEL_EXPORTER_OTLP_ENDPOINT": "the address of the reader's own collector"},
 }
 """By page and by the beginning of the block: why no test runs it."""
 COMMAND: Final = re.compile(r"^(?:.*&& *)?make ([a-z-]+)", re.MULTILINE)

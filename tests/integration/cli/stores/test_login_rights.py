@@ -39,5 +39,5 @@ def test_the_next_step_is_named(
     assert line.startswith("outbox: permission denied for ")
     assert line.endswith(
         "this login of PostgreSQL may not run the command;"
-        " docs/operations.md, Where to run it, names the one that may"
+        " docs/operate.md, Where to run it, names the one that may"
     )
