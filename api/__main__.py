@@ -14,9 +14,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from api.from_settings import connection_limits, files_needed, refuse_insecure_bind
-from api.http.connection.open_connections import ConnectionLimits, OpenConnections
-from api.http.connection.protocol import BoundedHttpProtocol
+from api.from_settings import refuse_insecure_bind
 from api.metrics.shared_metrics import Workers, shared_directory
 from api.wiring import application, refuse_to_start
 from outbox.errors import ConfigurationError
@@ -36,6 +34,9 @@ GRACE_SECONDS: Final = 35
 SILENT_WORKER_SECONDS: Final = 30
 """How long a worker may not answer before another replaces it: more than a start takes, also on a
 busy machine. After uvicorn's 5 s such workers would be killed again and again."""
+IDLE_SECONDS: Final = 75
+"""How long a connection may wait for its next request: longer than a proxy keeps it, so that no
+proxy sends a request into a connection that is being closed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,13 +67,16 @@ def read_bind(bind: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uvicorn.Config:
-    """Return the server's configuration; for several workers ``app`` makes the application."""
+def server_config(app: Any, *, workers: int = 1) -> uvicorn.Config:
+    """Return the server's configuration; for several workers ``app`` makes the application.
+
+    A reverse proxy in front ends slow, idle and too many connections (docs/security.md).
+    """
     return uvicorn.Config(
         app,
         factory=workers > 1,
         workers=workers,
-        http=partial(BoundedHttpProtocol, table=OpenConnections(limits)),  # type: ignore[arg-type]
+        http="httptools",
         ws="none",
         loop="uvloop",
         lifespan="on",
@@ -82,6 +86,7 @@ def server_config(app: Any, limits: ConnectionLimits, *, workers: int = 1) -> uv
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_worker_healthcheck=SILENT_WORKER_SECONDS,
     )
@@ -93,8 +98,8 @@ def _serve(settings: Settings, host: str, listener: socket.socket, *, traced: bo
     multiple = workers > 1
     make = partial(application, settings, host, traced=traced)
     app = make if multiple else make()
-    limits = connection_limits(settings, allow_open_files(files_needed(settings)))
-    config = server_config(app, limits, workers=workers)
+    config = server_config(app, workers=workers)
+    _allow_open_files()
     signal.signal(signal.SIGTERM, lambda *_: None)  # raised again by the server once it is down
     if multiple:
         with shared_directory():
@@ -108,13 +113,10 @@ def _serve(settings: Settings, host: str, listener: socket.socket, *, traced: bo
     return OK if server.started else ERROR
 
 
-def allow_open_files(wanted: int) -> int:
-    """Raise this process' limit of open files as far as it may be raised; return the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft
+def _allow_open_files() -> None:
+    """Raise this process' limit of open files as far as the system lets it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _listen(host: str, port: int) -> socket.socket:

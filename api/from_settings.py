@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.http.admission import HttpLimits
 from api.http.authentication.loopback_authenticator import is_loopback
-from api.http.connection.open_connections import ConnectionLimits
 from api.http.rate_limits import RateLimits, rate_limits
-from api.http.request_limits import HttpLimits
-from api.ingest.ingest import IngestPolicy
 from api.ingest.prepare_rules import INTERNAL_TOPICS
+from api.ingest.prepares import PreparePolicy
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import KeyRing, key_ring
 from outbox.settings.catalogue import Settings
 
 INSECURE_PEPPER: Final = b"outbox dev-insecure"
-OTHER_FILES: Final = 128
-"""Open files of a process besides the connections of clients and of the database."""
 
 
 def refuse_insecure_bind(settings: Settings, listens_on: str | None) -> None:
@@ -48,10 +45,10 @@ def key_ring_of(settings: Settings) -> KeyRing:
     return key_ring(keys.get_secret_value() if keys else None, insecure=insecure)
 
 
-def ingest_policy(settings: Settings) -> IngestPolicy:
+def prepare_policy(settings: Settings) -> PreparePolicy:
     """Return the rules of a prepare."""
     reserved = INTERNAL_TOPICS | ({settings.parked_topic} if settings.parked_topic else set())
-    return IngestPolicy(
+    return PreparePolicy(
         message_max_bytes=settings.message_max_bytes,
         reserved_topics=frozenset(reserved),
         reject_half_messages=settings.reject_half_messages,
@@ -63,23 +60,7 @@ def http_limits(settings: Settings) -> HttpLimits:
     return HttpLimits(
         body_bytes=settings.http_max_body_bytes,
         batch_bytes=settings.http_max_batch_bytes,
-        header_bytes=settings.http_max_header_bytes,
     )
-
-
-def files_needed(settings: Settings) -> int:
-    """Return how many files a process with all its connections has open."""
-    return settings.http_max_connections + _other_files(settings)
-
-
-def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
-    """Return the limits of connections; ``open_files`` is what the process may have open."""
-    possible = max(1, open_files - _other_files(settings))
-    return ConnectionLimits(connections=min(settings.http_max_connections, possible))
-
-
-def _other_files(settings: Settings) -> int:
-    return ConnectionLimits().leaving + settings.database_pool_max + OTHER_FILES
 
 
 def rates(settings: Settings, clock: SystemClock) -> RateLimits:

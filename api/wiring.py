@@ -22,26 +22,27 @@ from api.console.session import SessionSeal
 from api.from_settings import (
     group_defaults,
     http_limits,
-    ingest_policy,
     key_ring_of,
     pepper,
+    prepare_policy,
     rates,
     refuse_insecure_bind,
 )
 from api.guard import Guard
+from api.http.admission import Admission
 from api.http.authentication.authenticator import Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
-from api.http.in_flight import InFlight, UnansweredEnds
-from api.http.rate_limits import RefusalPause
+from api.http.in_flight import InFlight
+from api.http.request_metrics import RequestMetrics
 from api.ingest.batcher import FlushLimits, MicroBatcher
-from api.ingest.bodies.fair_decoder import FairDecoder
+from api.ingest.ends import Ends
 from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
-from api.ingest.ingest import Ingest
-from api.ingest.message_spans import MessageSpans
+from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.publication_wait import REQUESTS_MAX, PublicationWait
+from api.ingest.prepares import Prepares
+from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
 from api.installation_wiring import installation
 from api.metrics.metrics_listener import metrics_listener
@@ -197,9 +198,8 @@ def build(
         version=installed_version(),
         metrics_here=settings.metrics_bind is None,
     )
-    in_flight = InFlight(settings.http_max_inflight)
-    ingest = _ingest(settings, parts, pool, name_cache, metrics, in_flight)
-    return _guard(settings, services, ingest, authenticator, in_flight, _lifespan(parts))
+    hot_routes = _hot_routes(settings, parts, name_cache, metrics)
+    return _guard(settings, services, hot_routes, authenticator, _lifespan(parts))
 
 
 def _topic_cache(
@@ -214,16 +214,11 @@ def _topic_cache(
 def _guard(
     settings: Settings,
     services: Services,
-    ingest: Ingest,
+    hot_routes: HotRoutes,
     authenticator: Authenticator,
-    in_flight: InFlight,
     lifespan: Lifespan,
 ) -> Guard:
     clock = SystemClock()
-    limits = rates(settings, clock)
-    decoder = FairDecoder(
-        RefusalPause(in_flight, clock), in_flight, item_max_bytes=settings.http_max_body_bytes
-    )
     app = create_app(
         ROUTERS,
         methods_of(ROUTERS),
@@ -234,14 +229,14 @@ def _guard(
     app.state.services = services
     return Guard(
         app,
-        HotRoutes(ingest, limits.prepares, decoder).find,
-        authenticator=authenticator,
-        limits=http_limits(settings),
-        in_flight=in_flight,
-        ends=UnansweredEnds(settings.http_max_connections, settings.http_max_batch_bytes),
-        reads=limits.reads,
-        metrics=services.metrics,
-        clock=clock,
+        hot_routes.find,
+        Admission(
+            authenticator,
+            http_limits(settings),
+            InFlight(settings.http_max_inflight),
+            rates(settings, clock).reads,
+        ),
+        RequestMetrics(services.metrics, clock),
         console=_console(settings, app, authenticator, services.version),
         lifespan=partial(lifespan, app),
     )
@@ -273,28 +268,16 @@ def contract_of(version: str) -> dict[str, Any]:
     return openapi_document(ROUTERS, version)
 
 
-def _ingest(
-    settings: Settings,
-    parts: Parts,
-    pool: Pool,
-    name_cache: NameCache,
-    metrics: Metrics,
-    in_flight: InFlight,
-) -> Ingest:
-    statuses = PostgresMessageStatuses(pool)
-    return Ingest(
-        prepares=parts.prepares,
-        ends=parts.ends,
-        name_cache=name_cache,
-        topic_cache=parts.topic_cache,
-        publications=PublicationWait(
-            statuses,
-            in_flight,
-            requests_max=min(REQUESTS_MAX, settings.http_max_connections // 4),
-        ),
-        policy=ingest_policy(settings),
-        metrics=metrics,
-        spans=MessageSpans(parts.spans, statuses) if parts.spans else None,
+def _hot_routes(
+    settings: Settings, parts: Parts, name_cache: NameCache, metrics: Metrics
+) -> HotRoutes:
+    counted = IngestMetrics(metrics, name_cache)
+    publications = PublicationWait(PostgresMessageStatuses(parts.pool))
+    return HotRoutes(
+        Prepares(parts.prepares, name_cache, parts.topic_cache, prepare_policy(settings), counted),
+        Ends(parts.ends, name_cache, publications, counted),
+        rates(settings, SystemClock()).prepares,
+        settings.http_max_body_bytes,
     )
 
 

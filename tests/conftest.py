@@ -22,8 +22,8 @@ settings.load_profile("outbox")
 
 TOGETHER = ("tests/spark/", "tests/integration/failpoints/", "tests/e2e/", "tests/model/")
 """Folders whose tests share what is dear to start: a JVM, a whole service, a search."""
-DEEP = re.compile(r"\bmark\.deep\b|\bway_in\b")
-"""What a file with deep tests names: the mark, or the fixture one of whose parameters has it."""
+DEEP = re.compile(r"\bmark\.deep\b")
+"""What a file with deep tests names."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

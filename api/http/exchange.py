@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,11 +19,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HeaderList = list[tuple[bytes, bytes]]
 
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 JSON: Final = (b"content-type", b"application/json")
-AUTHENTICATED: Final = "outbox.authenticated"
-"""The server's extension to call once the caller of a request is known."""
-WHOLE_ANSWER: Final = "outbox.whole_answer"
-"""The server's extension, and its message: status, headers but for the length, and the body."""
 
 
 class HttpRequest(Struct, frozen=True, gc=False):
@@ -58,22 +57,34 @@ class HotRoute:
     serve: Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
-class ResponseSender:
-    """Sends one response with the request id; keeps the status for the metrics.
+class Exchange:
+    """A request as the server gives it, and its one response with the request's id."""
 
-    ``at_once``: the server takes a whole response as one message.
-    """
-
-    def __init__(self, send: Send, request_id: str, *, at_once: bool) -> None:
+    def __init__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
         self._send = send
-        self._at_once = at_once
-        self.request_id = request_id
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.headers = _fields_of(scope["headers"])
+        self.request_id = _request_id(self.headers)
+        self.route_name: str | None = None
+        """The route in the metrics; None: the framework knows it."""
         self.status = 0
+        """Of the response; 0 until it has started."""
         self.extra_headers: HeaderList = []
         """Added to the response, whatever its status."""
 
+    def share(self, **state: Any) -> None:
+        """Let the route see these values, and the request's id."""
+        self.scope.setdefault("state", {}).update(state, request_id=self.request_id)
+
+    def template(self) -> str:
+        """Return the route in its general form, so that no caller adds a metric."""
+        return self.route_name or str(getattr(self.scope.get("route"), "path", "unmatched"))
+
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Pass an ASGI message on."""
+        """Pass an ASGI message of the response on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *self._own_headers()]
@@ -81,18 +92,11 @@ class ResponseSender:
 
     async def respond(self, response: HttpResponse) -> None:
         """Send a complete response."""
-        headers, body = [*response.headers, *self._own_headers()], response.body
-        self.status = status = response.status
-        if self._at_once:
-            whole = {"type": WHOLE_ANSWER, "status": status, "headers": headers, "body": body}
-            await self._send(whole)
-            return
-        headers.append((b"content-length", str(len(body)).encode()))
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
-
-    def _own_headers(self) -> HeaderList:
-        return [*self.extra_headers, (b"x-request-id", self.request_id.encode())]
+        length = (b"content-length", str(len(response.body)).encode())
+        headers = [*response.headers, length]
+        start = {"type": "http.response.start", "status": response.status, "headers": headers}
+        await self.send(start)
+        await self._send({"type": "http.response.body", "body": response.body})
 
     async def problem(self, problem: Problem) -> None:
         """Send a problem document, unless a response has already started."""
@@ -101,6 +105,9 @@ class ResponseSender:
         headers = [(name.encode(), text.encode()) for name, text in headers_of(problem).items()]
         body = body_of(problem, self.request_id)
         await self.respond(HttpResponse(problem.status, body, headers))
+
+    def _own_headers(self) -> HeaderList:
+        return [*self.extra_headers, (b"x-request-id", self.request_id.encode())]
 
 
 def entity_tag(body: bytes) -> str:
@@ -114,3 +121,19 @@ def is_known(if_none_match: str | None, tag: str) -> bool:
         return False
     known = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
     return "*" in known or tag in known
+
+
+def _fields_of(headers: HeaderList) -> dict[bytes, bytes]:
+    """Return header fields by name; several ``Prefer`` fields are one list (RFC 9110, 5.3)."""
+    by_name = dict(headers)
+    if len(by_name) != len(headers) and b"prefer" in by_name:
+        by_name[b"prefer"] = b",".join(value for name, value in headers if name == b"prefer")
+    return by_name
+
+
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    """Return the caller's request id if it is well formed, else a new one."""
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.match(given):
+        return given.decode()
+    return secrets.token_hex(8)

@@ -31,9 +31,7 @@ from outbox.telemetry.events import Event, get_logger
 
 MEDIA_TYPE: Final = "application/problem+json"
 WAITING_STATUSES: Final = frozenset({429, 503})
-"""They always have ``Retry-After``."""
-RETRYABLE_STATUSES: Final = WAITING_STATUSES | {408}
-"""Nothing was done, and the same request may succeed later."""
+"""They always have ``Retry-After``: nothing was done, and the same request may succeed later."""
 DATABASE_RETRY_SECONDS: Final = 2
 """How long a caller should wait for PostgreSQL before it tries again."""
 
@@ -48,12 +46,7 @@ class ProblemKind:
 
 
 KINDS: Final[dict[str, ProblemKind]] = {
-    "malformed-json": ProblemKind(
-        400, "The body is not JSON", "Send one JSON document in UTF-8, at most 16 levels deep."
-    ),
-    "malformed-request": ProblemKind(
-        400, "The request is not HTTP", "Send a valid HTTP/1.1 request."
-    ),
+    "malformed-json": ProblemKind(400, "The body is not JSON", "Send one JSON document in UTF-8."),
     "cursor-invalid": ProblemKind(
         400, "The cursor is not valid", "Start again without `cursor`; never build one."
     ),
@@ -93,9 +86,6 @@ KINDS: Final[dict[str, ProblemKind]] = {
     "method-not-allowed": ProblemKind(
         405, "The path does not support this method", "See `Allow` and /openapi.json."
     ),
-    "request-timeout": ProblemKind(
-        408, "The request did not arrive in time", "Send headers within 10 s, the body within 30 s."
-    ),
     "already-ended": ProblemKind(
         409,
         "Already decided",
@@ -114,7 +104,6 @@ KINDS: Final[dict[str, ProblemKind]] = {
     ),
     "payload-too-large": ProblemKind(413, "Too many bytes", "See the limits in the documentation."),
     "batch-too-large": ProblemKind(413, "Too many items", "Send at most 1000 items in one batch."),
-    "uri-too-long": ProblemKind(414, "The URL is too long", "Keep it below 8 KiB."),
     "unsupported-media-type": ProblemKind(
         415, "Not application/json", "Send `Content-Type: application/json`."
     ),
@@ -157,7 +146,6 @@ KINDS: Final[dict[str, ProblemKind]] = {
         428, "If-Match is required", "GET the group and send its ETag, or `*`."
     ),
     "rate-limited": ProblemKind(429, "Too many requests", "Wait for the seconds in `Retry-After`."),
-    "headers-too-large": ProblemKind(431, "The headers are too large", "Keep them below 16 KiB."),
     "internal-error": ProblemKind(500, "Internal error", "Report it with the `request_id`."),
     "overloaded": ProblemKind(503, "Too many waiting requests", "Nothing was stored; try again."),
     "database-unavailable": ProblemKind(
@@ -202,7 +190,7 @@ def document(problem: Problem, request_id: str) -> dict[str, Any]:
         "detail": problem.detail or kind.meaning,
         "instance": f"urn:outbox:request:{request_id}",
         "code": problem.slug,
-        "retryable": kind.status in RETRYABLE_STATUSES,
+        "retryable": kind.status in WAITING_STATUSES,
         "request_id": request_id,
     }
     if problem.errors:

@@ -8,24 +8,16 @@ The fields are those of the IETF draft "RateLimit header fields for HTTP".
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
 from api.http.exchange import HeaderList
-from api.http.in_flight import InFlight
 from api.http.problems import Problem
 from outbox.access import Caller
 from outbox.clock import Clock
 
 WINDOW_SECONDS: Final = 1
-PAUSE_FACTOR: Final = 5
-FREE_SECONDS: Final = 0.002
-"""A batch that was judged within this time costs nobody anything."""
-PAUSE_MAX_SECONDS: Final = 10.0
-TENANTS_MAX: Final = 1000
 KEYS_MAX: Final = 10_000
 """Most keys whose buckets are kept; above it the one that was used longest ago is forgotten."""
 
@@ -101,28 +93,3 @@ def rate_limits(prepares: int, reads: int, processes: int, clock: Clock) -> Rate
         prepares=RateLimit("prepare", prepares / processes, clock),
         reads=RateLimit("read", reads / processes, clock),
     )
-
-
-class RefusalPause:
-    """Until when the refused batches of each tenant wait; waiting requests take no room.
-
-    While a large invalid batch is judged, the process does nothing else. Its answer comes later the
-    longer that took, so refused batches of one tenant take a sixth of the time.
-    """
-
-    def __init__(self, in_flight: InFlight, clock: Clock) -> None:
-        self._in_flight = in_flight
-        self._clock = clock
-        self._until: dict[Hashable, float] = {}
-
-    async def pause(self, tenant: Hashable, spent_seconds: float) -> None:
-        """Wait after a refused batch, whose judgement took so much time of the processor."""
-        if spent_seconds < FREE_SECONDS:
-            return
-        now = self._clock.monotonic()
-        until = max(self._until.pop(tenant, now), now) + PAUSE_FACTOR * spent_seconds
-        self._until[tenant] = min(until, now + PAUSE_MAX_SECONDS)
-        if len(self._until) > TENANTS_MAX:
-            del self._until[next(iter(self._until))]
-        with self._in_flight.resting():
-            await asyncio.sleep(self._until[tenant] - now)

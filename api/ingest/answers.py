@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from msgspec import Struct
-
 from api.http.problems import Problem, invalid
-from api.ingest.schemas import EndedHalf, PreparedHalf, PublicationAt
+from api.ingest.schemas import EndedHalf, PreparedHalf, PrepareResult, PublicationAt
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import (
     AlreadyDecided,
@@ -28,13 +26,25 @@ PREPARED_BEFORE: Final = (
     "This message was prepared before and is decided, see `winning_decision`: run no local"
     " transaction. Another local transaction needs a new `transaction_id`."
 )
+CREATED: Final = 201
 
 
-class Accepted(Struct, frozen=True, kw_only=True, gc=False):
-    """A half message that is durable and undecided: its local transaction may run."""
-
-    half: PreparedHalf
-    replayed: bool
+def prepare_answer(
+    outcome: PrepareOutcome, groups: Mapping[str, ProducerGroup]
+) -> PrepareResult | Problem:
+    """Return what was stored, or the reason why nothing was."""
+    if isinstance(outcome, Prepared):
+        group = groups[outcome.half.message.producer_group]
+        half = prepared_half(outcome, group.transaction_timeout_seconds)
+        return PrepareResult(index=0, status=CREATED, replayed=outcome.replayed, result=half)
+    if isinstance(outcome, AlreadyDecided):
+        return already_ended(outcome.status, PREPARED_BEFORE)
+    if isinstance(outcome, GroupDeleted):
+        return invalid("/producer_group", "is not registered", "unknown-group")
+    if isinstance(outcome, Unstorable):
+        return invalid("", "the database cannot store this message")
+    facts = {"existing_message_id": str(outcome.existing_message_id)}
+    return Problem(slug="transaction-id-reused", facts=facts)
 
 
 def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> PreparedHalf:
@@ -51,23 +61,6 @@ def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> Prepa
         prepared_at=half.prepared_at,
         next_check_at=half.prepared_at + immunity if waits else None,
     )
-
-
-def prepare_answer(
-    outcome: PrepareOutcome, groups: Mapping[str, ProducerGroup]
-) -> Accepted | Problem:
-    """Return what was stored, or the reason why nothing was."""
-    if isinstance(outcome, Prepared):
-        timeout = groups[outcome.half.message.producer_group].transaction_timeout_seconds
-        return Accepted(half=prepared_half(outcome, timeout), replayed=outcome.replayed)
-    if isinstance(outcome, AlreadyDecided):
-        return already_ended(outcome.status, PREPARED_BEFORE)
-    if isinstance(outcome, GroupDeleted):
-        return invalid("/producer_group", "is not registered", "unknown-group")
-    if isinstance(outcome, Unstorable):
-        return invalid("", "the database cannot store this message")
-    facts = {"existing_message_id": str(outcome.existing_message_id)}
-    return Problem(slug="transaction-id-reused", facts=facts)
 
 
 def awaits_publication(status: MessageStatus) -> bool:

@@ -5,22 +5,22 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
+from api.http.json_body import decode
 from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
-from api.ingest.bodies.fair_decoder import BatchForm, FairDecoder, spend_nothing
-from api.ingest.end_rules import end_of
-from api.ingest.ingest import Decided, Ingest
+from api.ingest.batch_items import each_valid, items_of, texts_of
+from api.ingest.ends import Decided, Ends
 from api.ingest.prepare_rules import traceparent_of
+from api.ingest.prepares import Call, Prepares
 from api.ingest.schemas import (
     ENCODER,
     END,
-    END_BATCH,
     END_ITEM,
     PREPARE,
-    PREPARE_BATCH,
     EndBatchAnswer,
     EndResult,
     PrepareBatchAnswer,
@@ -33,17 +33,25 @@ WAIT_MAX_SECONDS: Final = 30
 WAIT_MAX_DIGITS: Final = 9
 _MESSAGE: Final = f"{PREFIX}/"
 _END_SUFFIX: Final = "/end"
-_PREPARES: Final = BatchForm(PREPARE_BATCH, PREPARE)
-_ENDS: Final = BatchForm(END_BATCH, END_ITEM)
 
 
 class HotRoutes:
     """Prepare, end and their batch forms."""
 
-    def __init__(self, ingest: Ingest, prepares: RateLimit, decoder: FairDecoder) -> None:
-        self._ingest = ingest
+    def __init__(
+        self,
+        prepares: Prepares,
+        ends: Ends,
+        rate: RateLimit,
+        item_max_bytes: int,
+        traceparent: Callable[[str | None], str | None] = traceparent_of,
+    ) -> None:
+        """Take the use cases; ``traceparent`` returns the trace context to store."""
         self._prepares = prepares
-        self._decoder = decoder
+        self._ends = ends
+        self._rate = rate
+        self._item_max_bytes = item_max_bytes
+        self._traceparent = traceparent
         write, end = Scope.MESSAGES_WRITE, Scope.MESSAGES_END
         self._end = HotRoute(f"{PREFIX}/{{message_id}}/end", end, True, False, self.end)
         self._fixed = {
@@ -65,76 +73,50 @@ class HotRoutes:
 
     async def prepare(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages."""
-        rate_fields = self._prepares.spend(request.caller)
-        body = await self._decoder.single(request, PREPARE)
-        [outcome] = await self._ingest.prepare(
-            [body],
-            request.caller,
-            traceparent=_traceparent(request),
-            idempotency_key=request.header(b"idempotency-key"),
-        )
+        rate_fields = self._rate.spend(request.caller)
+        body = decode(request.body, PREPARE)
+        call = self._call(request, request.header(b"idempotency-key"))
+        [outcome] = await self._prepares.store([body], call)
         if isinstance(outcome, Problem):
             raise outcome
-        half = outcome.half
+        half = outcome.result
+        assert half is not None
         headers = [JSON, (b"location", f"{PREFIX}/{half.message_id}".encode()), *rate_fields]
         if outcome.replayed:
             headers.append((b"idempotency-replayed", b"true"))
-        return HttpResponse(201, ENCODER.encode(half), headers)
+        return HttpResponse(outcome.status, ENCODER.encode(half), headers)
+
+    async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
+        """POST /v1/half-messages/batch."""
+        texts = texts_of(request.body)
+        rate_fields = self._rate.spend(request.caller, len(texts))
+        items = items_of(texts, PREPARE, self._item_max_bytes)
+        results: list[PrepareResult] = []
+        for index, outcome in enumerate(await self._prepares.store(items, self._call(request))):
+            if isinstance(outcome, Problem):
+                problem = document(outcome, request.request_id)
+                results.append(PrepareResult(index=index, status=outcome.status, problem=problem))
+            else:
+                outcome.index = index
+                results.append(outcome)
+        return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
     async def end(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/{message_id}/end."""
-        body = await self._decoder.single(request, END)
-        wait = _wait_of(request)
+        body, wait = decode(request.body, END), _wait_of(request)
         message_id = request.path[len(_MESSAGE) : -len(_END_SUFFIX)]
-        groups = await self._ingest.group_ids(request.caller)
-        decided = await self._ingest.end(
-            [end_of(message_id, body, groups)],
-            request.caller,
-            wait,
-            traceparent=_traceparent(request),
-        )
+        decided = await self._ends.decide([(message_id, body)], request.caller, wait)
         [outcome] = decided.answers
         if isinstance(outcome, Problem):
             raise outcome
         return HttpResponse(200, ENCODER.encode(outcome), _applied(wait, decided))
 
-    async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
-        """POST /v1/half-messages/batch."""
-        rate_fields: HeaderList = []
-
-        def spend(items: int) -> None:
-            rate_fields.extend(self._prepares.spend(request.caller, items))
-
-        items = await self._decoder.batch(request, _PREPARES, spend)
-        outcomes = await self._ingest.prepare(
-            items, request.caller, traceparent=_traceparent(request)
-        )
-        results = [
-            PrepareResult(
-                index=index,
-                status=outcome.status,
-                problem=document(outcome, request.request_id),
-            )
-            if isinstance(outcome, Problem)
-            else PrepareResult(
-                index=index, status=201, replayed=outcome.replayed, result=outcome.half
-            )
-            for index, outcome in enumerate(outcomes)
-        ]
-        return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
-
     async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
-        items = await self._decoder.batch(request, _ENDS, spend_nothing)
+        items = items_of(texts_of(request.body), END_ITEM, self._item_max_bytes)
         wait = _wait_of(request)
-        groups = await self._ingest.group_ids(request.caller)
-        ends = [
-            item if isinstance(item, Problem) else end_of(item.message_id, item, groups)
-            for item in items
-        ]
-        decided = await self._ingest.end(
-            ends, request.caller, wait, traceparent=_traceparent(request)
-        )
+        ends = each_valid(items, lambda item: (item.message_id, item))
+        decided = await self._ends.decide(ends, request.caller, wait)
         results = [
             EndResult(
                 index=index,
@@ -148,9 +130,12 @@ class HotRoutes:
         answer = ENCODER.encode(EndBatchAnswer(results))
         return HttpResponse(207, answer, _applied(wait, decided))
 
-
-def _traceparent(request: HttpRequest) -> str | None:
-    return traceparent_of(request.header(b"traceparent"))
+    def _call(self, request: HttpRequest, idempotency_key: str | None = None) -> Call:
+        return Call(
+            caller=request.caller,
+            traceparent=self._traceparent(request.header(b"traceparent")),
+            idempotency_key=idempotency_key,
+        )
 
 
 def _applied(wait: int | None, decided: Decided) -> HeaderList:

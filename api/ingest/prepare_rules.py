@@ -66,20 +66,19 @@ def content_of(
     )
 
 
-def unpublishable(content: Content, seen: SeenTopic) -> Problem | None:
-    """Return why Kafka would refuse this record for good, as the relay last saw its topic."""
+def refuse_unpublishable(content: Content, seen: SeenTopic) -> None:
+    """Raise Problem if Kafka would refuse this record for good, as the relay last saw its topic."""
     if seen.may_write is False:
         detail = "Kafka does not let the relay write this topic: grant its principal WRITE"
-        return invalid("/topic", detail, "topic-not-allowed")
+        raise invalid("/topic", detail, "topic-not-allowed")
     limit = seen.max_content_bytes
     if limit is None:
-        return None
+        return
     size = len(content.key or b"") + len(content.value or b"")
     size += sum(len(name) + len(text.encode()) for name, text in content.headers)
-    if size <= limit:
-        return None
-    detail = f"key, value and headers exceed the {limit} bytes that the topic accepts"
-    return invalid("", detail, "payload-too-large")
+    if size > limit:
+        detail = f"key, value and headers exceed the {limit} bytes that the topic accepts"
+        raise invalid("", detail, "payload-too-large")
 
 
 def validate_names(request: PrepareRequest) -> None:

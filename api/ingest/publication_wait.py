@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
-from api.http.in_flight import InFlight, TenantShares
+from api.http.in_flight import TenantShares
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
@@ -29,11 +28,8 @@ READ_MAX: Final = 2000
 class PublicationWait:
     """Watches committed messages until they are published or no caller waits any more."""
 
-    def __init__(
-        self, statuses: MessageStatuses, in_flight: InFlight, requests_max: int = REQUESTS_MAX
-    ) -> None:
+    def __init__(self, statuses: MessageStatuses, requests_max: int = REQUESTS_MAX) -> None:
         self._statuses = statuses
-        self._in_flight = in_flight
         self._requests = TenantShares(requests_max)
         self._waiters = TenantShares(WAITING_MAX)
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
@@ -44,24 +40,14 @@ class PublicationWait:
     ) -> Mapping[HalfId, MessageStatus] | None:
         """Return those of the messages that were published within ``seconds``, by id.
 
-        Returns None at once if the tenant has no more places. A waiting request takes no room.
+        Returns None at once if the tenant has no more places.
         """
         if not half_ids:
             return {}
         if not self._waiters.allow(tenant, len(half_ids)) or not self._requests.allow(tenant, 1):
             return None
-        with self._places(tenant, len(half_ids)):
+        with self._waiters.held(tenant, len(half_ids)), self._requests.held(tenant, 1):
             return await self._published(half_ids, seconds)
-
-    @contextmanager
-    def _places(self, tenant: Hashable, waiters: int) -> Iterator[None]:
-        self._waiters.take(tenant, waiters)
-        self._requests.take(tenant, 1)
-        try:
-            yield
-        finally:
-            self._requests.give_back(tenant, 1)
-            self._waiters.give_back(tenant, waiters)
 
     async def _published(
         self, half_ids: Sequence[HalfId], seconds: float
@@ -73,8 +59,7 @@ class PublicationWait:
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
         try:
-            with self._in_flight.resting():
-                await asyncio.wait(futures.values(), timeout=seconds)
+            await asyncio.wait(futures.values(), timeout=seconds)
             return {
                 half_id: future.result() for half_id, future in futures.items() if future.done()
             }

@@ -168,6 +168,4 @@ class EndBatchAnswer(Struct, gc=False):
 PREPARE: Final = msgspec.json.Decoder(PrepareRequest)
 END: Final = msgspec.json.Decoder(EndRequest)
 END_ITEM: Final = msgspec.json.Decoder(EndItem)
-PREPARE_BATCH: Final = msgspec.json.Decoder(PrepareBatch)
-END_BATCH: Final = msgspec.json.Decoder(EndBatch)
 ENCODER: Final = msgspec.json.Encoder()

@@ -54,12 +54,8 @@ class Settings(BaseModel):
     """largest body of a single call"""
     http_max_batch_bytes: int = Field(8_388_608, ge=1024)
     """largest body of a batch call"""
-    http_max_header_bytes: int = Field(16_384, ge=1024)
-    """largest header block"""
     http_max_inflight: int = Field(1000, ge=1)
     """concurrent requests; above it prepares and reads get 503, ends are still accepted"""
-    http_max_connections: int = Field(4096, ge=16, le=1_000_000)
-    """open connections per process; above it the oldest that showed no key is closed with 503"""
     message_max_bytes: int = Field(1_000_000, ge=1)
     """largest size of key, value and caller headers, decoded"""
 

@@ -6,15 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.integration.api import fixtures_service
 from tests.integration.api.fixtures_service import Service, running, settings_for
-from tests.integration.api.fixtures_ways_in import WAYS_IN
-
-
-@pytest.fixture(params=["socket", pytest.param("asgi", marks=pytest.mark.deep)])
-def way_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test once for each way into the service."""
-    monkeypatch.setattr(fixtures_service, "way_in", WAYS_IN[request.param])
 
 
 @pytest.fixture

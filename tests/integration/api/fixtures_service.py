@@ -15,16 +15,12 @@ from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.fixtures_databases import as_role
-from tests.integration.api.fixtures_ways_in import WayIn, by_asgi
 
 HALVES = "/v1/half-messages"
 GROUPS = "/v1/producer-groups"
 CHECK_URL = "http://127.0.0.1:8999/check"
 GROUP = "billing"
 TOPIC = "invoices.issued"
-
-way_in: WayIn = by_asgi
-"""How the clients of the running test reach the service; the fixture ``way_in`` replaces it."""
 
 
 def settings_for(database_url: str, **overrides: Any) -> Settings:
@@ -89,9 +85,11 @@ async def running(
     """Run the service in this process for the block."""
     catalogue = topics or MemoryTopicCatalogue(counts={TOPIC: 3})
     app = build(settings, catalogue, listens_on="127.0.0.1", spans=spans)
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with (
         app.lifespan(),
-        way_in(app) as to_service,
-        httpx2.AsyncClient(timeout=30, **to_service, **options) as client,
+        httpx2.AsyncClient(
+            timeout=30, transport=transport, base_url="http://localhost", **options
+        ) as client,
     ):
         yield Service(client, catalogue, app)

@@ -1,4 +1,4 @@
-"""The service on a real socket of this process, with limits of the test's choice, and raw clients.
+"""The service on a real socket of this process, and raw clients.
 
 The server runs in a thread of its own on uvloop, as in production.
 """
@@ -17,7 +17,6 @@ import httpx2
 import uvicorn
 
 from api.__main__ import server_config
-from api.http.connection.open_connections import ConnectionLimits
 from api.wiring import build
 from outbox.settings.catalogue import Settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
@@ -109,7 +108,6 @@ class Listener:
 @asynccontextmanager
 async def listening(
     settings: Settings,
-    limits: ConnectionLimits | None = None,
     *,
     headers: dict[str, str] | None = None,
     kafka_away: bool = False,
@@ -120,7 +118,7 @@ async def listening(
     """
     known = MemoryTopicCatalogue(counts={TOPIC: 3, LONG_TOPIC: 1})
     app = build(settings, None if kafka_away else known, listens_on="127.0.0.1")
-    with _served(app, limits or ConnectionLimits()) as port:
+    with _served(app) as port:
         url = f"http://127.0.0.1:{port}"
         async with httpx2.AsyncClient(
             base_url=url, timeout=60, headers=headers, verify=NO_TLS
@@ -133,8 +131,8 @@ async def listening(
 
 
 @contextmanager
-def _served(app: Any, limits: ConnectionLimits) -> Iterator[int]:
-    server = uvicorn.Server(server_config(app, limits))
+def _served(app: Any) -> Iterator[int]:
+    server = uvicorn.Server(server_config(app))
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port: int = bound.getsockname()[1]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

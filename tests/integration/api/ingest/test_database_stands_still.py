@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from api import wiring
+from api.http import admission
 from api.http.authentication import key_authenticator
 from outbox.access import Scope
 from outbox.postgres.maintenance import gauges, readiness
@@ -40,7 +41,7 @@ SESSIONS = (
     "SELECT pid FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name = 'outbox-api'"
 )
-SMALL = {"http_max_connections": 16, "http_max_batch_bytes": 100_000, "database_pool_max": 2}
+SMALL = {"http_max_batch_bytes": 100_000, "database_pool_max": 2}
 BATCH = 1000
 
 
@@ -48,6 +49,11 @@ BATCH = 1000
 def _verified_keys_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep keys for longer than a slow machine takes: without PostgreSQL none is verified."""
     monkeypatch.setattr(key_authenticator, "CACHE_SECONDS", 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MEMORY_BYTES", 0)  # only that for a few of the largest batches
 
 
 @asynccontextmanager

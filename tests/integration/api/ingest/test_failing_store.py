@@ -14,7 +14,7 @@ from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import PARK, select, stored
 from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 DISK_FULL: LiteralString = """
 CREATE FUNCTION outbox.disk_full() RETURNS trigger LANGUAGE plpgsql AS

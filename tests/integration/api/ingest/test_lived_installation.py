@@ -26,7 +26,7 @@ from tests.integration.api.fixtures_service import (
 )
 from tests.integration.api.fixtures_sockets import LIVENESS_SECONDS
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
 FORGOTTEN = "; DELETE FROM outbox.transaction_key"

@@ -20,7 +20,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 
 async def test_a1_a_commit_is_one_op_and_one_entry_of_the_commit_log(

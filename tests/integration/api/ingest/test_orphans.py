@@ -12,7 +12,7 @@ from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import select, stored
 from tests.integration.api.fixtures_service import GROUP, Service
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 ORPHAN: LiteralString = """
 INSERT INTO outbox.already_published (producer_group, half_id, nonce, shard, manifest_offset)

@@ -18,7 +18,7 @@ from tests.integration.api.fixtures_service import (
     settings_for,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("way_in")]
+pytestmark = pytest.mark.postgres
 
 CHECKED = {"check_url": CHECK_URL}
 KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}

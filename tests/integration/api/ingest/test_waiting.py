@@ -11,7 +11,7 @@ from api.ingest import publication_wait
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_COMMITS
-from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import (
     publish,
     select,
@@ -19,16 +19,13 @@ from tests.integration.api.fixtures_rows import (
     until_a_session_waits,
 )
 from tests.integration.api.fixtures_service import (
-    GROUP,
     GROUPS,
     HALVES,
     TOPIC,
     Service,
-    prepare_body,
     running,
     settings_for,
 )
-from tests.integration.api.fixtures_sockets import listening
 
 pytestmark = pytest.mark.postgres
 
@@ -156,39 +153,6 @@ async def beyond_the_cap(service: Service) -> None:
     assert again.headers["preference-applied"] == "wait=1"
 
 
-async def test_while_kafka_is_away_few_ends_wait_and_nobody_is_refused(
-    database_url: str, pool: Pool
-) -> None:
-    admin = await token(pool, Scope.ADMIN)
-    limits = {"http_max_inflight": 2, "http_max_connections": 16}  # four ends wait, two of a tenant
-    settings = settings_for(database_url, **WITH_KEYS, **limits)
-    async with listening(settings, headers=admin, kafka_away=True) as listener:
-        await listener.put_group(GROUP)
-        client, ids = listener.client, list[str]()
-        for _ in range(6):
-            prepared = await client.post(HALVES, json=prepare_body())
-            assert prepared.status_code == 201
-            ids.append(prepared.json()["message_id"])
-        commit, long = {"decision": "COMMIT"}, {"Prefer": "wait=10"}
-        ends = [
-            asyncio.create_task(client.post(f"{HALVES}/{each}/end", json=commit, headers=long))
-            for each in ids
-        ]
-        async with asyncio.timeout(20):
-            while len(answered := [each.result() for each in ends if each.done()]) < 4:
-                await asyncio.wait(ends, timeout=0.05)
-        assert (await client.post(HALVES, json=prepare_body())).status_code == 201
-        assert (await client.get(HALVES)).status_code == 200
-        assert len([each for each in ends if each.done()]) == 4
-        for answer in answered:
-            assert (answer.status_code, answer.json()["publication"]) == (200, None)
-            assert answer.json()["state"] == "COMMITTED"
-            assert "preference-applied" not in answer.headers
-        for task in ends:
-            task.cancel()
-
-
-@pytest.mark.usefixtures("way_in")
 async def test_a_tenant_with_many_waits_leaves_places_to_another_tenant(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,9 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.access import Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api import fixtures_service
-from tests.integration.api.fixtures_keys import PEPPER, guarded, token
-from tests.integration.api.fixtures_ways_in import WAYS_IN
+from tests.integration.api.fixtures_keys import PEPPER, WITH_KEYS, token
+from tests.integration.api.fixtures_service import HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_sockets import listening
 
 pytestmark = pytest.mark.postgres
 
@@ -68,7 +68,6 @@ async def service(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> AsyncIterator[Guarded]:
-    monkeypatch.setattr(fixtures_service, "way_in", WAYS_IN["socket"])
 
     async def say(words: str, key: str | None) -> tuple[int, str]:
         if key is not None:
@@ -78,10 +77,11 @@ async def service(
         code = await asyncio.to_thread(run, ["-o", "table", *arguments])
         return code, capsys.readouterr().err
 
-    async with guarded(database_url) as api:
-        api.client.headers.update(await token(pool, Scope.ADMIN))
-        assert (await api.put_group()).status_code == 201
-        message_id = await api.prepared_id()
+    headers = await token(pool, Scope.ADMIN)
+    async with listening(settings_for(database_url, **WITH_KEYS), headers=headers) as api:
+        await api.put_group("billing")
+        prepared = await api.client.post(HALVES, json=prepare_body())
+        message_id = prepared.json()["message_id"]
         monkeypatch.setenv("OUTBOX_API_URL", str(api.client.base_url).rstrip("/"))
         yield Guarded(pool, message_id, say)
 

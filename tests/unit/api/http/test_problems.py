@@ -47,10 +47,6 @@ def test_a_retryable_problem_has_retry_after(slug: str) -> None:
     assert document(Problem(slug=slug), "r")["retryable"]
 
 
-def test_a_request_that_came_too_late_may_be_repeated() -> None:
-    assert document(Problem(slug="request-timeout"), "r")["retryable"]
-
-
 def test_the_librarys_errors_have_their_slugs() -> None:
     assert problem_of(DatabaseUnavailable("x")).slug == "database-unavailable"
     assert problem_of(Overloaded(3)).retry_after_seconds == 3

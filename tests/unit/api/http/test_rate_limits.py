@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 
 import pytest
 
-from api.http.in_flight import InFlight
 from api.http.problems import Problem, headers_of
-from api.http.rate_limits import RateLimit, RefusalPause, rate_limits
+from api.http.rate_limits import RateLimit, rate_limits
 from outbox.access import Caller
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
@@ -85,59 +83,6 @@ def test_processes_share_the_rate() -> None:
 def test_a_rate_of_zero_limits_nothing() -> None:
     limit = RateLimit("prepare", 0, ManualClock())
     assert [limit.spend(key("a"), 1000) for _ in range(100)] == [[]] * 100
-
-
-async def waits(pause: RefusalPause, tenant: str, spent: float) -> bool:
-    """Return whether a refused batch has to wait."""
-    task = asyncio.create_task(pause.pause(tenant, spent))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    waiting = not task.done()
-    task.cancel()
-    return waiting
-
-
-async def test_a_batch_that_was_judged_at_once_waits_for_nothing() -> None:
-    pause = RefusalPause(InFlight(1), ManualClock())
-    assert not await waits(pause, "a", 0.001)
-
-
-async def test_refused_batches_of_a_tenant_take_a_sixth_of_the_time() -> None:
-    clock = ManualClock()
-    pause = RefusalPause(InFlight(1), clock)
-    assert await waits(pause, "a", 0.5)
-    assert pause._until == {"a": clock.monotonic() + 2.5}
-    assert await waits(pause, "a", 0.25)
-    assert pause._until == {"a": clock.monotonic() + 3.75}
-    assert await waits(pause, "b", 0.25)
-    assert pause._until["b"] == clock.monotonic() + 1.25
-    assert await waits(pause, "a", 60)
-    assert pause._until["a"] == clock.monotonic() + 10
-
-
-def is_full(room: InFlight) -> bool:
-    """Return whether the next request would be refused."""
-    try:
-        room.refuse_when_full()
-    except Problem:
-        return True
-    return False
-
-
-async def test_a_waiting_batch_takes_no_room() -> None:
-    room = InFlight(1)
-    pause = RefusalPause(room, ManualClock())
-
-    async def request() -> None:
-        with room:
-            await pause.pause("a", 1)
-
-    task = asyncio.create_task(request())
-    await asyncio.sleep(0)
-    assert not is_full(room)
-    task.cancel()
-    with room:
-        assert is_full(room)
 
 
 def test_a_bounded_number_of_keys_is_remembered_those_in_use(

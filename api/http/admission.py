@@ -1,0 +1,80 @@
+"""Who may come in, and how much: the authenticator, the limits, and the room for requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from api.http.authentication.authenticator import Authenticator
+from api.http.in_flight import InFlight, TenantShares
+from api.http.problems import Problem
+from api.http.rate_limits import RateLimit
+from api.http.request_body import declared_size
+from outbox.access import Caller
+
+MEMORY_BYTES: Final = 268_435_456
+"""Most memory of the requests under way, for ends and for the others; one tenant has at most as
+much of it as is left free."""
+REQUEST_BYTES: Final = 16_384
+BYTES_A_BODY_BYTE: Final = 4
+"""What a waiting request takes in memory (measured): so much, and so much for each byte of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """Limits of one request, in bytes."""
+
+    body_bytes: int = 1_048_576
+    batch_bytes: int = 8_388_608
+
+
+class Admission:
+    """The door of one process."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        limits: HttpLimits,
+        in_flight: InFlight,
+        reads: RateLimit,
+    ) -> None:
+        self.authenticator = authenticator
+        self.limits = limits
+        self.reads = reads
+        self._in_flight = in_flight
+        most = max(MEMORY_BYTES, 4 * _size(limits.batch_bytes))
+        self._ends, self._others = TenantShares(most), TenantShares(most)
+
+    async def caller(self, headers: dict[bytes, bytes]) -> Caller:
+        """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""
+        return await self.authenticator.caller(headers.get(b"authorization"))
+
+    @contextmanager
+    def place(
+        self, caller: Caller, headers: dict[bytes, bytes], max_bytes: int, *, is_end: bool = False
+    ) -> Iterator[None]:
+        """Hold a request's place from its body to its answer; raises Problem.
+
+        An end finds a place unless its tenant has thousands that PostgreSQL has not answered.
+        """
+        size, tenant = _size(declared_size(headers, max_bytes)), caller.tenant
+        shares = self._ends if is_end else self._others
+        if not shares.allow(tenant, size):
+            raise _too_many_ends() if is_end else Problem(slug="overloaded", retry_after_seconds=1)
+        with shares.held(tenant, size):
+            if is_end:
+                yield
+            else:
+                with self._in_flight:
+                    yield
+
+
+def _size(body_bytes: int) -> int:
+    return REQUEST_BYTES + BYTES_A_BODY_BYTE * body_bytes
+
+
+def _too_many_ends() -> Problem:
+    detail = "too many ends wait for PostgreSQL; nothing was stored"
+    return Problem(slug="database-unavailable", detail=detail, retry_after_seconds=1)

@@ -1,1 +1,0 @@
-"""The bodies of the hot routes: from bytes to values, so that no caller holds up another."""

@@ -1,1 +1,0 @@
-"""Connections, framing and bytes on the wire."""
