@@ -127,12 +127,6 @@ class UnknownGroup(ServiceError):
     slug = "unknown-group"
 
 
-class RequestTimeout(ServiceError):
-    """The request did not arrive in time; nothing was done."""
-
-    slug = "request-timeout"
-
-
 class AlreadyEnded(ServiceError):
     """The message is decided: an end contradicts the decision, or a prepare was repeated.
 

@@ -99,5 +99,5 @@ def test_every_status_of_a_problem_is_answered() -> None:
     told = set(re.findall(r"\b[2-5]\d\d\b", table))
     ours = {"already-ended", "unknown-group", "message-not-found", "unauthenticated", "overloaded"}
     ours |= {"payload-too-large", "invalid-request", "rate-limited", "internal-error"}
-    ours |= {"scope-missing", "malformed-json", "unsupported-media-type", "request-timeout"}
+    ours |= {"scope-missing", "malformed-json", "unsupported-media-type"}
     assert {str(KINDS[slug].status) for slug in ours} <= told

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from api.http.problems import KINDS, RETRYABLE_STATUSES
+from api.http.problems import KINDS, WAITING_STATUSES
 from outbox_client import Ending, LocalTransactionState, Message
 from outbox_client.calls import protocol
 from outbox_client.calls.protocol import Answer
@@ -233,7 +233,7 @@ def test_errors_mirror_the_slug_and_carry_retryable() -> None:
 
 def test_the_slugs_are_the_services_and_none_that_may_pass_later_is_missing() -> None:
     assert BY_CODE.keys() <= KINDS.keys()
-    passing = {slug for slug, kind in KINDS.items() if kind.status in RETRYABLE_STATUSES}
+    passing = {slug for slug, kind in KINDS.items() if kind.status in WAITING_STATUSES}
     assert passing <= BY_CODE.keys()
 
 
