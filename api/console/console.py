@@ -18,7 +18,6 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from api.console.form_page import form_to_correct, lead_to_page, page_of_form
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
@@ -107,8 +106,8 @@ class Console:
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
         self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])
-        leading = dict.fromkeys(FORMS.keys() - PAGES.keys(), lead_to_page)
-        for path, handler in (leading | PAGES).items():
+        forms_alone = dict.fromkeys(FORMS.keys() - PAGES.keys(), _lead_to_start)
+        for path, handler in (forms_alone | PAGES).items():
             self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["GET"])
         for path, handler in FORMS.items():
             self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["POST"])
@@ -196,16 +195,8 @@ class Console:
         if visit.is_refresh:
             return visit.reload()
         if request.method == "POST":
-            return visit.see(LOGIN, done="session-over", next=self._sent_by(request))
-        if request.headers.get("sec-fetch-site") in OTHER_SITES:
-            # A browser sends the cookie only with what our own pages ask for. This page asks again.
-            return visit.page("again.html")
+            return visit.see(LOGIN, done="session-over")
         return visit.see(LOGIN, next=asked_address(request))
-
-    def _sent_by(self, request: Request) -> str | None:
-        """Return the page of a form; None if the browser names none of this console."""
-        named = request.headers.get("referer", ""), request.headers.get("host", "")
-        return page_of_form(*named, self._prefix)
 
     def _keep_session(self, visit: Visit, response: Response) -> None:
         """Renew the cookie when a person loads a page; a refresh of the page itself does not."""
@@ -216,21 +207,19 @@ class Console:
             self._seal.seal(visit.session),
             path=self._prefix,
             httponly=True,
-            samesite="strict",
+            samesite="lax",
             secure=not is_loopback(_host_name(visit.request)),
         )
 
     def _refusal(self, visit: Visit, refused: Refused) -> Response:
         headers = {"retry-after": "2"} if refused.status in (429, 503) else {}
-        back, is_form = self._sent_by(visit.request), visit.request.method == "POST"
+        is_form = visit.request.method == "POST"
         response = visit.page(
             "refused.html",
             status=refused.status,
             problem=refused.problem,
-            form=form_to_correct(visit, refused.problem),
             tries_again=refused.status == UNAVAILABLE and not is_form,
-            back=None if back == asked_address(visit.request) else back,
-            page_of_answer=back if is_form else None,
+            is_form=is_form,
         )
         response.headers.update(headers)
         return response
@@ -245,6 +234,11 @@ class Console:
         else:
             response = self._login_first(request)
         await response(scope, receive, send)
+
+
+async def _lead_to_start(visit: Visit) -> Response:
+    """Answer a browser that asks for the address of a form, as one does that was started again."""
+    return visit.see("/")
 
 
 async def _compared_form(request: Request, session: Session | None) -> ImmutableMultiDict[str, str]:

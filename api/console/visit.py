@@ -100,7 +100,7 @@ class Visit:
 
     def forget(self, response: Response) -> None:
         """Remove the cookie of the session from the browser."""
-        response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="strict")
+        response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="lax")
 
     def page(
         self, template: str, *, status: int = 200, commands: Sequence[str] = (), **facts: Any
@@ -115,7 +115,6 @@ class Visit:
             "commands": commands,
             "calls": list(dict.fromkeys(self.api.calls)),
             "here": asked_address(self.request),
-            "page_of_answer": None,
             "Scope": Scope,
         }
         if status == 200 and self.is_refresh:

@@ -15,9 +15,6 @@ from outbox.checks.check_round import ANSWERED
 from outbox.clock import SystemClock
 
 GROUPS: Final = "/v1/producer-groups"
-MESSAGES: Final = "/v1/half-messages"
-LAST_CHECKS: Final = 50
-LOOKED_AT: Final = 500
 DUE_COUNTED: Final = 1000
 """The route counts no more due checks than so many of a delay."""
 
@@ -100,7 +97,6 @@ async def _show(
         checks=checks,
         checks_since=since,
         simulate_command=_simulation(group),
-        page_of_answer=visit.address(f"/groups/{name}") if tested or simulated else None,
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
@@ -114,25 +110,11 @@ async def _set(visit: Visit, action: str, done: str) -> Response:
 
 
 async def _last_checks(visit: Visit, name: str) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the last checks of the group, the newest first, and how far was looked.
-
-    Those of messages that came lately, and the last one of each undecided message, however old.
-    """
+    """Return the last checks of the group, the newest first, and how far was looked."""
     if not visit.can(Scope.MESSAGES_READ):
         return [], None
     found = await visit.api.get(f"{GROUPS}/{name}/checks")
-    checked: list[dict[str, Any]] = [{**each, "count": each["attempt"]} for each in found["data"]]
-    seen = {each["message_id"] for each in checked}
-    for state in ("PREPARED", "PARKED"):
-        query = {"state": state, "producer_group": name, "limit": LOOKED_AT}
-        page = await visit.api.get(MESSAGES, query)
-        checked.extend(
-            {"message_id": each["message_id"], "count": each["check_count"], **each["last_check"]}
-            for each in page["data"]
-            if each["last_check"] and each["message_id"] not in seen
-        )
-    checked.sort(key=lambda each: str(each["at"]), reverse=True)
-    return checked[:LAST_CHECKS], found["searched_back_to"]
+    return found["data"], found["searched_back_to"]
 
 
 def check_quality(checks: Sequence[Mapping[str, Any]]) -> CheckQuality | None:

@@ -59,9 +59,6 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         assert "cancelled: 0 of 1 done" in cancelled.text
         assert "Nothing more is done of this action." in cancelled.text
         assert not [action for action in cancelled.forms() if action.endswith("/cancel")]
-        resumed = await browser.send(cancelled, f"{waiting.path}/resume")
-        assert "The action goes on where it stopped." in resumed.text
-        await browser.send(resumed, f"{waiting.path}/cancel")
         await begin_now(pool)
         other = await browser.send(
             await plan(browser, "state:prepared group:billing", "recheck"),
