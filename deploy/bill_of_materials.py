@@ -1,8 +1,7 @@
-"""Writes `deploy/bom.cdx.json`: a CycloneDX bill of materials of what a release runs.
+"""A CycloneDX bill of materials of what a release runs; `deploy/release.py` writes it.
 
-Run ``python deploy/bill_of_materials.py`` after a lock has changed; a test compares the two. The
-wheel contains the file (`.dist-info/sboms`, PEP 770), and so does the image. Component `scope`:
-``required`` for every process, ``optional`` for the reconciliation and for `outbox dev`.
+``python deploy/bill_of_materials.py 0.2.0`` prints it. Component `scope`: ``required`` for every
+process, ``optional`` for the reconciliation and for `outbox dev`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -21,29 +19,27 @@ sys.path.insert(0, str(PROJECT))
 from api.console.static_file import HTMX_SHA256, HTMX_VERSION  # noqa: E402
 from devservers.artifact_lock import LockedArtifact, read_lock  # noqa: E402
 
-TARGET = PROJECT / "deploy" / "bom.cdx.json"
 LOCKS = {"base.txt": "required", "spark.txt": "optional"}
 SHIPPED = ("kafka", "postgres", "spark")
 """Of the folders that Maven fills, those of `make setup`; the others are for tests."""
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ \\;]+)", re.MULTILINE)
 
 
-def bill_of_materials() -> str:
+def bill_of_materials(version: str) -> str:
     """Return the document; equal locks give equal bytes."""
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     components = [*_python_components(), *_jar_components(), _script_component()]
     text = json.dumps(components, sort_keys=True)
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, project['version'] + text)}",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, version + text)}",
         "version": 1,
         "metadata": {
             "component": {
                 "type": "application",
                 "bom-ref": "outbox",
-                "name": project["name"],
-                "version": project["version"],
+                "name": "outbox",
+                "version": version,
             }
         },
         "components": components,
@@ -98,4 +94,4 @@ def _component(name: str, version: str, purl: str, scope: str) -> dict[str, Any]
 
 
 if __name__ == "__main__":
-    TARGET.write_text(bill_of_materials(), "utf-8")
+    sys.stdout.write(bill_of_materials(sys.argv[1]))

@@ -2,12 +2,14 @@
 
 The version of the service is the one in `pyproject.toml`. The client, the harness, the images and
 the pages follow it, and what `CHANGELOG.md` has not released yet gets its heading. A test compares
-them all. What it changed is for a commit and a tag of their own.
+them all. What it changed is for a commit and a tag of their own. It also writes the bill of
+materials, `dist/outbox-0.2.0.cdx.json`.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import time
 import tomllib
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
+BILL_OF_MATERIALS = PROJECT / "deploy" / "bill_of_materials.py"
 PROJECTS = ("pyproject.toml", "outbox_client/pyproject.toml", "chaos/pyproject.toml")
 NAMING = (
     "docker-compose.yml",
@@ -37,6 +40,7 @@ def main(arguments: list[str], project: Path = PROJECT, today: str | None = None
         sys.stderr.write(f"{refusal}\n")
         return 2
     (version,) = arguments
+    _write_bill_of_materials(project / "dist", version)
     for file in files(project):
         text = file.read_text("utf-8")
         pattern = _IN_PROJECT if file.suffix == ".toml" else _IN_TEXT
@@ -92,6 +96,13 @@ def _close_changelog(changelog: Path, version: str, today: str) -> None:
     text = changelog.read_text("utf-8")
     released = f"{UNRELEASED}\n\n## [{version}] - {today}"
     changelog.write_text(text.replace(UNRELEASED, released, 1), "utf-8")
+
+
+def _write_bill_of_materials(folder: Path, version: str) -> None:
+    """Write what the release runs; it needs the packages of the project, so it comes first."""
+    folder.mkdir(exist_ok=True)
+    with (folder / f"outbox-{version}.cdx.json").open("w") as file:
+        subprocess.run([sys.executable, BILL_OF_MATERIALS, version], stdout=file, check=True)
 
 
 if __name__ == "__main__":

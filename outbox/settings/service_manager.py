@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from outbox.settings.environment import process_environment
 
-UNIT: Final = Path("/etc/systemd/system/outbox-checker.service")
 OURS: Final = ("api", "checker")
-"""The other parts are the stores: only compose runs them too."""
+"""The other parts are the stores, which only compose runs too."""
 
 
 class ServiceManager(StrEnum):
     """What runs our programs."""
 
     COMPOSE = "compose"
-    SYSTEMD = "systemd"
     KUBERNETES = "kubernetes"
 
 
-def service_manager(
-    environment: Mapping[str, str] | None = None, unit: Path = UNIT
-) -> ServiceManager:
-    """Return what runs the programs where this one runs: compose, unless another one is seen."""
+def service_manager(environment: Mapping[str, str] | None = None) -> ServiceManager:
+    """Return what runs this program: Kubernetes where it says so, otherwise compose."""
     given = process_environment() if environment is None else environment
-    if "KUBERNETES_SERVICE_HOST" in given:
-        return ServiceManager.KUBERNETES
-    return ServiceManager.SYSTEMD if unit.exists() else ServiceManager.COMPOSE
+    in_pod = "KUBERNETES_SERVICE_HOST" in given
+    return ServiceManager.KUBERNETES if in_pod else ServiceManager.COMPOSE
 
 
 def start_command(part: str, manager: ServiceManager | None = None) -> str | None:
@@ -47,6 +41,4 @@ def restart_command(part: str, manager: ServiceManager | None = None) -> str | N
         return f"docker compose restart {part}"
     if part not in OURS:
         return None
-    if manager is ServiceManager.SYSTEMD:
-        return f"systemctl restart outbox-{part}"
     return f"kubectl --namespace outbox rollout restart deployment outbox-{part}"

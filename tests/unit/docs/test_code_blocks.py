@@ -26,10 +26,7 @@ RUN_BY: Final = {
         "tests/integration/client/test_clients_page.py",
         "tests/integration/client/calls/test_private_authority.py",
     ),
-    "docs/containers.md": (
-        "tests/containers/fixtures_page.py",
-        "tests/e2e/pages/test_systemd_page.py",
-    ),
+    "docs/containers.md": ("tests/containers/fixtures_page.py",),
     "docs/findings.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/languages.md": (
         "tests/e2e/languages/test_languages.py",
