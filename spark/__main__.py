@@ -29,7 +29,7 @@ from spark.findings.verdict import exit_code, parse_tolerance
 from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
 from spark.report.report import Report
 from spark.report.run_summary import summary
-from spark.report.store_run import store_and_measure
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from spark.wiring import failure_log, open_run, run_store
 
@@ -38,7 +38,6 @@ SETTING_OF: Final = {
     "fail_on": "reconcile_fail_on",
     "max": "reconcile_max",
     "show_keys": "reconcile_show_keys",
-    "textfile": "reconcile_textfile",
 }
 """Flags that override a setting."""
 TIMES: Final = (
@@ -130,7 +129,7 @@ def _run_and_print(
             until=flags.until,
         )
         report = Audit(context, run_options).run()
-        shown = store_and_measure(report, context, settings.reconcile_report_samples, flags.topic)
+        shown = store_run(report, context.run_store, settings.reconcile_report_samples, flags.topic)
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
@@ -214,7 +213,6 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
         help="show keys in reports, not their hashes",
     )
-    run.add_argument("--textfile", metavar="FILE", help="file of metrics for a node exporter")
     rerun = commands.add_parser(
         "rerun",
         help="judge one run's open findings again and store their new status",

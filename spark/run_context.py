@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -28,8 +28,6 @@ class RunContext:
     clock: Clock
     progress: Progress
     pause: Callable[[float], object]
-    write_metrics: Callable[[], str] | None = None
-    """Writes the metrics of the newest run to a file and returns the outcome in a few words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,6 @@ class Options:
     digest: Digest = Digest.XXH64
     """The digest by which the sample is compared."""
     show_keys: bool = False
-    formats: Sequence[str] = ("html", "json", "md", "csv")
     versions: Mapping[str, str]
 
     def folder_of(self, run_id: str) -> Path:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
@@ -13,19 +12,15 @@ from typing import TextIO
 from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
-from outbox.errors import ConfigurationError, DatabaseUnavailable
+from outbox.errors import ConfigurationError
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.postgres.reconciliation.audit_session import TimeLimits
-from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
-from outbox.postgres.sessions.connections import make_pool
-from outbox.reconciliation.gauges import set_last_run, set_open_findings
 from outbox.reconciliation.log import LogEnd
 from outbox.reconciliation.ports import LogReader, RunStore
 from outbox.settings.catalogue import Settings
-from outbox.telemetry.metrics import Metrics
 from spark.columns.frames import Mode
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
 from spark.cut.cut_capture import require_readable
@@ -43,7 +38,6 @@ from spark.jvm.session import (
 )
 from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
-from spark.report.textfile import write_textfile
 from spark.run_context import Options, RunContext
 
 
@@ -62,7 +56,6 @@ def open_run(
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
-    write_metrics = textfile(settings)
     rules = topic_rules(settings.reconcile_topic_rules)
     source = postgres_source(settings)
     servers = settings.required_bootstrap_servers()
@@ -96,7 +89,6 @@ def open_run(
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
-            write_metrics=write_metrics,
         )
         yield context, run_options(settings, rules, stage_uri, session.version)
 
@@ -116,37 +108,6 @@ def postgres_source(settings: Settings) -> PostgresSource:
 def run_store(settings: Settings) -> RunStore:
     """Return the store of the runs."""
     return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
-
-
-def textfile(settings: Settings) -> Callable[[], str] | None:
-    """Return the function that writes the metrics of the newest run, or None if no file is set.
-
-    Raises ConfigurationError for a file in a folder that is not there.
-    """
-    path = settings.reconcile_textfile
-    if path is None:
-        return None
-    if not path.parent.is_dir():
-        raise ConfigurationError(f"OUTBOX_RECONCILE_TEXTFILE: {path.parent} is no folder")
-
-    async def measured(metrics: Metrics) -> None:
-        async with make_pool(settings.required_database_url(), "reconcile", pool_max=1) as pool:
-            runs = PostgresReconciliationRuns(pool)
-            set_open_findings(await runs.open_findings(), metrics)
-            last = await runs.last()
-        if last is not None:
-            set_last_run(last, metrics)
-
-    def write() -> str:
-        metrics = Metrics()
-        try:
-            asyncio.run(measured(metrics))
-            write_textfile(path, metrics)
-        except (OSError, DatabaseUnavailable) as error:
-            return f"not written ({error})"
-        return f"written to {path}"
-
-    return write
 
 
 def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:
@@ -171,7 +132,6 @@ def run_options(
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
         show_keys=settings.reconcile_show_keys,
-        formats=settings.reconcile_report_formats,
         versions={"spark": spark_version},
         small_rows=SMALL_ROWS if runs_here(settings) else 0,
         small_settings={

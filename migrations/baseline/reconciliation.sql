@@ -95,7 +95,7 @@ CREATE INDEX ix_reconciliation_finding_event_finding_id ON outbox.reconciliation
 -- The reports of the last runs, one row a format.
 CREATE TABLE outbox.reconciliation_report (
     run_id text NOT NULL,
-    format text NOT NULL CONSTRAINT ck_reconciliation_report_format CHECK (format IN ('html', 'json', 'md', 'csv')),
+    format text NOT NULL CONSTRAINT ck_reconciliation_report_format CHECK (format IN ('html', 'json', 'csv')),
     body text NOT NULL,
     CONSTRAINT pk_reconciliation_report PRIMARY KEY (run_id, format)
 );

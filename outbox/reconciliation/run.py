@@ -19,7 +19,6 @@ class ReportFormat(StrEnum):
 
     HTML = "html"
     JSON = "json"
-    MARKDOWN = "md"
     CSV = "csv"
 
 
@@ -65,7 +64,7 @@ class StoredRun(RunSummary):
     plan: Mapping[str, Any]
     findings: tuple[StoredFinding, ...]
     reports: Mapping[str, str]
-    """The text of the report by format: html, json, md, csv."""
+    """The text of the report by format: html, json, csv."""
     checkpoint: CheckpointUpdate | None = None
     """Without an update the last checkpoint stays."""
     expired_evidence: ExpiredEvidence = field(default_factory=ExpiredEvidence)

@@ -18,9 +18,6 @@ Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
 
 
-ReportFiles = Annotated[tuple[Literal["html", "json", "md", "csv"], ...], BeforeValidator(words)]
-
-
 Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
@@ -140,10 +137,6 @@ class Settings(BaseModel):
     """folder of the reports"""
     reconcile_report_samples: int = Field(50, ge=1, le=1000)
     """listed findings per class in a report"""
-    reconcile_report_formats: ReportFiles = ("html", "json", "md", "csv")
-    """files that a run writes in its folder, besides Parquet; the database keeps all formats"""
-    reconcile_textfile: Path | None = None
-    """file of metrics for a node exporter's textfile collector, replaced after each run"""
     reconcile_stage_uri: str | None = None
     """target of Parquet files; default: below the report folder"""
     reconcile_show_keys: bool = False

@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page and as Markdown: verdict first, then what to do.
+"""A report as one self-contained HTML page: verdict first, then what to do.
 
 The page has no script and loads nothing. The template engine escapes all text.
 """
@@ -20,12 +20,11 @@ from spark.report.report import Report, format_count
 from spark.report.tables import class_rows
 
 DIGEST_NAMES: Final = {Digest.XXH64: "XXH64", Digest.SHA256: "XXH64 + SHA-256"}
-BACKSLASH_ESCAPES: Final = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|~"})
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
     """Return the page; it lists at most ``samples`` findings per class."""
-    template = _environment(autoescape=True).get_template("report.html.j2")
+    template = _environment().get_template("report.html.j2")
     charts = {
         "chart": svg.chart(report.minutes),
         "latency_chart": trends.latency_chart(report.latencies),
@@ -35,16 +34,10 @@ def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
     return template.render(_template_values(report, samples, topics), **charts)
 
 
-def to_markdown(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
-    """Return the same content as Markdown; text of others cannot become markup."""
-    template = _environment(autoescape=False).get_template("report.md.j2")
-    return template.render(_template_values(report, samples, topics))
-
-
-def _environment(*, autoescape: bool) -> Environment:
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("spark.report"),
-        autoescape=autoescape,
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -52,7 +45,6 @@ def _environment(*, autoescape: bool) -> Environment:
     environment.filters["format_count"] = format_count
     environment.filters["seconds"] = trends.in_seconds
     environment.filters["first_upper"] = lambda text: text[:1].upper() + text[1:]
-    environment.filters["md"] = lambda text: str(text).translate(BACKSLASH_ESCAPES)
     return environment
 
 

@@ -19,7 +19,6 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, GradedClass, Kind
 from spark.findings.verdict import Verdict
 
-FORMATS: Final = ("html", "json", "md", "csv")
 OTHER_KINDS: Final = {
     Kind.STUCK: "stuck messages or groups",
     Kind.LATENCY: "latency or clock findings",
@@ -93,8 +92,6 @@ class Report:
     digest: Digest = Digest.XXH64
     """The digest by which the sample was compared."""
     show_keys: bool = False
-    formats: Sequence[str] = FORMATS
-    """The formats that are written as files, besides Parquet."""
     latencies: Sequence[Latency] = ()
     past: Sequence[FinishedRun] = ()
     """The runs before this one, oldest first."""

@@ -12,28 +12,9 @@ from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
 from spark.report.report import Latency, Report
-from spark.run_context import RunContext
 
-FILES: Final = {
-    "html": ("html", "report.html"),
-    "json": ("json", "report.json"),
-    "md": ("markdown", "report.md"),
-    "csv": ("csv", "findings.csv"),
-}
-"""Per format of the report: its name in the JSON, and its file."""
-
-
-def store_and_measure(
-    report: Report, context: RunContext, samples: int, topics: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Store a run and write the metrics; a failed metrics file changes no verdict.
-
-    Raises DatabaseUnavailable.
-    """
-    shown = store_run(report, context.run_store, samples, topics)
-    if context.write_metrics is not None:
-        context.progress.note(f"metrics: {context.write_metrics()}")
-    return shown
+FILES: Final = {"html": "report.html", "json": "report.json", "csv": "findings.csv"}
+"""The file of each format of the report."""
 
 
 def store_run(
@@ -46,14 +27,13 @@ def store_run(
 
     Raises DatabaseUnavailable; then no file has been written.
     """
-    paths = {form: report.folder / FILES[form][1] for form in report.formats}
-    files = {FILES[form][0]: str(path) for form, path in paths.items()}
+    paths = {form: report.folder / name for form, name in FILES.items()}
+    files = {form: str(path) for form, path in paths.items()}
     files["parquet"] = str(report.folder / "findings")
     shown = document.document(report, files, topics)
     bodies = {
         "html": page.to_html(report, samples, topics),
         "json": json.dumps(shown, indent=2),
-        "md": page.to_markdown(report, samples, topics),
         "csv": tables.to_csv(report, topics),
     }
     run_store.save(stored_run(report, bodies))

@@ -76,7 +76,6 @@ def summarize(outcome: Outcome) -> Report:
         folder=options.folder_of(plan.run_id),
         digest=options.digest,
         show_keys=options.show_keys,
-        formats=options.formats,
     )
 
 

@@ -40,7 +40,6 @@ RUN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 MEDIA_TYPES: Final = {
     ReportFormat.HTML: "text/html; charset=utf-8",
     ReportFormat.JSON: "application/json",
-    ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ReportFormat.CSV: "text/csv; charset=utf-8",
 }
 INERT: Final = {

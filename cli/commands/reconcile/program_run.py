@@ -97,9 +97,6 @@ def run(
     show_keys: Annotated[
         bool, typer.Option("--show-keys", help="Show keys in reports, not their hashes.")
     ] = False,
-    textfile: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File of metrics for a node exporter.")
-    ] = None,
     report: ReportDir = None,
     fail_on: FailsFrom = None,
     most: Most = None,

@@ -18,7 +18,6 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
 PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
 ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
-REPORTS = {"report.md"}
 """Files that programs write for their users."""
 
 
@@ -41,7 +40,7 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_code_cites_only_pages_of_this_repository() -> None:
-    known = {path.name for path in PAGES} | REPORTS
+    known = {path.name for path in PAGES}
     found = {
         name(path): sorted(cited)
         for root in ROOTS

@@ -161,7 +161,7 @@ def test_the_run_its_findings_and_its_reports_are_stored(planted: Planted) -> No
         ).fetchall()
     assert verdict == [("findings",)]
     assert findings == [(len(planted.report.findings),)]
-    assert formats == [("csv",), ("html",), ("json",), ("md",)]
+    assert formats == [("csv",), ("html",), ("json",)]
 
 
 @pytest.mark.deep

@@ -17,7 +17,7 @@ from tests.fixtures_paths import PROJECT
 DOCS = PROJECT / "docs"
 PAGE = (DOCS / "reconciliation.md").read_text("utf-8")
 FINDINGS = (DOCS / "findings.md").read_text("utf-8")
-NOT_SHOWN = {"--help", "--output", "--textfile"}
+NOT_SHOWN = {"--help", "--output"}
 
 
 def shown(command: str) -> set[str]:

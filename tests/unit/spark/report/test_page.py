@@ -36,12 +36,6 @@ def test_text_of_others_is_escaped_on_the_page() -> None:
     assert "&lt;script&gt;" in text
 
 
-def test_text_of_others_is_not_markup_in_markdown() -> None:
-    text = page.to_markdown(make_report([make_finding(topic=HOSTILE)]), SAMPLES)
-    assert "\\<script\\>" in text
-    assert "[y](" not in text
-
-
 def test_no_cell_of_the_csv_is_a_formula() -> None:
     finding = make_finding(topic="=cmd|' /C calc'!A0", key=b"@SUM(1)")
     rows = list(csv.DictReader(StringIO(tables.to_csv(make_report([finding], show_keys=True)))))
@@ -120,12 +114,8 @@ def test_a_page_for_some_topics_names_them_and_counts_only_their_findings_in_a_s
     assert sections.count("</details>") == 2
     assert "1 more are in the Parquet files" in sections
     assert "accepts 1 findings" in sections
-    markdown = page.to_markdown(report, 2, ["other"])
-    assert "## LOST (critical): 3\n" in markdown
-    assert "1 more are in the Parquet files" in markdown
-    for text in (html, markdown):
-        assert "Only findings of other are listed" in text
-        assert "Only findings" not in page.to_html(report, 2)
+    assert "Only findings of other are listed" in html
+    assert "Only findings" not in page.to_html(report, 2)
 
 
 def test_a_topic_that_could_not_be_read_at_all_is_named_without_a_partition() -> None:
@@ -143,9 +133,9 @@ def test_a_topic_that_could_not_be_read_at_all_is_named_without_a_partition() ->
 
 def test_only_a_run_after_another_one_compares_itself_with_it() -> None:
     past = [make_past_run("1", "clean")]
-    for text in (page.to_html, page.to_markdown):
-        assert "no earlier run to compare with" in text(make_report([make_finding()]), SAMPLES)
-        assert "since the previous run" in text(make_report(past=past), SAMPLES)
+    first = page.to_html(make_report([make_finding()]), SAMPLES)
+    assert "no earlier run to compare with" in first
+    assert "since the previous run" in page.to_html(make_report(past=past), SAMPLES)
 
 
 def test_the_chart_sums_equal_steps_and_loses_nothing() -> None:
@@ -191,7 +181,6 @@ def test_the_page_says_what_is_new_and_what_has_closed() -> None:
     assert "4 SKIPPED: the evidence has expired" in changed
     findings = text[text.index("<h2>Findings") :]
     assert findings.count(">new</span>") == 1
-    assert "- new: 1 LOST" in page.to_markdown(report, SAMPLES)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +188,8 @@ def test_the_page_says_what_is_new_and_what_has_closed() -> None:
 )
 def test_the_report_names_the_digest_of_the_sample(digest: Digest, name: str) -> None:
     report = make_report(digest=digest)
-    for text in (page.to_html(report, SAMPLES), page.to_markdown(report, SAMPLES)):
-        assert f"The contents of the sample were compared by {name}" in text
+    text = page.to_html(report, SAMPLES)
+    assert f"The contents of the sample were compared by {name}" in text
 
 
 def test_latency_is_drawn_and_listed_by_topic_and_the_worst_minute_is_kept() -> None:

@@ -6,7 +6,6 @@ import csv
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -14,16 +13,13 @@ from typing import Any, cast
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from outbox.clock import SystemClock
 from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
-from spark.progress import Progress
-from spark.report.report import FORMATS, Report
-from spark.report.store_run import store_and_measure, store_run
-from spark.run_context import RunContext
+from spark.report.report import Report
+from spark.report.store_run import store_run
 from tests.unit.docs.fixtures_report_schema import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 from tests.unit.spark.report.fixtures_tags import HOSTILE, Tags
@@ -75,23 +71,17 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
     assert not {"script", "img", "link", "a"} & set(Tags(page).tags)
     assert len(rows) == count + 1
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
-    assert run.reports["md"].count("- 00000000") == count
-    assert not re.search(r"(?<!\\)<script", run.reports["md"])
     for body in run.reports.values():
         assert run.sentence in body or body is run.reports["csv"]
         assert SECRET not in body
 
 
-@pytest.mark.parametrize("formats", [FORMATS, ("json",), ()])
-def test_only_the_requested_formats_become_files_and_the_database_keeps_all(
-    formats: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_each_format_is_a_file_and_kept_in_the_database(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    shown, run = published(make_report([make_finding()], folder=folder, formats=formats))
+    shown, run = published(make_report([make_finding()], folder=folder))
     named = {path for name, path in shown["report"].items() if name != "parquet"}
     assert named == {str(each) for each in folder.iterdir()}
-    assert len(named) == len(formats)
-    assert set(run.reports) == set(FORMATS)
+    assert set(run.reports) == {"html", "json", "csv"}
 
 
 def test_an_accepted_finding_is_shown_in_every_format_and_counted_in_none(tmp_path: Path) -> None:
@@ -105,8 +95,7 @@ def test_an_accepted_finding_is_shown_in_every_format_and_counted_in_none(tmp_pa
     assert [each.finding_id for each in run.findings] == [known.finding_id]
     assert "accepts 1 findings for now" in run.reports["html"]
     assert known.finding_id in run.reports["html"]
-    assert not re.search(r"(?<!\\)<script", run.reports["html"] + run.reports["md"])
-    assert "not counted" in run.reports["md"]
+    assert not re.search(r"(?<!\\)<script", run.reports["html"])
     (row,) = csv.DictReader(StringIO(run.reports["csv"]))
     assert (row["finding_id"], row["status"]) == (known.finding_id, "accepted")
 
@@ -118,27 +107,4 @@ def test_a_report_counts_new_resolved_and_fixed_findings(tmp_path: Path) -> None
     shown, run = published(make_report([make_finding()], changes=changes, folder=tmp_path / "r"))
     assert (shown["new"], shown["resolved"], shown["fixed"]) == (1, 3, 2)
     assert shown["unverifiable"] == 4
-    for form in ("html", "md"):
-        assert "1 new, 3 resolved, 2 fixed by a repair, 4 unverifiable" in run.reports[form]
-
-
-def test_metrics_are_written_after_the_run_is_stored(tmp_path: Path) -> None:
-    written, kept, stream = list[str](), Kept(), StringIO()
-
-    def write_metrics() -> str:
-        written.append(kept.runs[0].run_id)
-        return "written to there"
-
-    context = RunContext(
-        source=cast("Any", None),
-        log_reader=cast("Any", None),
-        run_store=cast("RunStore", kept),
-        sources=cast("Any", None),
-        clock=SystemClock(),
-        progress=Progress(stream=stream, clock=SystemClock()),
-        pause=lambda seconds: None,
-        write_metrics=write_metrics,
-    )
-    report = make_report(folder=tmp_path / "run", started_at=datetime(2026, 1, 1, tzinfo=UTC))
-    store_and_measure(report, context, SAMPLES)
-    assert (written, stream.getvalue()) == ([report.run_id], "metrics: written to there\n")
+    assert "1 new, 3 resolved, 2 fixed by a repair, 4 unverifiable" in run.reports["html"]
