@@ -124,7 +124,7 @@ class Settings(BaseModel):
     reconcile_grace_seconds: int = Field(300, ge=0)
     """age from which an unpublished commit counts as overdue"""
     reconcile_replica_url: PostgresAddress | None = None
-    """(s) hot standby that an audit reads: [how](../reconciliation-operations.md#a-replica)"""
+    """(s) hot standby that an audit reads: [how](../audit.md#what-it-needs)"""
     reconcile_spark_master: str = "local[*]"
     """Spark master"""
     reconcile_spark_remote: SecretStr | None = None
@@ -152,7 +152,7 @@ class Settings(BaseModel):
     reconcile_pg_connections: int = Field(4, ge=1, le=16)
     """connections of Spark to PostgreSQL; each reads a part of the 16 shards"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
-    """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `findings.md`"""
+    """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `audit.md`"""
     reconcile_keep_days: int = Field(90, ge=1)
     """days for which closed findings are kept"""
     reconcile_hold_seconds: int = Field(1_209_600, ge=0)

@@ -77,7 +77,7 @@ def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
         kinds = ", ".join(Kind)
         raise ConfigurationError(
             f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is not a kind or class: kinds are {kinds};"
-            " docs/findings.md lists the classes"
+            " docs/reference/findings.md lists the classes"
         )
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
 

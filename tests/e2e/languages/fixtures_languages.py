@@ -26,7 +26,7 @@ READY_SECONDS = 60
 class Language:
     """The programs that a language needs, how its service is built, and how it is run.
 
-    The commands are those of docs/languages.md; a test holds them equal.
+    The commands are those of docs/clients.md; a test holds them equal.
     """
 
     name: str

@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.m
 
 VECTORS = json.loads((PROJECT / "docs/schemas/check-vectors.json").read_text("utf-8"))["vectors"]
 TOPIC = "invoices.issued"
-PAGE = (PROJECT / "docs" / "languages.md").read_text("utf-8")
+PAGE = (PROJECT / "docs" / "clients.md").read_text("utf-8")
 SILENT = 20
 RECORD = (
     "INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES (%s, %s, 'committed')"
@@ -144,19 +144,6 @@ def test_the_page_names_a_database_that_there_is(service: Service, tmp_path: Pat
         check=False,
     )
     assert done.stdout == service.facts()["database_url"], done.stderr
-
-
-def test_every_part_that_the_page_names_is_a_file_of_its_language() -> None:
-    table = PAGE[PAGE.index("## What is where") : PAGE.index("## What to keep")]
-    folders = [PROJECT / "examples" / name for name in ("go", "java/src", "node")]
-    rows = [line.split(" | ")[1:4] for line in table.splitlines() if line.startswith("| ")][1:]
-    files = [
-        (folder / cell.strip("`"))
-        for row in rows
-        for folder, cell in zip(folders, row, strict=True)
-    ]
-    assert len(files) == 15
-    assert [file for file in files if not file.is_file()] == []
 
 
 def test_the_page_shows_how_the_service_is_built_and_run(billing: Billing) -> None:

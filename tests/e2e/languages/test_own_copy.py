@@ -1,4 +1,4 @@
-"""docs/languages.md: a copy of an example becomes a service of the reader's own."""
+"""docs/clients.md: a copy of an example becomes a service of the reader's own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.fixtures_paths import PROJECT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
-PAGE = (PROJECT / "docs" / "languages.md").read_text("utf-8")
-SECTION = PAGE[PAGE.index("## Make it your own") : PAGE.index("## What is where")]
+PAGE = (PROJECT / "docs" / "clients.md").read_text("utf-8")
+SECTION = PAGE[PAGE.index("### Make it your own") : PAGE.index("## What consumers see")]
 (BLOCK,) = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
 SOURCES = ("go/main.go", "java/src/Billing.java", "node/billing.mjs")
 

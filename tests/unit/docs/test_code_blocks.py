@@ -25,15 +25,12 @@ RUN_BY: Final = {
     "docs/clients.md": (
         "tests/integration/client/test_clients_page.py",
         "tests/integration/client/calls/test_private_authority.py",
-    ),
-    "docs/containers.md": ("tests/containers/fixtures_page.py",),
-    "docs/findings.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
-    "docs/languages.md": (
         "tests/e2e/languages/test_languages.py",
         "tests/e2e/languages/test_own_copy.py",
     ),
+    "docs/containers.md": ("tests/containers/fixtures_page.py",),
+    "docs/audit.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/operate.md": ("tests/e2e/command/test_examples.py",),
-    "docs/reconciliation.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/rest.md": ("tests/e2e/pages/test_rest_page.py",),
     "docs/security.md": (
         "tests/integration/api/http/connection/test_tls_proxy.py",

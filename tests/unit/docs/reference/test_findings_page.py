@@ -17,7 +17,7 @@ from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_report_schema import SCHEMA
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 
-PAGE = (PROJECT / "docs" / "findings.md").read_text("utf-8")
+PAGE = (PROJECT / "docs" / "reference" / "findings.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("finding_class", FindingClass)

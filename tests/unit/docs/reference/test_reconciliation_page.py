@@ -1,4 +1,4 @@
-"""docs/reconciliation.md shows every option of the commands, and docs/findings.md a valid rule."""
+"""docs/audit.md shows every option of the commands, and a valid rule."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from spark.findings.topic_rules import rule_of, topic_rules
 from tests.fixtures_paths import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGE = (DOCS / "reconciliation.md").read_text("utf-8")
-FINDINGS = (DOCS / "findings.md").read_text("utf-8")
+PAGE = (DOCS / "audit.md").read_text("utf-8")
 NOT_SHOWN = {"--help", "--output"}
 
 
@@ -45,7 +44,7 @@ def test_every_option_that_is_shown_for_a_repair_exists() -> None:
 
 
 def test_the_rule_that_is_shown_is_understood() -> None:
-    (text,) = re.findall(r"```json\n(.*?)```", FINDINGS, re.DOTALL)
+    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     rules = topic_rules(json.loads(text))
     assert not rule_of("metrics", rules).ordered
     assert rule_of("invoices.issued", rules).ordered
