@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +32,6 @@ def _port(server: str) -> Any:
 def dev(
     context: typer.Context,
     *,
-    demo: Annotated[bool, typer.Option("--demo", help="Play the main cases, then stop.")] = False,
     data_dir: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for all data.")
     ] = DEFAULT_DATA_DIR,
@@ -68,8 +66,6 @@ def dev(
 
         fetching.fetch_kafka(fetch_kafka, invocation.say)
         return
-    if demo:
-        _refuse_without_client()
     if postgres_bin is not None:
         _refuse_incomplete(postgres_bin)
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child
@@ -78,18 +74,11 @@ def dev(
         DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth.value),
         process_environment(),
         fresh=fresh,
-        demo=demo,
         say=invocation.say,
         announce=lambda state: _announce(invocation, state, data_dir),
     )
     if code is not ExitCode.OK:
         raise typer.Exit(code)
-
-
-def _refuse_without_client() -> None:
-    if find_spec("outbox_client") is None:
-        line = "the demo plays a producer: install outbox-client too, or omit --demo"
-        raise CommandFailed(line, ExitCode.USAGE)
 
 
 def _refuse_incomplete(postgres_bin: Path) -> None:

@@ -1,15 +1,14 @@
 """One run of `outbox dev`, from the lock to the clean stop."""
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import NoReturn
 
 from cli.dev.data_dir import DataDir, open_data_dir
-from cli.dev.service import Program
-from cli.dev.signals import StopRequested, Wakeup, signals_as_exceptions
+from cli.dev.signals import StopRequested, signals_as_exceptions
 from cli.dev.stack import DevOptions, Stack
 from cli.dev.supervisor import Supervisor
 from cli.invocation.dev_state import DevState, remove_state, write_state
@@ -25,21 +24,20 @@ def run_dev(
     inherited: Mapping[str, str],
     *,
     fresh: bool,
-    demo: bool,
     say: Say,
     announce: Announce,
 ) -> ExitCode:
-    """Run until a signal, or until the demo has ended; return the exit code.
+    """Run until a signal; return the exit code.
 
     Raises CommandFailed if another run has the data directory, EmbeddedError or OutboxError if
     something cannot start.
     """
     try:
-        with signals_as_exceptions() as wakeup, _held(options.data_dir) as data_dir:
+        with signals_as_exceptions(), _held(options.data_dir) as data_dir:
             if fresh:
                 Stack(options, data_dir, inherited).erase()
             stack = Stack(options, data_dir, inherited)
-            return _run(stack, wakeup, demo=demo, say=say, announce=announce)
+            _run(stack, say, announce)
     except StopRequested as request:
         return ExitCode.INTERRUPTED if request.signal == signal.SIGINT else ExitCode.OK
 
@@ -54,43 +52,26 @@ def _held(path: Path) -> Iterator[DataDir]:
         data_dir.release()
 
 
-def _run(stack: Stack, wakeup: Wakeup, *, demo: bool, say: Say, announce: Announce) -> ExitCode:
+def _run(stack: Stack, say: Say, announce: Announce) -> NoReturn:
     remove_state(stack.data_dir.path)
     try:
-        _start(stack, wakeup, _timed(say))
+        _start(stack, _timed(say))
         supervisor = Supervisor(stack.services, changed=lambda: _publish(stack), say=say)
         announce(_publish(stack))
-        return _run_demo(stack, supervisor, wakeup) if demo else _watch(supervisor, wakeup)
+        supervisor.watch()
     finally:
         remove_state(stack.data_dir.path)
         stack.stop()
 
 
-def _start(stack: Stack, wakeup: Wakeup, say: Say) -> None:
+def _start(stack: Stack, say: Say) -> None:
     stack.start_servers(say)
     stack.make_api_key()
     stack.start_programs()
-    stack.wait_kafka(wakeup)
+    stack.wait_kafka()
     say("Kafka is ready")
-    stack.wait_ready(wakeup)
+    stack.wait_ready()
     say(f"the API is ready; its console: {stack.api_url}/ui/")
-
-
-def _watch(supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
-    supervisor.watch(wakeup, until=lambda: False)
-    return ExitCode.OK
-
-
-def _run_demo(stack: Stack, supervisor: Supervisor, wakeup: Wakeup) -> ExitCode:
-    """Run the demo in its own process: it reads Kafka, which this process must never do."""
-    arguments = [sys.executable, "-m", "cli.dev.demo", str(stack.data_dir.path)]
-    demo = Program("demo", arguments, stack.inherited, log=None)
-    demo.launch()
-    try:
-        supervisor.watch(wakeup, until=lambda: demo.exit_code() is not None)
-        return ExitCode.OK if demo.exit_code() == 0 else ExitCode.ERROR
-    finally:
-        demo.stop()
 
 
 def _publish(stack: Stack) -> DevState:

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import psycopg
 
 from cli.dev.data_dir import DataDir
 from cli.dev.environment import program_environment
 from cli.dev.service import Program, Service
-from cli.dev.signals import Wakeup
 from cli.dev.supervisor import describe_exit, stop_all
 from cli.service.programs import script
 from devservers.errors import ServerFailed
@@ -109,15 +109,15 @@ class Stack:
             self._programs[name] = program
             program.launch()
 
-    def wait_kafka(self, wakeup: Wakeup) -> None:
+    def wait_kafka(self) -> None:
         """Return once the broker answers and the topic exists; raises ServerFailed."""
         self.kafka.wait_ready()
         while (code := self._preparation.exit_code()) is None:
-            wakeup.wait(POLL_SECONDS)
+            Event().wait(POLL_SECONDS)
         if code != 0:
             raise ServerFailed(f"the topic was not created: {self._preparation.last_words()}")
 
-    def wait_ready(self, wakeup: Wakeup) -> None:
+    def wait_ready(self) -> None:
         """Return once `/readyz` returns 200; raises ServerFailed if a program ends before that."""
         while not is_ready(self.ports["api"]):
             for name, program in self._programs.items():
@@ -125,7 +125,7 @@ class Stack:
                 if code is not None:
                     why = f"{describe_exit(code)}: {program.last_words()}"
                     raise ServerFailed(f"{name} ended during its start: {why}")
-            wakeup.wait(POLL_SECONDS)
+            Event().wait(POLL_SECONDS)
 
     def stop(self) -> None:
         """Stop the programs, then the servers they use."""

@@ -5,10 +5,12 @@ A service that ends again and again is restarted after growing pauses, to protec
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from threading import Event
 from time import monotonic
+from typing import NoReturn
 
 from cli.dev.service import Service
-from cli.dev.signals import StopRequested, Wakeup
+from cli.dev.signals import StopRequested
 from devservers.errors import EmbeddedError
 
 LOOK_SECONDS = 0.2
@@ -41,11 +43,11 @@ class Supervisor:
             self._changed()
         return len(started)
 
-    def watch(self, wakeup: Wakeup, until: Callable[[], bool]) -> None:
-        """Watch until `until()` is true or StopRequested is raised."""
-        while not until():
+    def watch(self) -> NoReturn:
+        """Watch until StopRequested is raised."""
+        while True:
             self.watch_once()
-            wakeup.wait(LOOK_SECONDS)
+            Event().wait(LOOK_SECONDS)
 
     def _revive(self, name: str, now: float) -> bool:
         service, pause = self._services[name], self._pauses[name]

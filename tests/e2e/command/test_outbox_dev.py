@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -21,13 +19,6 @@ from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
-OLDEST_POSTGRES = Path("/usr/lib/postgresql/15/bin")
-UNPLUGGED = ("unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
-MAY_UNPLUG = (
-    os.geteuid() == 0
-    and all(shutil.which(program) for program in ("unshare", "ip"))
-    and subprocess.run([*UNPLUGGED, "true"], capture_output=True).returncode == 0
-)
 UNREACHABLE_URL = "http://127.0.0.1:1024/check"
 
 
@@ -154,23 +145,6 @@ def test_it_stops_cleanly_and_leaves_no_process(revived: tuple[Service, str, str
     assert service.process.wait(timeout=60) == 130
     assert not (service.data_dir / "dev.json").exists()
     assert not any(alive(pid) for pid in pids.values())
-
-
-@pytest.mark.deep
-@pytest.mark.skipif(not MAY_UNPLUG, reason="no right to a network namespace of our own")
-def test_the_demonstration_succeeds_with_keys_and_without_a_network(tmp_path: Path) -> None:
-    data_dir = str(tmp_path / "data")
-    ended = outbox("dev", "--demo", "--auth", "keys", "--data-dir", data_dir, prefix=UNPLUGGED)
-    assert ended.code == 0, ended.out + ended.err
-    assert ended.out.count("  ok  ") == 8
-
-
-@pytest.mark.deep
-@pytest.mark.skipif(not OLDEST_POSTGRES.is_dir(), reason="PostgreSQL 15 is not installed")
-def test_the_demonstration_succeeds_on_the_oldest_supported_postgres(tmp_path: Path) -> None:
-    data_dir = str(tmp_path / "data")
-    ended = outbox("dev", "--demo", "--data-dir", data_dir, "--postgres-bin", str(OLDEST_POSTGRES))
-    assert ended.code == 0, ended.out + ended.err
 
 
 def _ready(service: Service) -> bool:
