@@ -13,7 +13,6 @@ from typing import Final
 from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
 from checker.ports import Heartbeats
 from checker.relay.threads import RelayThreads
-from checker.relay.visibility import LOOK_SECONDS, VisibilityWatch
 from outbox.clock import Clock
 from outbox.messages.ports import SqlOutbox
 from outbox.telemetry.events import Event, get_logger
@@ -101,13 +100,3 @@ def relay_liveness_task(relay: RelayThreads) -> PeriodicTask:
         return RELAY_LIVENESS_SECONDS
 
     return PeriodicTask(name="relay", step=step)
-
-
-def visibility_task(watch: VisibilityWatch) -> PeriodicTask:
-    """Return the task that confirms which published batches consumers see."""
-
-    async def step() -> float:
-        await asyncio.to_thread(watch.look)
-        return LOOK_SECONDS
-
-    return PeriodicTask(name="visible", step=step)

@@ -14,28 +14,24 @@ from checker.relay.preflight import Preflight
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
 from checker.relay.threads import RelayThreads
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.kafka.client_config import (
     admin_client,
     consumer_config,
-    idempotent_producer_config,
     producer_config,
     refuse_unusable,
     transactional_id,
 )
-from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.health.topic_durability import topic_durability, weak_topics
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
-from outbox.kafka.publisher import AtLeastOncePublisher, KafkaPublisher
-from outbox.kafka.unseen_records import KafkaUnseenRecords
+from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
-from outbox.reconciliation.log import LogEnd
-from outbox.relay.server_requirements import Judgement, judge_postgres
+from outbox.relay.server_requirements import Judgement, judge_postgres, judge_release
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
@@ -45,10 +41,8 @@ if TYPE_CHECKING:
 KAFKA_SECONDS: Final = 5.0
 
 
-def relay_threads(
-    settings: Settings, metrics: Metrics, spans: Spans | None = None
-) -> tuple[RelayThreads, VisibilityWatch]:
-    """Return the relay of every shard, not yet started, and the watch of their batches.
+def relay_threads(settings: Settings, metrics: Metrics, spans: Spans | None = None) -> RelayThreads:
+    """Return the relay of every shard, not yet started.
 
     PostgreSQL and Kafka may still be unavailable: a relay waits for both. Raises
     ConfigurationError, also when one of them answers with unsafe settings.
@@ -60,8 +54,7 @@ def relay_threads(
     admission = preflight(settings)
     admission.refuse_unsafe()
     watch = PostgresCommitWatch(settings.required_database_url())
-    threads = RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), admission.admit)
-    return threads, relays.visibility
+    return RelayThreads(range(SHARDS), relays.open, watch, SystemClock(), admission.admit)
 
 
 def preflight(settings: Settings) -> Preflight:
@@ -74,9 +67,14 @@ def preflight(settings: Settings) -> Preflight:
             return judge_postgres(view.server())
 
     def kafka() -> Sequence[Judgement]:
-        return safety_of(
-            progress_topic_facts(servers, settings.kafka_config, timeout_seconds=KAFKA_SECONDS)
-        )
+        config = settings.kafka_config
+        facts = progress_topic_facts(servers, config, timeout_seconds=KAFKA_SECONDS)
+        if not facts.newer_than_4_2:
+            return safety_of(facts)
+        with OperatorView(database_url) as view:
+            topics = topic_durability(servers, config, {PROGRESS_TOPIC, *view.topics()})
+        allowed = settings.relay_allow_kafka_release
+        return (*safety_of(facts), judge_release(weak_topics(topics), allowed=allowed))
 
     return Preflight({"postgres": postgres, "kafka": kafka})
 
@@ -105,22 +103,13 @@ class RelayBuilder:
         self._topic = progress_topic
         self._metrics = metrics
         self._spans = spans
-        self._at_least_once = settings.relay_delivery == "at_least_once"
         self._clock = SystemClock()
         self._slots = PublishSlots()
         self._servers = settings.required_bootstrap_servers()
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
         self._admin = admin_client(self._servers, settings.kafka_config)
-        self._publishers: dict[int, tuple[KafkaPublisher, ...]] = {}
-        facts = KafkaLogReader(self._servers, settings.kafka_config)
-        self.settlement = KafkaUnseenRecords(facts, self._consumer, self._clock)
-        self.visibility = VisibilityWatch(
-            lambda partitions: facts.offsets(partitions, LogEnd.LAST_STABLE),
-            self._clock,
-            metrics,
-            facts.cut_off,
-        )
+        self._publishers: dict[int, KafkaPublisher] = {}
         metrics["kafka_queue_messages"].set_function(self._queued)
 
     def open(self, shard: int) -> ShardRelay:
@@ -132,30 +121,21 @@ class RelayBuilder:
             owner=self._owner,
             connect=connect_verified,
         )
-        listed = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
-        unlisted = AtLeastOncePublisher(self._idempotent, shard, self._topic)
-        self._publishers[shard] = (listed, unlisted)
+        publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
+        self._publishers[shard] = publisher
         return ShardRelay(
             shard,
             commit_log,
-            listed,
+            publisher,
             KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
             self._clock,
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,
-            self.settlement,
-            self.visibility,
-            unlisted=unlisted if self._at_least_once else None,
         )
 
     def _queued(self) -> int:
         """Return the records in all producers of this process; read when the page is."""
-        return sum(
-            each.queued() for of_shard in list(self._publishers.values()) for each in of_shard
-        )
-
-    def _idempotent(self, _: UUID) -> dict[str, object]:
-        return idempotent_producer_config(self._servers, self._settings.kafka_config)
+        return sum(each.queued() for each in list(self._publishers.values()))
 
     def _transactional(self, installation: UUID, shard: int) -> dict[str, object]:
         prefix = self._settings.relay_transactional_id_prefix

@@ -13,7 +13,7 @@ from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.group_scheduler import GroupScheduler
 from checker.checks.sweeper import Sweeper
-from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task, visibility_task
+from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task
 from checker.maintenance.metrics_server import metrics_server
 from checker.maintenance.orphan_names import OrphanNames
 from checker.maintenance.parked_copies import ParkedCopies
@@ -85,11 +85,10 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
             tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
         if "relay" in chosen:
-            relay, visibility = await asyncio.to_thread(relay_threads, settings, metrics, spans)
+            relay = await asyncio.to_thread(relay_threads, settings, metrics, spans)
             tasks += [
                 sql_outbox_task(PostgresSqlOutbox(pool)),
                 relay_liveness_task(relay),
-                visibility_task(visibility),
                 _orphan_names(settings, pool, locks),
                 _topic_watch(settings, pool, locks, metrics),
             ]

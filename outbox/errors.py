@@ -27,7 +27,6 @@ OutboxError
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
 │   └── CommittedMessageMissing the row of a committed message is missing
 └── KafkaUnavailable            Kafka did not answer in time
-    ├── KafkaTimeRefused        a broker's clock is too far from the time of the records
     ├── KafkaForbidden          this principal lacks a right in Kafka; the text names it
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
 """
@@ -194,10 +193,6 @@ class IdsBehind(UnsafeServer):
 
 class KafkaUnavailable(OutboxError):
     """Kafka did not answer within the time allowed."""
-
-
-class KafkaTimeRefused(KafkaUnavailable):
-    """A broker's clock is too far from the time of the records: it refuses them."""
 
 
 class KafkaForbidden(KafkaUnavailable):

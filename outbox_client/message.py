@@ -77,8 +77,6 @@ class Publication:
     partition: int
     offset: int
     published_at: datetime | None
-    visible: bool | None = None
-    """Consumers are known to see it; None: the service does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

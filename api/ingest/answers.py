@@ -108,7 +108,6 @@ def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:
             partition=place.partition,
             offset=place.offset,
             published_at=place.published_at,
-            visible=place.visible,
         )
         if place
         else None,

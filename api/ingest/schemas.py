@@ -116,7 +116,6 @@ class PublicationAt(Struct, kw_only=True, gc=False):
     partition: int
     offset: int
     published_at: datetime
-    visible: bool
 
 
 class EndedHalf(Struct, kw_only=True, gc=False):

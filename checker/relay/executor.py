@@ -9,23 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from checker.relay.observer import RelayObserver
-from checker.relay.record_clock import RecordClock
-from checker.relay.settlement import BatchSettlement
 from checker.relay.unlogged_batches import UnloggedBatches
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
-from outbox.errors import CommittedMessageDamaged, KafkaTimeRefused
+from outbox.errors import CommittedMessageDamaged
 from outbox.failpoints import hit
-from outbox.messages.manifest import PUBLISHED, Kind, Manifest, crc_of, encode
+from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
 from outbox.messages.message_id import message_id_bytes
-from outbox.messages.offset_run import OffsetRuns, runs_of
 from outbox.messages.record import Committed, Record, record_of
-from outbox.reconciliation.log import Partition
 from outbox.relay.ports import (
-    TIME_REFUSED,
+    THIS_CLOCK,
     CommitLog,
     DeliveryReport,
-    HeldBatch,
     ProgressLog,
     PublishedBatch,
     Publisher,
@@ -33,7 +27,7 @@ from outbox.relay.ports import (
 )
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
-from outbox.relay.protocol.state import Identity, Refused, Relay, Visible
+from outbox.relay.protocol.state import Identity, Refused, Relay
 
 ROW_DAMAGED: Final = Refusal(0, "STORED_ROW_DAMAGED", Refused.RECORD, named=True)
 """Why a held message waits whose row cannot be read; no other message is delayed by it."""
@@ -47,23 +41,18 @@ class RelayExecutor:
         commit_log: CommitLog,
         publisher: Publisher,
         progress_log: ProgressLog,
-        settlement: BatchSettlement,
-        visibility: VisibilityWatch,
         clock: Clock,
         observer: RelayObserver,
-        unlisted: Publisher | None = None,
     ) -> None:
         self._commit_log = commit_log
-        self._publisher = self._listed = publisher
-        self._unlisted = unlisted or publisher
+        self._publisher = publisher
         self._progress_log = progress_log
-        self._settlement = settlement
-        self._visibility = visibility
         self._clock = clock
         self._observer = observer
-        self._record_clock = RecordClock(lambda: commit_log.now(), clock)
         self._messages: Sequence[Committed] = ()
         self._redriven: str | None = None
+        self._clock_ms = THIS_CLOCK
+        """PostgreSQL's time when the batch was read."""
         self._decided: tuple[float, ...] = ()
         """The time of decision of the batch's first and last message, in monotonic seconds."""
         self._sent: list[Committed] = []
@@ -71,9 +60,6 @@ class RelayExecutor:
         self._began = 0.0
         """The monotonic time at which the open batch began."""
         self._unlogged = UnloggedBatches()
-        self._ends: dict[Partition, int] = {}
-        """The offset after the open batch's last record in each partition."""
-        self._manifest_end = 0
 
     def perform(self, state: Relay, plan: tuple[actions.Action, ...]) -> answers.Answer:
         """Execute the plan in order; return the last action's answer. The first error ends it."""
@@ -93,32 +79,24 @@ class RelayExecutor:
     def _try_lock(self, _: Relay, __: actions.TryLock) -> answers.Answer:
         if hit("relay.lock") or self._commit_log.try_lock():
             return answers.LockTaken()
-        rival = self._commit_log.rival()
-        return answers.LockBusy(self._clock.monotonic(), rival.signs, rival.waiting)
+        return answers.LockBusy()
 
-    def _terminate_holder(self, _: Relay, __: actions.TerminateHolder) -> answers.Answer:
-        return answers.Rested() if self._commit_log.terminate_holder() else answers.LockTaken()
-
-    def _close_session(self, state: Relay, _: actions.CloseSession) -> None:
+    def _close_session(self, _: Relay, __: actions.CloseSession) -> None:
         self._commit_log.close()
-        self._visibility.released(state.shard)
         self._unlogged.lost()
 
     def _identify_stores(self, _: Relay, __: actions.IdentifyStores) -> answers.Answer:
         installation, pg_system_id = self._commit_log.installation()
-        self._commit_log.beat()
         cluster = self._progress_log.cluster()
-        self._record_clock.taken_before(cluster.newest_at)
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
         progress = self._commit_log.progress()
         return answers.StoresIdentified(installation, identity, cluster.partitions, progress)
 
     # -- Taking over -----------------------------------------------------------------------------
 
-    def _fence(self, state: Relay, asked: actions.Fence) -> answers.Answer:
+    def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
         assert state.installation is not None
-        self._commit_log.beat()
-        self._publisher = self._listed if asked.listed else self._unlisted
+        self._commit_log.keep_alive()
         self._publisher.fence(state.installation)
         return answers.Fenced()
 
@@ -128,14 +106,13 @@ class RelayExecutor:
         return answers.Bounds(progress, *self._progress_log.bounds())
 
     def _read_manifests(self, _: Relay, asked: actions.ReadManifests) -> answers.Answer:
-        self._commit_log.beat()
+        self._commit_log.keep_alive()
         began = self._clock.monotonic()
         found, reached = self._progress_log.read(asked.first, asked.end)
         return answers.ManifestsRead(found, reached, self._clock.monotonic() - began)
 
     def _compare(self, _: Relay, asked: actions.Compare) -> answers.Answer:
-        seen = self._commit_log.compare(asked.after, asked.manifest)
-        return answers.Compared(seen.message_ids, seen.below_watermark, seen.held)
+        return self._commit_log.compare(asked.after, asked.manifest)
 
     def _recover(self, state: Relay, asked: actions.Recover) -> answers.Answer:
         manifest = asked.manifest
@@ -159,50 +136,21 @@ class RelayExecutor:
         self._unlogged.logged()
         return answers.Marked()
 
-    # -- Settling what the last owner published --------------------------------------------------
-
-    def _settle(self, state: Relay, asked: actions.Settle) -> answers.Answer:
-        if hit("relay.settle"):
-            return answers.BatchesSettled((), (), proven=True)
-        self._commit_log.beat()
-        settled = self._settlement.read(state, asked)
-        if settled.unprovable:
-            self._observer.unprovable(state, settled.unprovable)
-        self._visibility.settled(state.shard, proven=settled.proven)
-        return settled
-
-    def _heal(self, _: Relay, asked: actions.Heal) -> None:
-        with self._record_clock.trying() as at_ms:
-            self._publisher.heal(asked.partitions, at_ms)
-
-    def _order_repairs(self, state: Relay, asked: actions.OrderRepairs) -> None:
-        ordered = self._commit_log.order_repairs(asked.gen, asked.message_ids, asked.batch_no)
-        self._observer.repaired(state, asked.message_ids, ordered)
-
-    def _read_open_manifests(self, _: Relay, asked: actions.ReadOpenManifests) -> answers.Answer:
-        first = self._progress_log.stable_end()
-        found = self._progress_log.read_all(first, asked.end, committed=False)
-        return answers.OpenManifestsRead(found)
-
     # -- Publishing ------------------------------------------------------------------------------
 
-    def _read_commits(self, state: Relay, asked: actions.ReadCommits) -> answers.Answer:
-        self._sent, self._delivery, self._ends = [], None, {}
+    def _read_commits(self, _: Relay, asked: actions.ReadCommits) -> answers.Answer:
         began = self._clock.monotonic()
         commits = self._commit_log.read(asked.after, asked.most)
-        self._messages, self._redriven = commits.messages, None
+        self._take(commits.messages, commits.clock_ms)
         self._decided = tuple(began - age for age in commits.ages)
-        return answers.CommitsRead(
-            self._clock.monotonic(),
-            commits.to,
-            commits.message_ids,
-            commits.before,
-            commits.held,
-            commits.due,
-            self._visibility.visible(state.shard),
-            self._visibility.is_gone(state.shard),
-            commits.awaited,
-        )
+        return commits._replace(at=self._clock.monotonic())
+
+    def _take(
+        self, messages: Sequence[Committed], clock_ms: int, redriven: str | None = None
+    ) -> None:
+        """Keep what was read last: the next batch is made of it."""
+        self._messages, self._clock_ms, self._redriven = messages, clock_ms, redriven
+        self._sent, self._delivery, self._decided = [], None, ()
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:
         refusal = self._refusal() if asked.refused else None
@@ -215,22 +163,18 @@ class RelayExecutor:
         return self._delivery.refused
 
     def _read_held(self, state: Relay, asked: actions.ReadHeld) -> answers.Answer:
-        self._sent, self._delivery = [], None
         held = self._read_due(state, asked)
-        if held is None:
-            return answers.HeldRead(Kind.RELEASE, (), frozenset())
-        self._messages, self._redriven = held.messages, held.redriven
-        self._decided = ()
-        return answers.HeldRead(held.kind, held.message_ids, held.before)
+        self._take(held.messages, held.clock_ms, held.redriven)
+        return held
 
-    def _read_due(self, state: Relay, asked: actions.ReadHeld) -> HeldBatch | None:
+    def _read_due(self, state: Relay, asked: actions.ReadHeld) -> answers.HeldBatch:
         """Read the held records that are due; a damaged one waits as one that Kafka refuses."""
         try:
             return self._commit_log.read_held(asked.position, asked.most)
         except CommittedMessageDamaged as damaged:
             self._commit_log.postpone(damaged.message_id, ROW_DAMAGED)
             self._observer.damaged(state, damaged, ROW_DAMAGED.error)
-            return None
+            return answers.HeldBatch()
 
     def _postpone(self, _: Relay, asked: actions.Postpone) -> None:
         self._commit_log.postpone(asked.message_id, self._refusal())
@@ -242,15 +186,11 @@ class RelayExecutor:
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
         batch, manifest = asked.batch, encode(asked.batch)
         self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)
-        records = self._render(batch, listed=state.at.is_listed)
-        with self._record_clock.trying() as at_ms:
-            delivery = self._publisher.publish(records, manifest, at_ms, apart=asked.apart)
+        records = self._render(batch)
+        delivery = self._publisher.publish(records, manifest, self._clock_ms, apart=asked.apart)
         self._delivery = delivery
         if delivery.refused is not None:
             return self._refused(state, delivery, delivery.refused)
-        runs = self._runs(delivery) if state.at.is_listed else None
-        self._ends = {Partition(r.topic, r.partition): r.end for r in runs or ()}
-        self._manifest_end = delivery.manifest_offset + 1
         crc = crc_of(manifest)
         if batch.entries and delivery.good == len(records):
             half_ids = [message.half_id for message in self._sent]
@@ -258,13 +198,9 @@ class RelayExecutor:
                 batch.batch_no, crc, batch.after, batch.to, half_ids, delivery.places
             )
             self._unlogged.doubt(published)
-        return answers.Delivered(
-            delivery.good, None, runs=runs, offset=delivery.manifest_offset, crc=crc
-        )
+        return answers.Delivered(delivery.good, None, offset=delivery.manifest_offset, crc=crc)
 
     def _refused(self, state: Relay, delivery: DeliveryReport, refused: Refusal) -> answers.Answer:
-        if refused.error == TIME_REFUSED and self._record_clock.refused():
-            raise KafkaTimeRefused(f"{self._sent[refused.place].topic}: {refused.error}")
         messages = [self._sent[place] for place in (refused.place, *delivery.alike)]
         for message in messages:
             self._observer.refused(state, message, refused.error)
@@ -273,10 +209,7 @@ class RelayExecutor:
             delivery.good, refused.refused, named if refused.named else None, tuple(alike)
         )
 
-    def _runs(self, delivery: DeliveryReport) -> OffsetRuns | None:
-        return runs_of([message.topic for message in self._sent], *delivery.places)
-
-    def _render(self, batch: Manifest, *, listed: bool) -> list[Record]:
+    def _render(self, batch: Manifest) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."
         pairs = [
             (message, prefix + str(index))
@@ -286,34 +219,20 @@ class RelayExecutor:
             if entry.status == PUBLISHED
         ]
         self._sent = [message for message, _ in pairs]
-        return [
-            record_of(message, place if listed else None, self._redriven)
-            for message, place in pairs
-        ]
+        return [record_of(message, place, self._redriven) for message, place in pairs]
 
     def _commit(self, state: Relay, _: actions.Commit) -> answers.Answer:
         hit("relay.before_commit")
         began = self._clock.monotonic()
         self._publisher.commit()
         ended = self._clock.monotonic()
-        self._record_clock.taken()
-        self._await_visibility(state)
         self._observer.committed(state, self._sent, ended - began)
         self._observer.sent(self._sent, self._delivery, ended - self._began)
         self._observer.visible(self._sent, [ended - decided for decided in self._decided])
         return answers.CommitEnded(ended, ended - began)
 
-    def _await_visibility(self, state: Relay) -> None:
-        """Let the batch be watched until consumers see it."""
-        if state.batch is not None and state.at.is_listed:
-            end = self._manifest_end
-            ends = {**self._ends, Partition(self._progress_log.topic, state.shard): end}
-            seen = Visible(state.batch.batch_no, end)
-            self._visibility.committed(state.shard, seen, ends)
-
     def _drop_handle(self, state: Relay, asked: actions.DropHandle) -> None:
         self._publisher.drop()
-        self._visibility.doubted(state.shard)
         undelivered = self._delivery if asked.reason == UNDELIVERED else None
         self._observer.dropped(state, asked.reason, undelivered and undelivered.failure)
 
@@ -323,7 +242,6 @@ class RelayExecutor:
 
 _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer | None]]] = {
     actions.TryLock: RelayExecutor._try_lock,
-    actions.TerminateHolder: RelayExecutor._terminate_holder,
     actions.CloseSession: RelayExecutor._close_session,
     actions.IdentifyStores: RelayExecutor._identify_stores,
     actions.Fence: RelayExecutor._fence,
@@ -338,10 +256,6 @@ _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer 
     actions.ReadHeld: RelayExecutor._read_held,
     actions.Postpone: RelayExecutor._postpone,
     actions.MarkReleased: RelayExecutor._mark_released,
-    actions.Settle: RelayExecutor._settle,
-    actions.Heal: RelayExecutor._heal,
-    actions.OrderRepairs: RelayExecutor._order_repairs,
-    actions.ReadOpenManifests: RelayExecutor._read_open_manifests,
     actions.Begin: RelayExecutor._begin,
     actions.Publish: RelayExecutor._publish,
     actions.Commit: RelayExecutor._commit,
@@ -361,9 +275,6 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.ReadHeld: "relay.after_held_select",
     actions.Postpone: "relay.after_postpone",
     actions.MarkReleased: "relay.after_release_mark",
-    actions.Settle: "relay.after_settle",
-    actions.Heal: "relay.after_heal",
-    actions.OrderRepairs: "relay.after_repair_order",
     actions.Begin: "relay.after_begin",
     actions.Publish: "relay.after_manifest",
     actions.Commit: "relay.after_commit",

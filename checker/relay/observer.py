@@ -149,24 +149,6 @@ class RelayObserver:
         if self._spans is not None and delivery is not None:
             self._spans.sent(messages, delivery.places, seconds)
 
-    def repaired(self, state: Relay, message_ids: Sequence[bytes], ordered: int) -> None:
-        """Note messages that Kafka lost with a transaction, and that are published again."""
-        self._log.error(
-            Event.PUBLISHED_AGAIN,
-            shard=state.shard,
-            absent=[*map(_text, message_ids)],
-            ordered=ordered,
-        )
-
-    def unprovable(self, state: Relay, message_ids: Sequence[bytes]) -> None:
-        """Note missing messages that may have expired; they are not published again."""
-        self._log.error(
-            Event.PUBLICATION_UNPROVEN,
-            shard=state.shard,
-            missing=[*map(_text, message_ids)],
-            next="outbox reconcile run",
-        )
-
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
         """Note ids that Kafka had and PostgreSQL had lost, or rolled back in the meantime."""
         self._metrics["relay_history_ids_total"].inc(ids)

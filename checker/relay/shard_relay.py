@@ -11,11 +11,9 @@ from typing import NamedTuple
 from checker.relay.executor import RelayExecutor
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
-from checker.relay.settlement import BatchSettlement
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import Clock
 from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
-from outbox.relay.ports import CommitLog, ProgressLog, Publisher, UnseenRecords
+from outbox.relay.ports import CommitLog, ProgressLog, Publisher
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.relay.protocol.step import step
@@ -44,24 +42,10 @@ class ShardRelay:
         clock: Clock,
         observer: RelayObserver,
         slots: PublishSlots,
-        settlement: UnseenRecords,
-        visibility: VisibilityWatch,
-        *,
-        unlisted: Publisher | None = None,
     ) -> None:
-        """Create a relay; with ``unlisted`` its delivery mode is at_least_once."""
-        self._state = Relay(shard=shard, at_least_once=unlisted is not None)
+        self._state = Relay(shard=shard)
         self._slots = slots
-        self._executor = RelayExecutor(
-            commit_log,
-            publisher,
-            progress_log,
-            BatchSettlement(commit_log, progress_log, settlement),
-            visibility,
-            clock,
-            observer,
-            unlisted,
-        )
+        self._executor = RelayExecutor(commit_log, publisher, progress_log, clock, observer)
         self._observer = observer
 
     def run_once(self) -> RelayRound:

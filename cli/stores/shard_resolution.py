@@ -35,7 +35,6 @@ from outbox.relay.protocol.state import (
     HaltReason,
     Identity,
     Progress,
-    Visible,
     require,
 )
 from outbox.settings.catalogue import Settings
@@ -117,20 +116,20 @@ class ShardResolution:
         listed = manifests.listed(start, end)
         if way is HaltResolution.ACCEPT_DUPLICATES:
             deque(listed, maxlen=0)
-            return _continue(manifests.last, end), identity, 0
+            return manifests.last._replace(manifest_offset=end), identity, 0
         is_whole = way is HaltResolution.SCAN and halt not in _CURSOR_HOLDS
         newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
         learning = _Learning(desk, end, newer_than, was.cursor and was.cursor.batch_no)
         learned, highest = learning.learn(chain(listed, self._scan(desk)))
-        if way is HaltResolution.ACCEPT and manifests.any and cursor.is_listed:
+        if way is HaltResolution.ACCEPT and manifests.any:
             return (
                 later._replace(manifest_offset=manifests.following(start, end)),
                 identity,
                 learned,
             )
         last = manifests.last._replace(batch_no=max(highest, manifests.last.batch_no))
-        accepted = way is HaltResolution.ACCEPT and cursor.is_listed
-        return _continue(last, start if accepted else end), identity, learned
+        offset = start if way is HaltResolution.ACCEPT else end
+        return last._replace(manifest_offset=offset), identity, learned
 
     def _identity(self, log: PostgresCommitLog) -> Identity:
         cluster = self._progress_log().cluster()
@@ -169,13 +168,6 @@ class ShardResolution:
     @property
     def _consumer(self) -> dict[str, Any]:
         return consumer_config(self._servers, self.settings.kafka_config)
-
-
-def _continue(last: Cursor, offset: int) -> Cursor:
-    """Return a cursor that continues there; at_least_once notes where the manifests end."""
-    if last.is_listed:
-        return last._replace(manifest_offset=offset)
-    return last._replace(visible=Visible(last.batch_no, offset))
 
 
 class _Manifests:

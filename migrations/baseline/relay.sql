@@ -1,8 +1,6 @@
 -- The relay: how far each shard is published, where Kafka put what, and what Kafka refuses.
 
--- Cursors and heartbeats: 'sweep', 'relay:<shard>', 'reconcile:<shard>', 'heartbeat:<chore>'. visible_batch_no: the last
--- batch of the shard that consumers are known to see, and the offset of the manifest after it. NULL: not known, and all
--- batches count as visible.
+-- Cursors and heartbeats: 'sweep', 'relay:<shard>', 'reconcile:<shard>', 'heartbeat:<chore>'.
 CREATE TABLE outbox.progress (
     name text CONSTRAINT pk_progress PRIMARY KEY,
     position bigint NOT NULL DEFAULT 0,
@@ -17,9 +15,7 @@ CREATE TABLE outbox.progress (
     halt_reason text,
     halt_detail text,
     owner text,
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    visible_batch_no bigint,
-    visible_offset bigint
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 10);
 
 -- A role that writes no progress, such as that of the API, deletes only since when all checks of a group have failed.

@@ -92,20 +92,6 @@ class KafkaLogReader:
             raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
         return Offsets(offsets=offsets, errors=errors)
 
-    def cut_off(self, ends: Mapping[Partition, int]) -> frozenset[Partition]:
-        """Return the partitions that do not exist, or whose log ends before the given offset.
-
-        Their topic was deleted, and perhaps created again. A partition without a leader is not
-        among them. Raises KafkaUnavailable.
-        """
-        existing = {*self.partitions({partition.topic for partition in ends})}
-        known = self.offsets(existing & ends.keys(), LogEnd.HIGH_WATERMARK).offsets
-        return frozenset(
-            partition
-            for partition, end in ends.items()
-            if partition not in existing or known.get(partition, end) < end
-        )
-
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
         """Return each partition's first offset of that time or later; see LogFacts."""
         if not partitions:

@@ -56,11 +56,6 @@ class KafkaProgressLog:
         self._clock = SystemClock()
         self._wait_seconds = wait_seconds
 
-    @property
-    def topic(self) -> str:
-        """The topic of the manifests."""
-        return self._topic
-
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic.
 
@@ -74,23 +69,9 @@ class KafkaProgressLog:
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
             )
             topic = futures[self._topic].result()
-            newest_at = self._newest_at() if len(topic.partitions) > self._shard else 0.0
         if not metadata.cluster_id:
             raise KafkaUnavailable("Kafka does not return its cluster id")
-        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions), newest_at)
-
-    def _newest_at(self) -> float:
-        """Return the latest time in the shard's partition in seconds; 0 if it is empty.
-
-        Also 0 while it has no leader: the identity of the stores does not wait for one.
-        """
-        partition = TopicPartition(self._topic, self._shard)
-        latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-        futures = self._admin.list_offsets({partition: latest}, request_timeout=REQUEST_SECONDS)
-        try:
-            return max(int(futures[partition].result().timestamp), 0) / 1000
-        except KafkaException:
-            return 0.0
+        return Cluster(metadata.cluster_id, str(topic.topic_id), len(topic.partitions))
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""
@@ -112,28 +93,6 @@ class KafkaProgressLog:
                 self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return found, reached
 
-    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
-        """Read every manifest in a range; see ProgressLog."""
-        isolation = {} if committed else {"isolation.level": "read_uncommitted"}
-        config = {**self._config, **isolation}
-        found: list[Found] = []
-        reached = first >= end
-        with _translated(self._admin, self._topic), closing(Consumer(config)) as consumer:
-            while not reached:
-                consumer.assign([TopicPartition(self._topic, self._shard, first)])
-                deadline = self._clock.monotonic() + self._wait_seconds
-                read, reached = self._read(consumer, end, deadline)
-                if not (read or reached):
-                    raise KafkaUnavailable("the shard's manifests cannot be read to their end")
-                found += read
-                first = read[-1].offset + 1 if read else first
-        return tuple(found)
-
-    def stable_end(self) -> int:
-        """Return the offset below which every transaction has ended."""
-        with _translated(self._admin, self._topic):
-            return self._end(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
-
     def _read(
         self, consumer: Consumer, end: int, deadline: float
     ) -> tuple[tuple[Found, ...], bool]:
@@ -152,7 +111,7 @@ class KafkaProgressLog:
         (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
         return max(partition.offset, _offset(message) if message and message.error() else 0)
 
-    def _end(self, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
+    def _end(self, spec: Any) -> int:
         """Return one end of the log.
 
         When the connection breaks, librdkafka returns no error and no offset (-1001).
@@ -160,7 +119,7 @@ class KafkaProgressLog:
         partition = TopicPartition(self._topic, self._shard)
         futures = self._admin.list_offsets(
             {partition: spec},
-            isolation_level=isolation,
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=REQUEST_SECONDS,
         )
         offset = int(futures[partition].result().offset)
@@ -180,7 +139,7 @@ def _is_event(message: Message) -> bool:
 def _found(message: Message) -> Found:
     offset, value = _offset(message), bytes(message.value() or b"")
     try:
-        return Found(offset, decode(value), crc_of(value), message.timestamp()[1])
+        return Found(offset, decode(value), crc_of(value))
     except InvalidManifest:
         return Found(offset, None, 0)
 

@@ -16,14 +16,14 @@ from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from outbox.errors import KafkaForbidden, KafkaTimeRefused, KafkaUnavailable, PublisherFenced
+from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.client_config import ConnectionRefusals
 from outbox.kafka.delivery.reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.messages.record import HEAL, Record, heal_name
-from outbox.relay.ports import THIS_CLOCK, TIME_REFUSED, DeliveryReport
+from outbox.messages.record import Record
+from outbox.relay.ports import THIS_CLOCK, DeliveryReport
 
 FENCE_SECONDS: Final = 20.0
 """With the back-off after it shorter than the time in which an owner must give a sign of life."""
@@ -51,7 +51,6 @@ class KafkaPublisher:
         self._progress_topic = progress_topic
         self._handle: Producer | None = None
         self._refusals = ConnectionRefusals()
-        self._installation: UUID | None = None
         self._alone_until = monotonic()
         """Until then each record is sent alone."""
 
@@ -62,7 +61,6 @@ class KafkaPublisher:
 
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
-        self._installation = installation
         with _translated(self._explain):
             self._renew(installation).init_transactions(FENCE_SECONDS)
 
@@ -97,8 +95,7 @@ class KafkaPublisher:
             self._require_manifests()
         listing = listed.delivery()
         if listing.refused is not None:
-            error = listing.refused.error
-            raise _unavailable(error)(f"{self._progress_topic}: {error}")
+            raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
         offset = listing.places.offsets[0]
         delivery = reports.delivery()._replace(manifest_offset=offset)
         if reports.need_names:
@@ -109,29 +106,6 @@ class KafkaPublisher:
         """Commit the transaction within the rest of its time limit; see Publisher."""
         with _translated():
             self._open().commit_transaction(-1)
-
-    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
-        """Produce one record to each partition, and flush; see Publisher."""
-        reports = DeliveryReports(len(partitions))
-        name = heal_name(self._installation, self._shard)
-        with _translated():
-            handle = self._open()
-            for place, (topic, partition) in enumerate(partitions):
-                handle.produce(
-                    topic,
-                    b"",
-                    name,
-                    partition,
-                    reports.at(place),
-                    timestamp=at_ms,
-                    headers=[(HEAL, name)],
-                )
-            handle.flush(FLUSH_SECONDS)
-        if reports.delivery().good != len(partitions):
-            error = self._transaction_error()
-            topics = ", ".join(sorted({topic for topic, _ in partitions}))
-            cause = error.name() if error is not None else "no answer"
-            raise _unavailable(cause)(f"{topics}: the record that ends a transaction: {cause}")
 
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored."""
@@ -233,48 +207,11 @@ class KafkaPublisher:
         return True
 
 
-class AtLeastOncePublisher(KafkaPublisher):
-    """The Publisher of the mode at_least_once: an idempotent producer without transactions.
-
-    A record is published once it is acknowledged. No manifest is written, and no producer is
-    fenced.
-    """
-
-    def fence(self, installation: UUID) -> None:
-        """Create a new handle; older ones may still deliver their queued records."""
-        with _translated():
-            self._renew(installation)
-
-    def begin(self) -> None:
-        """Do nothing: each record is independent."""
-
-    def publish(
-        self,
-        records: Sequence[Record],
-        manifest: bytes,
-        at_ms: int = THIS_CLOCK,
-        *,
-        apart: bool = True,
-    ) -> DeliveryReport:
-        """Produce the records, flush, and count the reports; no manifest has to wait for them."""
-        return super().publish(records, manifest, at_ms, apart=True)
-
-    def _produce_manifest(self, manifest: bytes, listed: DeliveryReports, at_ms: int) -> None:
-        """Write nothing."""
-
-    def commit(self) -> None:
-        """Do nothing: acknowledged records are published."""
-
-
 def _silent() -> logging.Logger:
     """Return a logger that drops the library's log lines, because its errors contain the same."""
     logger = logging.getLogger("outbox.librdkafka")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
-
-
-def _unavailable(cause: str) -> type[KafkaUnavailable]:
-    return KafkaTimeRefused if cause == TIME_REFUSED else KafkaUnavailable
 
 
 @contextmanager

@@ -14,10 +14,15 @@ from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS, admin_client, serve
 from outbox.kafka.permission import TO_RELAY, missing_rights
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.messages.record import DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
+from outbox.messages.record import BATCH, DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
 from outbox.messages.seen_topics import SeenTopic
 
-OWN_HEADERS: Final = (MESSAGE_ID + "-" * 36, DECIDED_BY + "check", PRODUCER_GROUP + "g")
+OWN_HEADERS: Final = (
+    MESSAGE_ID + "-" * 36,
+    BATCH + "0.1.0",
+    DECIDED_BY + "check",
+    PRODUCER_GROUP + "g",
+)
 """The names of the headers that each record has, with their shortest values."""
 BATCH_BYTES: Final = 68 + sum(len(header) + 2 for header in OWN_HEADERS)
 """The fewest bytes of a batch with one record, apart from the caller's key, value and headers."""

@@ -7,7 +7,7 @@ contract; a change is a new version.
 ====== ==== ==========================================================================
 offset size field
 ====== ==== ==========================================================================
-0      1    version, now 2
+0      1    version, 1
 1      16   installation, the UUID created by the first migration
 17     2    shard
 19     4    gen: counts the owners of the shard, never falls
@@ -21,13 +21,8 @@ offset size field
 60     4    number of entries
 64     4    number of entries with status P
 68     17 n entries in order: message id (16) and status (1), ASCII P, S or K
-68+17n r    version 2: number of offset runs (4), then the runs (``offset_run``)
-68+..  4    crc: CRC-32 (zlib) over all bytes before it
+68+17n 4    crc: CRC-32 (zlib) over all bytes before it
 ====== ==== ==========================================================================
-
-The offset runs are those of the *previous* batch, because Kafka gives a batch its offsets only
-while it is written. The number 0xFFFFFFFF says that the writer does not know them: it has just
-taken the shard over. Version 1 has no runs; readers accept both versions.
 
 Pure: no I/O, no clock.
 """
@@ -43,12 +38,8 @@ from uuid import UUID
 from zlib import crc32
 
 from outbox.errors import InvalidManifest
-from outbox.messages.offset_run import OffsetRuns, decode_runs, encode_runs
 
-VERSION: Final = 2
-WITHOUT_RUNS: Final = 1
-VERSIONS: Final = (WITHOUT_RUNS, VERSION)
-"""The versions that readers accept."""
+VERSION: Final = 1
 PREFIX: Final = struct.Struct(">B16sHIBQIQIQIII")
 """The fixed-width prefix before the entries."""
 ENTRY_BYTES: Final = 17
@@ -109,8 +100,6 @@ class Manifest:
     """``from``: the end of the previous batch."""
     to: Position
     entries: tuple[Entry, ...]
-    before: OffsetRuns | None = None
-    """Where the records of the previous batch are; None: the writer does not know."""
 
     @property
     def published(self) -> tuple[bytes, ...]:
@@ -120,7 +109,7 @@ class Manifest:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest. Raises ValueError when a field does not fit its width."""
-    body = _prefix(manifest) + _join(manifest.entries) + _runs(manifest.before)
+    body = _prefix(manifest) + _join(manifest.entries)
     return body + _CRC.pack(crc32(body))
 
 
@@ -129,11 +118,9 @@ def decode(value: bytes) -> Manifest:
     crc_of(value)
     (version, installation, shard, gen, kind, batch_no, prev_crc, *rest) = PREFIX.unpack_from(value)
     from_xid, from_n, to_xid, to_n, count, published = rest
-    if version not in VERSIONS:
+    if version != VERSION:
         raise InvalidManifest(f"version {version} is not known")
-    runs_at = PREFIX.size + count * ENTRY_BYTES
     entries = _split(value, count)
-    before = _read_runs(value, runs_at, version)
     if kind not in _KINDS or sum(entry.status == PUBLISHED for entry in entries) != published:
         raise InvalidManifest("its prefix is contradictory")
     return Manifest(
@@ -146,7 +133,6 @@ def decode(value: bytes) -> Manifest:
         after=Position(from_xid, from_n),
         to=Position(to_xid, to_n),
         entries=entries,
-        before=before,
     )
 
 
@@ -181,26 +167,10 @@ def _join(entries: Iterable[Entry]) -> bytes:
     return joined
 
 
-def _runs(before: OffsetRuns | None) -> bytes:
-    try:
-        return encode_runs(before)
-    except struct.error as error:
-        raise ValueError(f"an offset run does not fit: {error}") from error
-
-
-def _read_runs(value: bytes, at: int, version: int) -> OffsetRuns | None:
-    end = len(value) - _CRC.size
-    if version != WITHOUT_RUNS:
-        return decode_runs(value, at, end)
-    if at != end:
-        raise InvalidManifest(f"{len(value)} bytes are not those of its entries")
-    return None
-
-
 def _split(value: bytes, count: int) -> tuple[Entry, ...]:
     end = PREFIX.size + count * ENTRY_BYTES
-    if count > MAX_ENTRIES or len(value) < end + _CRC.size:
-        raise InvalidManifest(f"{len(value)} bytes do not hold {count} entries")
+    if count > MAX_ENTRIES or len(value) != end + _CRC.size:
+        raise InvalidManifest(f"{len(value)} bytes are not those of {count} entries")
     starts = range(PREFIX.size, end, ENTRY_BYTES)
     if not _STATUSES.issuperset(value[PREFIX.size + ENTRY_BYTES - 1 : end : ENTRY_BYTES]):
         raise InvalidManifest("an entry has an unknown status")

@@ -118,8 +118,6 @@ class Publication(Struct, frozen=True, kw_only=True, gc=False):
     partition: int
     offset: int
     published_at: datetime
-    visible: bool
-    """Consumers are known to see it; until then Kafka has only acknowledged it."""
 
 
 # -- Requests to the store, and its answers ------------------------------------------------------

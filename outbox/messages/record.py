@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import Content, Headers
@@ -19,8 +18,6 @@ MESSAGE_ID: Final = "outbox_message_id"
 BATCH: Final = "outbox_batch"
 DECIDED_BY: Final = "outbox_decided_by"
 REDRIVEN: Final = "outbox_redriven"
-HEAL: Final = "outbox_heal"
-"""The only header of a record that ends a transaction which Kafka left open; always aborted."""
 PRODUCER_GROUP: Final = "outbox_producer_group"
 TRANSACTION_ID: Final = "outbox_transaction_id"
 CONTENT_TYPE: Final = "content-type"
@@ -90,19 +87,19 @@ def digest_of(
     )
 
 
-def record_of(committed: Committed, batch: str | None, redriven: str | None = None) -> Record:
+def record_of(committed: Committed, batch: str, redriven: str | None = None) -> Record:
     """Return the Kafka record of a committed message.
 
-    ``batch`` is ``<shard>.<batch number>.<index>``, the relay batch that publishes it. It is None
-    in the delivery mode at_least_once, where no manifest lists a batch.
+    ``batch`` is ``<shard>.<batch number>.<index>``: its place in the relay batch that publishes it.
     """
     (half_id, nonce, decided_by, group, transaction_id, topic, key, value, partition, *_) = (
         committed
     )
-    headers = [(MESSAGE_ID, message_id_text(half_id, nonce).encode())]
-    if batch is not None:
-        headers.append((BATCH, batch.encode()))
-    headers.append((DECIDED_BY, decided_by.encode()))
+    headers = [
+        (MESSAGE_ID, message_id_text(half_id, nonce).encode()),
+        (BATCH, batch.encode()),
+        (DECIDED_BY, decided_by.encode()),
+    ]
     if redriven is not None:
         headers.append((REDRIVEN, redriven.encode()))
     for name, text in _covered(
@@ -110,11 +107,6 @@ def record_of(committed: Committed, batch: str | None, redriven: str | None = No
     ):
         headers.append((name, text.encode()))
     return Record(topic, key, value, partition, tuple(headers))
-
-
-def heal_name(installation: UUID | None, shard: int) -> bytes:
-    """Return the value of the header ``outbox_heal``: whose transaction the record ends."""
-    return f"{installation}.{shard}".encode()
 
 
 def is_reserved(name: str) -> bool:

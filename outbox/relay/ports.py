@@ -9,70 +9,14 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from outbox.messages.manifest import Kind, Manifest, Position
+from outbox.messages.manifest import Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.record import Committed, Record
-from outbox.relay.doubt import Doubt, InDoubt, SettledRecords
-from outbox.relay.protocol.answers import UNKNOWN_OFFSET
-from outbox.relay.protocol.state import (
-    Cursor,
-    Found,
-    HaltReason,
-    Identity,
-    Progress,
-    Refused,
-    SignsOfLife,
-)
+from outbox.messages.record import Record
+from outbox.relay.protocol.answers import UNKNOWN_OFFSET, Commits, Compared, HeldBatch
+from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
 
 THIS_CLOCK: Final = 0
 """The timestamp of a record comes from the clock of the publishing process."""
-TIME_REFUSED: Final = "INVALID_TIMESTAMP"
-"""Kafka's error for a record whose time is too far from the broker's clock."""
-
-
-class Commits(NamedTuple):
-    """The next committed messages of a shard, in commit order."""
-
-    to: Position
-    messages: Sequence[Committed]
-    message_ids: tuple[bytes, ...]
-    before: frozenset[bytes]
-    """The message ids that Kafka already has."""
-    held: frozenset[bytes] = frozenset()
-    """The ids that have a row in ``held_record`` or whose scope has an open one."""
-    due: bool = False
-    """A scope of held messages at or below the position is due for a retry."""
-    ages: tuple[float, ...] = ()
-    """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
-    awaited: bool = False
-    """A caller waits until one of them, or of the next few, is published."""
-
-
-class HeldBatch(NamedTuple):
-    """The first messages of a held scope that is due, in commit order."""
-
-    kind: Kind
-    messages: Sequence[Committed]
-    message_ids: tuple[bytes, ...]
-    before: frozenset[bytes]
-    redriven: str | None
-    """The operator's action that ordered to publish them again, if any."""
-
-
-class Rival(NamedTuple):
-    """The state of a shard that another session owns."""
-
-    signs: SignsOfLife
-    waiting: bool
-    """Commits after the stored position or due held records wait, and no operator has to act."""
-
-
-class Comparison(NamedTuple):
-    """A range of the commit log, read in one snapshot, to compare with a manifest."""
-
-    message_ids: tuple[bytes, ...]
-    below_watermark: bool
-    held: frozenset[bytes]
 
 
 class Places(NamedTuple):
@@ -122,8 +66,6 @@ class Cluster(NamedTuple):
     cluster_id: str
     topic_id: str
     partitions: int
-    newest_at: float = 0.0
-    """The latest time of the shard's manifests, in Unix seconds; 0 without one."""
 
 
 class CommitLog(Protocol):
@@ -135,20 +77,11 @@ class CommitLog(Protocol):
     def try_lock(self) -> bool:
         """Open the session if necessary and request the shard's lock without waiting."""
 
-    def rival(self) -> Rival:
-        """Return the state of the shard while another session owns it."""
-
-    def beat(self) -> None:
-        """Renew the time in the stored row, if there is one: a sign of life for other owners."""
-
-    def terminate_holder(self) -> bool:
-        """End the session that holds the lock; False: a stranger's, which we may not end."""
+    def keep_alive(self) -> None:
+        """Use the session, before a wait for Kafka: PostgreSQL ends one that is idle too long."""
 
     def installation(self) -> tuple[UUID, str]:
         """Return this installation's id and PostgreSQL's system identifier."""
-
-    def now(self) -> float:
-        """Return PostgreSQL's time in seconds since the epoch."""
 
     def progress(self) -> Progress | None:
         """Return the stored row of the shard."""
@@ -186,10 +119,10 @@ class CommitLog(Protocol):
         generation is not the stored one.
         """
 
-    def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
+    def read_held(self, position: Position, most: int | None = None) -> HeldBatch:
         """Read the first messages of a due scope, at or below a position, in commit order.
 
-        A record that was itself refused is returned alone. None: nothing is due.
+        A record that was itself refused is returned alone.
         Raises CommittedMessageDamaged if the first record cannot be read.
         """
 
@@ -210,7 +143,7 @@ class CommitLog(Protocol):
         as ``save`` does.
         """
 
-    def compare(self, after: Position, manifest: Manifest) -> Comparison:
+    def compare(self, after: Position, manifest: Manifest) -> Compared:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
@@ -220,16 +153,6 @@ class CommitLog(Protocol):
         message among them without a decision is committed: the manifest proves that it had been
         committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
         rolled back in PostgreSQL; their records cannot be removed from Kafka.
-        """
-
-    def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
-        """Return where these messages were sent, and the next messages with their topics."""
-
-    def order_repairs(self, gen: int, message_ids: Sequence[bytes], batch_no: int) -> int:
-        """Store messages that no consumer will see, to be published again; audited.
-
-        Those that wait already, or that a batch after ``batch_no`` released, are unchanged. Raises
-        CursorMoved when the generation is not the stored one. Returns how many were stored.
         """
 
     def close(self) -> None:
@@ -253,8 +176,7 @@ class Publisher(Protocol):
     """A shard's transactional producer: one handle at a time.
 
     Methods raise PublisherFenced when a newer producer of the shard exists or the handle cannot
-    be used any more, and KafkaUnavailable for every other error: KafkaTimeRefused for the time of a
-    manifest. Then the transaction is in doubt.
+    be used any more, and KafkaUnavailable for every other error: the transaction is in doubt then.
     """
 
     def serve(self) -> None:
@@ -286,22 +208,12 @@ class Publisher(Protocol):
     def commit(self) -> None:
         """Commit the transaction; after an exception its result is unknown."""
 
-    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
-        """Produce one record of this time to each partition in the open transaction, and flush.
-
-        The transaction is not committed: the next fence aborts it, and with it what hangs there.
-        """
-
     def drop(self) -> None:
         """Drop the handle without waiting for it; its late reports are ignored. Never raises."""
 
 
 class ProgressLog(Protocol):
     """The manifests of one shard in Kafka. Methods raise KafkaUnavailable."""
-
-    @property
-    def topic(self) -> str:
-        """The topic of the manifests."""
 
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic."""
@@ -314,24 +226,6 @@ class ProgressLog(Protocol):
 
         It may return only some of them. After some seconds it returns none and False if the broker
         answers.
-        """
-
-    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
-        """Read every manifest in a range; also those of aborted and open transactions, unless
-        only the ``committed`` ones are wanted.
-        """
-
-    def stable_end(self) -> int:
-        """Return the offset below which every transaction has ended."""
-
-
-class UnseenRecords(Protocol):
-    """What became of the shard's last transactions in the data topics."""
-
-    def read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
-        """Return what is still open, or what consumers see. Raises KafkaUnavailable.
-
-        ``patient``: wait a moment for open transactions, which are usually other shards'.
         """
 
 

@@ -6,12 +6,13 @@ transaction, or the manifests may be deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
+RELEASE: Final = "kafka release"
 TRANSACTION_SECONDS: Final = 10.0
 """The time limit that the relay asks Kafka for; a broker that allows less gives it no producer."""
 NOT_SHOWN: Final = "-"
@@ -61,3 +62,15 @@ def judge_kafka(
         Judgement(MAX_TIMEOUT, enough, f"{allowed}, {wanted} or more wanted"),
         Judgement("cleanup.policy", cleanup_policy in ("delete", NOT_SHOWN), cleanup_policy),
     )
+
+
+def judge_release(weak_topics: Sequence[str], *, allowed: bool) -> Judgement:
+    """Judge Kafka 4.3 or newer by the topics that lose all in-sync replicas with one broker.
+
+    4.3.0, 4.3.1 and 4.4.0 end a transaction without the marker of a partition that has no leader
+    just then (KAFKA-20734): its records hang, and the next transaction decides about them. Kafka
+    shows its exact version to no client, so an operator allows a release that is fixed.
+    """
+    wanted = "use 4.2, or replication factor 3 with min.insync.replicas=2"
+    detail = f"4.3 or newer loses records (KAFKA-20734) of {', '.join(weak_topics)}: {wanted}"
+    return Judgement(RELEASE, allowed or not weak_topics, detail if weak_topics else "4.3 or newer")

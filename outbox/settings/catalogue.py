@@ -107,8 +107,8 @@ class Settings(BaseModel):
     """records in one Kafka transaction"""
     relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
     """first part of each transactional.id"""
-    relay_delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    """`at_least_once`: no transactions, a crash repeats records; stop the relays before a change"""
+    relay_allow_kafka_release: bool = False
+    """publish on Kafka 4.3 or newer to topics of fewer than three replicas (KAFKA-20734)"""
     failpoints: str | None = None
     """named points where a process dies, for crash tests"""
 

@@ -149,11 +149,6 @@ CATALOGUE: Final = (
         ("producer_group",),
     ),
     Metric("check_ssrf_blocked_total", "counter", "Checks refused by the SSRF guard", ("rule",)),
-    Metric(
-        "unconfirmed_seconds",
-        "gauge",
-        "Age of the oldest batch that Kafka acknowledged and consumers cannot see yet",
-    ),
     Metric("relay_drops_total", "counter", "Kafka producers dropped by the relay", ("reason",)),
     Metric(
         "relay_halted", "gauge", "1 for a shard that waits for an operator", ("shard", "reason")

@@ -222,7 +222,6 @@ def _publication(value: object) -> Publication | None:
         partition=partition,
         offset=offset,
         published_at=_time_or_none(value, "published_at"),
-        visible=value.get("visible") is True if "visible" in value else None,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSIONS, Kind
+from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSION, Kind
 from spark.columns import slot
 
 FIELDS: Final = (
@@ -119,7 +119,7 @@ def _fault() -> Column:
     ordered = position <= F.struct("to_xid", "to_n")
     faults = (
         (~F.col("intact"), "not a manifest"),
-        (~F.col("version").isin(*VERSIONS), "unknown version"),
+        (F.col("version") != VERSION, "unknown version"),
         (F.col("shard") != F.col("partition"), "another shard's partition"),
         (F.hex("installation") != F.hex("last_installation"), "another installation"),
         (~first & (F.col("batch_no") != F.col("last_batch_no") + 1), "gap in batch_no"),

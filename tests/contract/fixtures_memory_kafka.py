@@ -114,11 +114,6 @@ class MemoryPublisher:
     def serve(self) -> None:
         """Do nothing: a handle in memory notes nothing."""
 
-    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
-        """Append a record to each topic; the next fence aborts them."""
-        for topic, _ in partitions:
-            self._append(Record(topic, None, b"", None, ()))
-
     def drop(self) -> None:
         """Drop the handle; its open transaction stays open until the next fence."""
         self._epoch = self._transaction = None
@@ -148,11 +143,6 @@ class MemoryProgressLog:
         self._kafka = kafka
         self._shard = shard
 
-    @property
-    def topic(self) -> str:
-        """The name of the manifests' topic."""
-        return "outbox.progress"
-
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic."""
         return Cluster(self._kafka.cluster_id, self._kafka.topic_id, SHARDS)
@@ -170,19 +160,6 @@ class MemoryProgressLog:
             if written.committed:
                 found.append(_found(offset, written.record.value or b""))
         return tuple(found), True
-
-    def read_all(self, first: int, end: int, *, committed: bool) -> tuple[Found, ...]:
-        """Read every manifest, or every committed one."""
-        return tuple(
-            _found(offset, written.record.value or b"")
-            for offset, written in enumerate(self._log()[first:end], first)
-            if written.committed or not committed
-        )
-
-    def stable_end(self) -> int:
-        """Return the offset of the first open transaction, or the end."""
-        log = self._log()
-        return next((n for n, each in enumerate(log) if each.committed is None), len(log))
 
     def _log(self) -> list[_Written]:
         return self._kafka.logs[progress_log_of(self._shard)]

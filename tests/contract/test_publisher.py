@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Protocol
@@ -192,51 +191,6 @@ def test_nothing_of_an_open_transaction_is_seen_and_the_next_fence_ends_it(broke
     heir.drop()
 
 
-def test_a_healing_record_is_aborted_by_the_next_fence(broker: Broker) -> None:
-    healing, log = fenced(broker), broker.progress_log()
-    healing.begin()
-    healing.heal(((broker.topic, 0),))
-    healing.drop()
-    heir = fenced(broker)
-    publish(heir, broker, b"kept")
-    assert [record.value for record in broker.committed(1)] == [b"kept"]
-    assert log.stable_end() == log.bounds()[1]
-    heir.drop()
-
-
-@pytest.mark.kafka
-def test_a_healing_record_has_the_time_that_it_is_given(kafka_broker: EmbeddedKafka) -> None:
-    """A broker refuses records from far ahead, and a machine's clock may be days ahead."""
-    broker = RealKafka(kafka_broker.bootstrap_servers)
-    at_ms = round((time.time() - 86_400) * 1000)
-    healing = fenced(broker)
-    healing.begin()
-    healing.heal(((broker.topic, 0),), at_ms)
-    healing.drop()
-    fenced(broker).drop()
-    assert broker.time_of(broker.first) == at_ms
-
-
-def test_manifests_of_open_and_aborted_transactions_are_read_when_asked_for(
-    broker: Broker,
-) -> None:
-    frozen, log = fenced(broker), broker.progress_log()
-    frozen.begin()
-    offset = send(frozen, broker).manifest_offset
-    assert log.stable_end() == offset
-    assert [found.manifest for found in log.read_all(offset, offset + 1, committed=False)] == [
-        manifest()
-    ]
-    heir = fenced(broker)
-    end = log.bounds()[1]
-    assert log.stable_end() == end
-    assert log.read(offset, end) == ((), True)
-    assert [found.offset for found in log.read_all(offset, end, committed=False)] == [offset]
-    assert log.read_all(offset, end, committed=True) == ()
-    frozen.drop()
-    heir.drop()
-
-
 def test_a_fenced_handle_commits_nothing(broker: Broker) -> None:
     frozen = fenced(broker)
     frozen.begin()
@@ -259,7 +213,7 @@ def test_a_permanently_refused_record_is_named_and_no_manifest_lists_it(broker: 
     assert (delivery.good, delivery.manifest_offset) == (1, -1)
     heir = fenced(broker)
     offset = publish(heir, broker, b"kept")
-    assert [found.offset for found in log.read_all(*log.bounds(), committed=False)] == [offset]
+    assert [found.offset for found in log.read(*log.bounds())[0]] == [offset]
     publisher.drop()
     heir.drop()
 

@@ -62,33 +62,8 @@ SEARCHED: Final = (
         faults=_faults(sign=1, crash=1),
     ),
     Configuration(
-        name="one relay: two markers skipped, crash",
-        faults=_faults(skip=2, crash=1),
-    ),
-    Configuration(
-        name="two relays: a marker skipped, takeover",
-        relays=2,
-        messages=1,
-        faults=_faults(skip=1, takeover=1),
-    ),
-    Configuration(
-        name="two relays: a marker skipped, takeover, crash",
-        relays=2,
-        messages=1,
-        faults=_faults(skip=1, takeover=1, crash=1),
-    ),
-    Configuration(
         name="one relay: refusals, crash",
         faults=_faults(refuse=3, crash=1),
-    ),
-    Configuration(
-        name="one relay: the topic deleted and created again, refusal, crash",
-        faults=_faults(gone=2, refuse=1, crash=1),
-    ),
-    Configuration(
-        name="two relays: the topic deleted and created again, takeover",
-        relays=2,
-        faults=_faults(gone=2, takeover=1),
     ),
     Configuration(
         name="one relay: refusals, tail lost",
@@ -109,10 +84,6 @@ LARGER: Final = (
         relays=2,
         messages=1,
         faults=_faults(failover=1, takeover=1, frame=1),
-    ),
-    Configuration(
-        name="one relay: refusals, a marker skipped, crash",
-        faults=_faults(refuse=2, skip=1, crash=1),
     ),
     Configuration(
         name="two relays: refusals, takeover",

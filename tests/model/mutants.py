@@ -14,14 +14,12 @@ from outbox.relay.protocol.actions import (
     Action,
     Commit,
     Fence,
-    Heal,
     MarkReleased,
     Recover,
     SaveProgress,
 )
 from outbox.relay.protocol.answers import (
     Answer,
-    BatchesSettled,
     CommitEnded,
     Compared,
     Delivered,
@@ -30,7 +28,7 @@ from outbox.relay.protocol.answers import (
     Marked,
     Recovered,
 )
-from outbox.relay.protocol.state import Phase, Refused, Relay, require
+from outbox.relay.protocol.state import Phase, Relay, require
 from outbox.relay.protocol.step import step
 from outbox.relay.protocol.transition import Next
 from tests.fixtures_replacing import replace
@@ -151,63 +149,11 @@ def generation_of_two(state: Relay, answer: Answer) -> Next:
     return after, tuple(shared)
 
 
-def believe_the_fence(state: Relay, answer: Answer) -> Next:
-    """Publish after the fence without a look at what it has left open."""
-    if isinstance(answer, BatchesSettled):
-        answer = BatchesSettled((), (), proven=True)
-    return step(state, answer)
-
-
-def end_nothing(state: Relay, answer: Answer) -> Next:
-    """Go on although a transaction hangs."""
-    if isinstance(answer, BatchesSettled) and answer.hanging:
-        answer = BatchesSettled((), (), proven=False)
-    return step(state, answer)
-
-
-def heal_under_the_old_generation(state: Relay, answer: Answer) -> Next:
-    """End what hangs while the former owner may still store what it takes for visible."""
-    after, plan = step(state, answer)
-    if any(isinstance(each, Heal) for each in plan):
-        plan = tuple(each for each in plan if not isinstance(each, SaveProgress))
-    return after, plan
-
-
-def repair_nothing(state: Relay, answer: Answer) -> Next:
-    """Count a batch as visible though its records are absent."""
-    if isinstance(answer, BatchesSettled):
-        answer = replace(answer, absent=())
-    return step(state, answer)
-
-
-def repair_what_is_gone(state: Relay, answer: Answer) -> Next:
-    """Publish again what was in a topic that is deleted, as if nobody had read it."""
-    if isinstance(answer, BatchesSettled):
-        answer = replace(answer, absent=answer.absent + answer.unprovable, unprovable=())
-    return step(state, answer)
-
-
-def learn_nothing(state: Relay, answer: Answer) -> Next:
-    """Publish again what is visible though its manifest was aborted."""
-    if isinstance(answer, BatchesSettled):
-        answer = replace(answer, known=None)
-    return step(state, answer)
-
-
 def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:
     """Commit a transaction though a record was not acknowledged."""
     if isinstance(answer, Delivered) and answer.refused is None and answer.offset < 0:
         batch, offset = require(state.batch), state.at.manifest_offset
         answer = Delivered(len(batch.published), None, offset=offset, crc=crc_of(encode(batch)))
-    return step(state, answer)
-
-
-def hold_at_once(state: Relay, answer: Answer) -> Next:
-    """Hold a record that was refused though a manifest in Kafka may list it."""
-    if isinstance(answer, Delivered) and answer.offset < 0 and answer.refused is None:
-        published = require(state.batch).published
-        if answer.good < len(published):
-            answer = Delivered(answer.good, Refused.RECORD, published[0])
     return step(state, answer)
 
 
@@ -225,25 +171,6 @@ _REFUSED = Configuration(
     open_flushes=1,
 )
 _REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-1], LARGER[-1]
-_SKIPPED = Configuration(name="a marker skipped, crash", faults={Fault.SKIP: 1, Fault.CRASH: 1})
-_SKIPPED_TWICE = replace(
-    _SKIPPED, name="two markers skipped, crash", faults={Fault.SKIP: 2, Fault.CRASH: 1}
-)
-_SKIPPED_PAIR = Configuration(
-    name="a marker skipped, takeover",
-    relays=2,
-    messages=1,
-    faults={Fault.SKIP: 1, Fault.TAKEOVER: 1},
-)
-_GONE = Configuration(
-    name="the topic deleted, and the relay hears of it", messages=1, faults={Fault.GONE: 2}
-)
-_HELD_SKIPPED = Configuration(
-    name="a refusal, a marker skipped, two messages a flush",
-    flush_sizes=(2,),
-    faults={Fault.REFUSE: 1, Fault.SKIP: 1},
-)
-
 MUTANTS: Final = (
     Mutant("mark before commit", _ONE, "I3", mark_before_commit),
     Mutant("replay before fence", _RIVALS, "I1", replay_before_fence),
@@ -277,15 +204,7 @@ MUTANTS: Final = (
     ),
     Mutant("a fenced relay may hold", _REFUSED_TWICE, "I1", rules=Rules(own_to_hold=False)),
     Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
-    Mutant("a fence believed, losing", _SKIPPED, "I3", believe_the_fence),
-    Mutant("a fence believed, doubling", _SKIPPED, "I1", believe_the_fence),
-    Mutant("nothing that hangs is ended", _SKIPPED, "I1", end_nothing),
-    Mutant("heal before the generation", _SKIPPED_PAIR, "I3", heal_under_the_old_generation),
-    Mutant("nothing absent is repaired", _SKIPPED, "I3", repair_nothing),
-    Mutant("what is gone is repaired", _GONE, "I1", repair_what_is_gone),
-    Mutant("what is visible is not learned", _SKIPPED_TWICE, "I1", learn_nothing),
     Mutant("a missing report ignored", _ONE, "I8", commit_in_spite_of_a_report),
-    Mutant("a refusal believed beside its manifest", _HELD_SKIPPED, "I6", hold_at_once),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )
 """Each must fail with real damage: a message lost, doubled, or published undecided."""
@@ -298,8 +217,5 @@ WORLDS: Final = (
     _ONE,
     _CALM,
     _REFUSED,
-    _SKIPPED,
-    _GONE,
-    _HELD_SKIPPED,
 )
 """The mutants' own worlds: the relay's protocol must hold in each of them."""

@@ -139,11 +139,9 @@ def canonical(state: Relay) -> Relay:
     quiet = replace(
         state,
         failures=min(state.failures, 1),
-        watch=None,
         waited=0.0,
         signed_at=0.0,
         saved_at=None if state.saved_at is None else 0.0,
-        settled_at=None if state.settled_at is None else 0.0,
         end=state.end if state.phase is Phase.REPLAY else 0,
     )
     if state.phase in (Phase.IDLE, Phase.VERIFY):

@@ -18,12 +18,7 @@ S_ENTRY: Final = "an S entry"
 K_ENTRY: Final = "a K entry"
 RELEASE: Final = "a release batch"
 REPLAYED_RELEASE: Final = "a release that REPLAY marks"
-HEALED: Final = "a transaction that hangs is ended"
-HEALED_MANIFEST: Final = "a manifest that hangs is committed"
-KNOWN: Final = "records that are visible, and whose manifest was aborted"
-REPAIR: Final = "a repair of what no consumer sees"
 UNSENT: Final = "a manifest in Kafka without all of its records"
-GONE_LOG: Final = "a batch whose log is gone"
 STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 
@@ -46,10 +41,6 @@ class Fault(IntEnum):
     """A message is decided as ROLLBACK."""
     REFUSE = 7
     """Kafka refuses a batch permanently."""
-    SKIP = 8
-    """The coordinator closes a transaction without the marker of a partition."""
-    GONE = 9
-    """The data topic is deleted and created again, or the relay hears that it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +91,6 @@ class AtDatabase:
     database: Database
     rules: Rules
     batch_max: int
-    hangs: bool = False
-    """A last stable offset is before a batch that has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +120,5 @@ def named(messages: tuple[int, ...]) -> str:
 
 def cursor_text(cursor: Cursor) -> str:
     """Return a short text of a cursor."""
-    (xid, n), offset, batch_no, _, gen, visible = cursor
-    at = f"position ({xid},{n}), offset {offset}, batch {batch_no}, gen {gen}"
-    return f"{at}, visible {visible.batch_no}"
+    (xid, n), offset, batch_no, _, gen = cursor
+    return f"position ({xid},{n}), offset {offset}, batch {batch_no}, gen {gen}"

@@ -73,7 +73,6 @@ class PublicationResource(BaseModel):
     partition: int
     offset: int
     published_at: datetime
-    visible: bool
 
 
 class MessageResource(BaseModel):

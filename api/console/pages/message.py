@@ -119,6 +119,5 @@ def _visibility(message: dict[str, Any], dropped: dict[str, Any] | None) -> dict
         return {"at": None, "name": "published, and its place in Kafka is not stored", "facts": {}}
     if place is None:
         return {"at": None, "name": "not yet visible to consumers", "facts": {}}
-    name = "visible to consumers" if place["visible"] else "not yet visible to consumers"
     facts = {each: place[each] for each in ("topic", "partition", "offset")}
-    return {"at": place["published_at"] if place["visible"] else None, "name": name, "facts": facts}
+    return {"at": place["published_at"], "name": "visible to consumers", "facts": facts}

@@ -15,9 +15,9 @@ from outbox.kafka.health.rights import TRANSACTIONS, missing_rights_to_judge
 from outbox.kafka.health.share_groups import dirty_share_groups
 from outbox.kafka.health.topic_durability import (
     SAFE_IN_SYNC,
-    SAFE_REPLICAS,
     TopicDurability,
     topic_durability,
+    weak_topics,
 )
 from outbox.kafka.progress_topic import (
     NO_LIMIT,
@@ -29,8 +29,9 @@ from outbox.kafka.progress_topic import (
     safety_of,
 )
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
+from outbox.relay.server_requirements import RELEASE, judge_release
 from outbox.settings.catalogue import Settings
-from outbox.settings.service_manager import restart_command, start_command
+from outbox.settings.service_manager import start_command
 
 FOR_EVER = -1
 LARGEST_BYTES = int(PRODUCER_DEFAULTS["message.max.bytes"])
@@ -49,7 +50,10 @@ def kafka_checks(settings: Settings, data_topics: Collection[str]) -> Iterator[H
         yield health_check("kafka", True, f"{facts.brokers} broker(s), {facts.topics} topics")
         yield from progress_topic_health(facts)
         durability = topic_durability(servers, config, {*topics, TRANSACTIONS})
-        yield from durability_health(durability, facts.newer_than_4_2)
+        data = [each for each in durability if each.topic != TRANSACTIONS]
+        yield release_health(data, facts.newer_than_4_2, allowed=settings.relay_allow_kafka_release)
+        yield writable_health(durability)
+        yield election_health(durability)
         now = SystemClock().now().timestamp()
         longest = facts.longest_transaction_seconds
         found = open_transactions(servers, config, topics)
@@ -110,15 +114,6 @@ def partition_health(partitions: int) -> HealthCheck:
     return health_check("outbox.progress", partitions == PARTITIONS, detail)
 
 
-def durability_health(
-    topics: Sequence[TopicDurability], newer_than_4_2: bool
-) -> Iterator[HealthCheck]:
-    """Check the release together with replication, what takes records, and who may lead."""
-    yield release_health(topics, newer_than_4_2)
-    yield writable_health(topics)
-    yield election_health(topics)
-
-
 def writable_health(topics: Sequence[TopicDurability]) -> HealthCheck:
     """Check that every topic takes records: a shard waits for the next one, whatever its topic."""
     waiting = [
@@ -145,21 +140,17 @@ def election_health(topics: Sequence[TopicDurability]) -> HealthCheck:
     return health_check("unclean leader election", True, "off for every topic")
 
 
-def release_health(topics: Sequence[TopicDurability], newer_than_4_2: bool) -> HealthCheck:
-    """Check for releases that skip the markers of a partition without a leader (ADR 0017).
-
-    Kafka reports its exact version to no client, so a later fixed release gets the warning too.
-    """
+def release_health(
+    topics: Sequence[TopicDurability], newer_than_4_2: bool, *, allowed: bool = False
+) -> HealthCheck:
+    """Check for releases on which the relay does not start, or is exposed (ADR 0017)."""
     if not newer_than_4_2:
-        return health_check("kafka release", True, "not one to avoid")
-    known = "4.3 or newer: 4.3.0, 4.3.1 and 4.4.0 can leave a committed transaction open"
-    weak = [_replication(each) for each in topics if not each.survives_one_broker]
-    if not weak:
-        detail = f"{known} (KAFKA-20734); 4.2 cannot"
-        return health_check("kafka release", False, detail, HealthStatus.WARNING)
-    wanted = f"replication {SAFE_REPLICAS} with min.insync.replicas={SAFE_IN_SYNC}"
-    detail = f"{known} when one broker dies (KAFKA-20734): {_named(weak)}; use 4.2, or {wanted}"
-    return health_check("kafka release", False, detail)
+        return health_check(RELEASE, True, "not one to avoid")
+    judged = judge_release(weak_topics(topics), allowed=allowed)
+    if not judged.safe:
+        return health_check(RELEASE, False, judged.detail)
+    exposed = f"{judged.detail}; exposed while all in-sync replicas of a partition are away"
+    return health_check(RELEASE, False, exposed, HealthStatus.WARNING)
 
 
 def transaction_health(
@@ -169,11 +160,8 @@ def transaction_health(
     hanging = [each for each in found if each.hangs(now, longest_seconds)]
     if hanging:
         places = _named([_place(each) for each in hanging])
-        detail = f"{places}: read_committed consumers stop there; do not abort it"
-        ours = any(each.ours for each in hanging)
-        # A relay that starts ends what it has left open.
-        settle = restart_command("checker")
-        command = settle if ours else find_producer(servers, hanging[0].partition)
+        detail = f"{places}: read_committed consumers stop there; see docs/runbooks.md"
+        command = find_producer(servers, hanging[0].partition)
         return health_check("hanging transactions", False, detail, command=command)
     unknown = [each for each in found if each.may_hang(now, longest_seconds)]
     if unknown:
@@ -196,11 +184,6 @@ def share_group_health(groups: Sequence[str] | None) -> HealthCheck:
         )
         return health_check("share groups", False, detail, HealthStatus.WARNING)
     return health_check("share groups", True, "none reads uncommitted records")
-
-
-def _replication(each: TopicDurability) -> str:
-    in_sync = "-" if each.in_sync is None else each.in_sync
-    return f"{each.topic} (replication {each.replicas}, min.insync.replicas {in_sync})"
 
 
 def _place(each: OpenTransaction) -> str:

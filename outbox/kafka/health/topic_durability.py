@@ -47,6 +47,15 @@ class TopicDurability:
         return self.present >= min(self.in_sync or 1, self.replicas)
 
 
+def weak_topics(topics: Collection[TopicDurability]) -> list[str]:
+    """Return in words the topics that do not survive the loss of one broker."""
+    return [
+        f"{each.topic} (replication {each.replicas}, min.insync.replicas {each.in_sync or '-'})"
+        for each in topics
+        if not each.survives_one_broker
+    ]
+
+
 def topic_durability(
     bootstrap_servers: str, kafka_config: Mapping[str, Any], topics: Collection[str]
 ) -> Sequence[TopicDurability]:

@@ -106,5 +106,4 @@ def _publication(row: Mapping[str, Any]) -> Publication:
         partition=row["partition"],
         offset=row["offset"],
         published_at=row["published_at"],
-        visible=row["visible"],
     )

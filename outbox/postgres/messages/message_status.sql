@@ -28,9 +28,9 @@ LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
 -- name: publications
 -- Reads, by key, the topic, partition and offset of committed messages: from the first batch of the shard that
 -- ends after the message's place in commit_log. The relay writes these rows at most one second late. A record that
--- was held has its offset in its own row. The shard's row says which batches consumers see.
+-- was held has its offset in its own row.
 SELECT asked.half_id, t.name AS topic, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset",
-    batch.published_at, p.visible_batch_no IS NULL OR batch.batch_no <= p.visible_batch_no AS visible
+    batch.published_at
 FROM unnest(%(half_ids)s::int8[], %(xids)s::int8[]) AS asked (half_id, xid)
 CROSS JOIN LATERAL (
     SELECT topic_id FROM outbox.half_message
@@ -40,19 +40,16 @@ CROSS JOIN LATERAL (
 ) h
 JOIN outbox.topic t ON t.id = h.topic_id
 CROSS JOIN LATERAL (
-    SELECT l.partitions, l.offsets, l.published_at, l.batch_no, array_position(l.half_ids, asked.half_id) AS at
+    SELECT l.partitions, l.offsets, l.published_at, array_position(l.half_ids, asked.half_id) AS at
     FROM outbox.publication_log l
     WHERE l.shard = (asked.half_id & 15)::int2 AND (l.to_xid, l.to_n) >= (asked.xid, 1)
     ORDER BY l.to_xid, l.to_n, l.batch_no
     LIMIT 16
 ) batch
-LEFT JOIN outbox.progress p ON p.name = 'relay:' || (asked.half_id & 15)
 WHERE batch.at IS NOT NULL
 UNION ALL
-SELECT r.half_id, t.name, r.released_partition, r.released_offset, r.released_at,
-    p.visible_batch_no IS NULL OR r.release_batch_no <= p.visible_batch_no
+SELECT r.half_id, t.name, r.released_partition, r.released_offset, r.released_at
 FROM outbox.held_record r JOIN outbox.topic t ON t.id = r.topic_id
-LEFT JOIN outbox.progress p ON p.name = 'relay:' || r.shard
 WHERE r.half_id = ANY (%(half_ids)s::int8[]) AND r.released_offset IS NOT NULL
 
 -- name: origins

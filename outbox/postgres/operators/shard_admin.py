@@ -72,10 +72,9 @@ class ShardAdmin:
     ) -> None:
         """Let the shard continue from a cursor, its position unchanged; audited.
 
-        None keeps what is stored. A cursor of the mode at_least_once keeps where the manifests end.
-        Raises CursorMoved when the shard is no longer halted for that reason.
+        None keeps what is stored. Raises CursorMoved when the shard is no longer halted for that
+        reason.
         """
-        ended = None if cursor is None or cursor.is_listed else cursor.visible
         row = {
             "name": f"relay:{self._shard}",
             "halt_reason": halt.value,
@@ -83,8 +82,6 @@ class ShardAdmin:
             "batch_no": cursor and cursor.batch_no,
             "crc": cursor and cursor.crc,
             "gen": cursor and cursor.gen,
-            "visible_batch_no": ended and ended.batch_no,
-            "visible_offset": ended and ended.offset,
             "cluster_id": identity and identity.cluster_id,
             "topic_id": identity and identity.topic_id,
             "pg_system_id": identity and identity.pg_system_id,

@@ -19,29 +19,13 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_me
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay import held_records, shard_lock
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
-from outbox.postgres.relay.doubts import order_repairs, read_in_doubt
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.doubt import InDoubt
-from outbox.relay.ports import (
-    Commits,
-    Comparison,
-    HeldBatch,
-    Places,
-    PublishedBatch,
-    Refusal,
-    Rival,
-)
-from outbox.relay.protocol.state import (
-    Cursor,
-    HaltReason,
-    Identity,
-    Progress,
-    SignsOfLife,
-    Visible,
-)
+from outbox.relay.ports import Places, PublishedBatch, Refusal
+from outbox.relay.protocol.answers import Commits, Compared, HeldBatch
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 
 SQL: Final = load(__name__)
 COMPARISONS: Final = 3
@@ -75,27 +59,10 @@ class PostgresCommitLog:
         with self._session() as session:
             return shard_lock.try_lock(session, self._shard)
 
-    def rival(self) -> Rival:
-        """Return the shard's progress while another session owns it."""
+    def keep_alive(self) -> None:
+        """Use the session, before a wait for Kafka; see CommitLog."""
         with self._session() as session:
-            row = session.execute(
-                SQL["rival"], {"shard": self._shard, "name": self._name}
-            ).fetchone()
-            assert row is not None
-            xid, n, *signs, works, commits, held = row
-            position = Position(xid, n)
-            due = held and held_records.is_due(session, self._shard, position)
-            return Rival(SignsOfLife(position, *signs), works and (commits or due))
-
-    def beat(self) -> None:
-        """Renew the time in the stored row; see CommitLog."""
-        with self._session() as session:
-            session.execute(SQL["beat"], {"name": self._name})
-
-    def terminate_holder(self) -> bool:
-        """End the session that has the lock; see CommitLog."""
-        with self._session() as session:
-            return shard_lock.terminate_holder(session, self._shard)
+            session.execute("")
 
     def close(self) -> None:
         """Close the session, which frees the lock; never raises."""
@@ -112,13 +79,6 @@ class PostgresCommitLog:
             row = session.execute(SQL["installation"]).fetchone()
             assert row is not None
             return row[0], row[1]
-
-    def now(self) -> float:
-        """Return PostgreSQL's time in seconds since the epoch."""
-        with self._session() as session:
-            row = session.execute(SQL["now"]).fetchone()
-            assert row is not None
-            return float(row[0])
 
     def progress(self) -> Progress | None:
         """Return the stored row of the shard."""
@@ -157,7 +117,7 @@ class PostgresCommitLog:
         with self._session() as session:
             return self._reader.read(session, after, most)
 
-    def compare(self, after: Position, manifest: Manifest) -> Comparison:
+    def compare(self, after: Position, manifest: Manifest) -> Compared:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
         is_batch = manifest.kind is Kind.BATCH
         listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
@@ -173,7 +133,7 @@ class PostgresCommitLog:
         row = self._compared(asked)
         for _ in range(COMPARISONS - 1):
             row = row if row[0] else self._compared(asked)
-        return Comparison(_message_ids(row[1], row[2]), row[0], frozenset(_message_ids(*row[3:])))
+        return Compared(_message_ids(row[1], row[2]), row[0], frozenset(_message_ids(*row[3:])))
 
     def _compared(self, asked: dict[str, Any]) -> tuple[Any, ...]:
         with self._session() as session:
@@ -197,7 +157,7 @@ class PostgresCommitLog:
         with self._session() as session, session.transaction():
             held_records.hold(session, self._name, batch, message_ids, refusal)
 
-    def read_held(self, position: Position, most: int | None = None) -> HeldBatch | None:
+    def read_held(self, position: Position, most: int | None = None) -> HeldBatch:
         """Read the first messages of a scope that is due; see CommitLog."""
         bound = self._most if most is None else min(most, self._most)
         with self._session() as session:
@@ -222,18 +182,6 @@ class PostgresCommitLog:
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
-    # -- Batches that consumers may not see ------------------------------------------------------
-
-    def in_doubt(self, listed: Sequence[bytes], position: Position) -> InDoubt:
-        """Return the topics of listed messages, and the next messages; see CommitLog."""
-        with self._session() as session:
-            return read_in_doubt(session, self._shard, listed, position, self._most)
-
-    def order_repairs(self, gen: int, message_ids: Sequence[bytes], batch_no: int) -> int:
-        """Store messages to be published again, in one transaction; see CommitLog."""
-        with self._session() as session, session.transaction():
-            return order_repairs(session, self._shard, gen, message_ids, batch_no)
-
     # -- Internal ---------------------------------------------------------------------------------
 
     @property
@@ -246,7 +194,7 @@ class PostgresCommitLog:
         try:
             if self._connection is None:
                 self._connection = self._connect(self._url, f"relay-{self._shard}")
-                self._connection.execute("SET enable_nestloop = off")
+                self._connection.execute(SQL["limit_session"])
             yield self._connection
         except psycopg.Error as error:
             self.close()
@@ -268,8 +216,6 @@ class PostgresCommitLog:
             "crc": cursor.crc,
             "gen": cursor.gen,
             "after_gen": cursor.gen - 1 if begins else cursor.gen,
-            "visible_batch_no": cursor.visible.batch_no,
-            "visible_offset": cursor.visible.offset,
             **identity._asdict(),
             "owner": self._owner,
         }
@@ -278,14 +224,10 @@ class PostgresCommitLog:
 
 
 def _progress(row: Sequence[Any]) -> Progress:
-    xid, n, manifest_offset, batch_no, crc, gen, visible_batch_no, visible_offset, *rest = row
-    cluster_id, topic_id, pg_system_id, halt = rest
+    xid, n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt = row
     cursor = None
     if manifest_offset is not None:
-        known = visible_batch_no is not None
-        visible = (visible_batch_no, visible_offset) if known else (batch_no, manifest_offset)
-        position = Position(xid, n)
-        cursor = Cursor(position, manifest_offset, batch_no, crc, gen, Visible(*visible))
+        cursor = Cursor(Position(xid, n), manifest_offset, batch_no, crc, gen)
     identity = None if cluster_id is None else Identity(cluster_id, topic_id, pg_system_id)
     return Progress(cursor, identity, None if halt is None else HaltReason(halt))
 

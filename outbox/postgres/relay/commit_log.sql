@@ -1,47 +1,29 @@
--- name: rival
--- Reads the progress of the shard's owner, its signs of life, whether the shard works (a halt by another program's
--- transaction ends by itself), whether final commits wait after it, and whether any record of it is held.
-SELECT coalesce(p.position, 0), coalesce(p.position_n, 0), coalesce(p.manifest_offset, 0), coalesce(p.gen, 0),
-    coalesce(extract(epoch FROM p.updated_at), 0)::float8, coalesce(p.halt_reason, 'replay_stuck') = 'replay_stuck',
-    EXISTS (
-        SELECT FROM outbox.commit_log
-        WHERE shard = %(shard)s AND xid >= coalesce(p.position, 0) AND xid < outbox.watermark()
-            AND (xid, cardinality(half_ids)) > (coalesce(p.position, 0), coalesce(p.position_n, 0))),
-    EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
-FROM (SELECT) AS one LEFT JOIN outbox.progress p ON p.name = %(name)s
-
--- name: beat
--- Writes the time into the shard's row, by key, and nothing else. A shard that waits for an operator keeps the time of
--- its halt.
-UPDATE outbox.progress SET updated_at = clock_timestamp()
-WHERE name = %(name)s AND coalesce(halt_reason, 'replay_stuck') = 'replay_stuck'
+-- name: limit_session
+-- Sets the planner and the longest silence of a relay's session. It holds the shard's lock, and a relay that is frozen
+-- must not keep it. A relay that works uses its session at least every 20 seconds.
+SELECT set_config('enable_nestloop', 'off', false), set_config('idle_session_timeout', '30s', false),
+    set_config('idle_in_transaction_session_timeout', '30s', false)
 
 -- name: installation
 -- Reads the ids of this installation and of this PostgreSQL cluster.
 SELECT installation_id, (SELECT system_identifier::text FROM pg_control_system()) FROM outbox.installation
 
--- name: now
--- Reads PostgreSQL's clock in seconds, the only clock that the relay uses.
-SELECT extract(epoch FROM clock_timestamp())::float8
-
 -- name: progress
 -- Reads the shard's row by key.
-SELECT position, position_n, manifest_offset, batch_no, crc, gen, visible_batch_no, visible_offset, cluster_id,
-    topic_id, pg_system_id, halt_reason
+SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason
 FROM outbox.progress WHERE name = %(name)s
 
 -- name: save_progress
 -- Writes the shard's one row. Writes nothing if the stored row is ahead, belongs to a newer owner, is halted, or
 -- already has the generation that begins here: each generation has one owner.
 INSERT INTO outbox.progress AS p (name, position, position_n, manifest_offset, batch_no, crc, gen,
-    visible_batch_no, visible_offset, cluster_id, topic_id, pg_system_id, owner, updated_at)
+    cluster_id, topic_id, pg_system_id, owner, updated_at)
 VALUES (%(name)s, %(position)s, %(position_n)s, %(manifest_offset)s, %(batch_no)s, %(crc)s, %(gen)s,
-    %(visible_batch_no)s, %(visible_offset)s, %(cluster_id)s, %(topic_id)s, %(pg_system_id)s, %(owner)s, clock_timestamp())
+    %(cluster_id)s, %(topic_id)s, %(pg_system_id)s, %(owner)s, clock_timestamp())
 ON CONFLICT (name) DO UPDATE SET
     position = EXCLUDED.position, position_n = EXCLUDED.position_n,
     manifest_offset = EXCLUDED.manifest_offset, batch_no = EXCLUDED.batch_no, crc = EXCLUDED.crc,
-    gen = EXCLUDED.gen, visible_batch_no = EXCLUDED.visible_batch_no, visible_offset = EXCLUDED.visible_offset,
-    cluster_id = EXCLUDED.cluster_id, topic_id = EXCLUDED.topic_id,
+    gen = EXCLUDED.gen, cluster_id = EXCLUDED.cluster_id, topic_id = EXCLUDED.topic_id,
     pg_system_id = EXCLUDED.pg_system_id, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at,
     halt_reason = NULL, halt_detail = NULL
 WHERE p.manifest_offset IS NULL

@@ -19,7 +19,7 @@ from outbox.postgres.relay.name_reader import read_group_names, read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import Commits
+from outbox.relay.protocol.answers import Commits
 
 SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20
@@ -63,7 +63,7 @@ class CommitReader:
         batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
         holds = read_holds(session, self._shard, after, batch, any_held, damaged)
         if not ids:
-            return Commits(after, (), (), frozenset(), due=holds.due)
+            return Commits(after, due=holds.due, clock_ms=any_held.clock_ms)
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
         before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
@@ -71,7 +71,17 @@ class CommitReader:
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age, _ in ranges if half_ids), newest)
         awaited = any(each[-1] for each in ranges)
-        return Commits(to, messages, message_ids, before, held, holds.due, ages, awaited)
+        return Commits(
+            to,
+            message_ids,
+            messages,
+            before,
+            held,
+            due=holds.due,
+            awaited=awaited,
+            ages=ages,
+            clock_ms=any_held.clock_ms,
+        )
 
     def _read_ranges(self, session: Connection, after: Position) -> tuple[list[Range], AnyHeld]:
         """Return what the next commit log rows have after a position, and what is held."""

@@ -15,7 +15,8 @@ from outbox.postgres.relay.name_reader import read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import HeldBatch, Places, Refusal
+from outbox.relay.ports import Places, Refusal
+from outbox.relay.protocol.answers import HeldBatch
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refused
 
@@ -40,8 +41,9 @@ NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), due=False)
 
 
 class AnyHeld(NamedTuple):
-    """Whether anything was ever held, and whether a record of the shard is."""
+    """PostgreSQL's time, whether anything was ever held, and whether a record of the shard is."""
 
+    clock_ms: int
     ever: bool
     any_open: bool
 
@@ -65,7 +67,7 @@ def read_holds(
 
     A damaged message is held as if it had a row already.
     """
-    ever, any_open = any_held
+    _, ever, any_open = any_held
     if not ever and not damaged:
         return NO_HOLDS
     due = any_open and is_due(session, shard, position)
@@ -158,15 +160,15 @@ def hold(
 
 def read_due(
     session: Connection, shard: int, position: Position, most: int, most_bytes: int
-) -> HeldBatch | None:
+) -> HeldBatch:
     """Read the first messages of a scope that is due; see CommitLog."""
     head = _due_head(session, shard, position)
     if head is None:
-        return None
+        return HeldBatch()
     asked = {"head": head, **position._asdict(), "most": most, "bytes": most_bytes}
     rows = session.execute(SQL["read_scope"], asked).fetchall()
     if not rows:
-        return None
+        return HeldBatch()
     topics = read_topic_names(session, sorted({row[2] for row in rows}))
     messages = _committed_before_damage(rows, topics)
     rows = rows[: len(messages)]
@@ -177,10 +179,11 @@ def read_due(
     )
     return HeldBatch(
         kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
-        messages=messages,
         message_ids=ids,
+        messages=messages,
         before=known,
         redriven=redriven,
+        clock_ms=rows[0][7],
     )
 
 

@@ -37,8 +37,9 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: any_held
--- Returns whether anything was ever held, and whether anything of the shard is; asked when no commit was read.
-SELECT EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
+-- Returns PostgreSQL's time (ms), whether anything was ever held, and whether anything of the shard is; asked when no
+-- commit was read.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
 
 -- name: read_holds
 -- Reads in one row how held records affect a batch, by key for each of its ids, topics and keys: which ids have a row
@@ -170,7 +171,7 @@ WITH head AS MATERIALIZED (
 SELECT half_id, nonce, topic_id, key, payload, repair,
     (
         SELECT true FROM outbox.already_published a WHERE a.half_id = chosen.half_id AND a.nonce = chosen.nonce LIMIT 1
-    ) IS NOT NULL
+    ) IS NOT NULL, (extract(epoch FROM clock_timestamp()) * 1000)::int8
 FROM chosen WHERE place = 1 OR bytes_before < %(bytes)s ORDER BY place
 
 -- name: postpone

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from psycopg.errors import InsufficientPrivilege
-
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 
@@ -21,15 +19,6 @@ def try_lock(session: Connection, shard: int) -> bool:
     """Ask for a shard's lock without waiting; return whether the session has it."""
     row = session.execute(SQL["try_lock"], {"space": LOCK_SPACE, "shard": shard}).fetchone()
     return bool(row and row[0])
-
-
-def terminate_holder(session: Connection, shard: int) -> bool:
-    """End the session that holds a shard's lock; False if its role is one that we may not end."""
-    try:
-        session.execute(SQL["terminate_holder"], {"space": LOCK_SPACE, "shard": shard})
-    except InsufficientPrivilege:
-        return False
-    return True
 
 
 def hold_shards(session: Connection) -> list[int]:

@@ -2,12 +2,6 @@
 -- Asks for the shard's lock without waiting. The session has it until it ends.
 SELECT pg_try_advisory_lock(%(space)s, %(shard)s)
 
--- name: terminate_holder
--- Ends the session that has the shard's lock in this database.
-SELECT pg_terminate_backend(pid) FROM pg_locks
-WHERE locktype = 'advisory' AND classid = %(space)s AND objid = %(shard)s AND objsubid = 2 AND granted
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-
 -- name: hold_shards
 -- Takes the lock of each shard for this transaction; returns the shards whose relay has it.
 SELECT shard FROM generate_series(0, 15) AS s (shard) WHERE NOT pg_try_advisory_xact_lock(%(space)s, shard)

@@ -264,8 +264,6 @@ progress = Table(
     Column("halt_detail", Text),
     Column("owner", Text),
     needed("updated_at", TIME),
-    Column("visible_batch_no", BigInteger),
-    Column("visible_offset", BigInteger),
 )
 
 retired_leaf = Table(

@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outbox.messages.manifest import Manifest, Position
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused, Visible
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
 
 
 @dataclass(frozen=True, slots=True)
 class TryLock:
     """Open the session and request the shard's lock, without waiting."""
-
-
-@dataclass(frozen=True, slots=True)
-class TerminateHolder:
-    """End the session of an owner that holds the lock and makes no progress.
-
-    The answer is Rested, or LockTaken if a stranger holds the lock: the fence makes that safe.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +21,6 @@ class IdentifyStores:
 @dataclass(frozen=True, slots=True)
 class Fence:
     """Create and initialise a new handle, which fences every older one."""
-
-    listed: bool = True
-    """The handle writes transactions with manifests; otherwise nothing is fenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,46 +120,6 @@ class MarkReleased:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
-    """Find what of the shard is open after the fence, and which of the last batches is visible."""
-
-    visible: Visible
-    """Batches after it may be open, aborted or visible."""
-    end: int
-    """The end of the shard's manifests."""
-    position: Position
-    patient: bool = True
-    """Wait a moment for the transactions of other shards."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heal:
-    """Produce one record to each partition, in a transaction that the next fence aborts."""
-
-    partitions: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OrderRepairs:
-    """Store messages to be published again, in one database transaction.
-
-    Only the owner of the stored generation may do so: a newer owner may have published them.
-    """
-
-    gen: int
-    message_ids: tuple[bytes, ...]
-    batch_no: int
-    """The last batch that was read; what a later one has released is published already."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOpenManifests:
-    """Read the shard's manifests below ``end`` whose transactions have not ended."""
-
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Begin:
     """Begin a Kafka transaction."""
 
@@ -212,7 +161,6 @@ class Rest:
 
 Action = (
     TryLock
-    | TerminateHolder
     | IdentifyStores
     | Fence
     | ReadBounds
@@ -226,10 +174,6 @@ Action = (
     | ReadHeld
     | Postpone
     | MarkReleased
-    | Settle
-    | Heal
-    | OrderRepairs
-    | ReadOpenManifests
     | Begin
     | Publish
     | Commit

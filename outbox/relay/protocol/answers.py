@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from outbox.messages.manifest import Kind, Position
-from outbox.messages.offset_run import OffsetRuns
+from outbox.messages.record import Committed
 from outbox.relay.protocol.state import (
     Failure,
     Found,
     Identity,
     Progress,
     Refused,
-    SignsOfLife,
-    Visible,
 )
 
 UNKNOWN_OFFSET: Final = -1
@@ -40,11 +39,6 @@ class LockTaken:
 @dataclass(frozen=True, slots=True)
 class LockBusy:
     """Another session holds the lock."""
-
-    at: float
-    signs: SignsOfLife
-    waiting: bool
-    """Commits after the stored position or due held records wait, and no operator has to act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,59 +90,39 @@ class Recovered:
     """PostgreSQL has the batch now."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitsRead:
-    """The next committed messages, in commit order; none when there is nothing to do."""
+class Commits(NamedTuple):
+    """The next committed messages of a shard, in commit order; none when there is nothing to do."""
 
-    at: float
     to: Position
-    message_ids: tuple[bytes, ...]
-    before: frozenset[bytes]
+    message_ids: tuple[bytes, ...] = ()
+    messages: Sequence[Committed] = ()
+    before: frozenset[bytes] = frozenset()
     """The ids that Kafka already has (``already_published``)."""
     held: frozenset[bytes] = frozenset()
     """The ids that have a row in ``held_record`` or whose scope has an open one."""
     due: bool = False
     """A scope of held messages at or below the position is due for a retry."""
-    visible: Visible | None = None
-    """The last batch of this owner that consumers see; None: not known."""
-    is_gone: bool = False
-    """A log that one of this owner's batches is in is gone, so nobody will see that batch."""
     awaited: bool = False
     """A caller waits until one of them is published: the progress is then saved soon."""
+    ages: tuple[float, ...] = ()
+    """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
+    clock_ms: int = 0
+    """PostgreSQL's time when they were read: the timestamp of their records."""
+    at: float = 0.0
+    """The relay's monotonic time when they were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRead:
-    """The answer to ReadHeld; no messages when nothing is due any more."""
+class HeldBatch(NamedTuple):
+    """The first messages of a held scope that is due, in commit order; none when nothing is due."""
 
-    kind: Kind
-    message_ids: tuple[bytes, ...]
-    before: frozenset[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchesSettled:
-    """The answer to Settle."""
-
-    hanging: tuple[tuple[str, int], ...]
-    """Partitions with an open transaction of the shard."""
-    absent: tuple[bytes, ...]
-    """Messages that the manifests list as published, and that no consumer will ever see."""
-    proven: bool
-    """All batches were read to their end."""
-    doubtful: bool = False
-    """If not proven: consumers may see messages that would be published next."""
-    known: Found | None = None
-    """The messages that consumers see although their manifest was aborted, as a manifest."""
-    unprovable: tuple[bytes, ...] = ()
-    """Messages that are missing too; consumers may have seen their records, which expired."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenManifestsRead:
-    """The answer to ReadOpenManifests."""
-
-    found: tuple[Found, ...]
+    kind: Kind = Kind.RELEASE
+    message_ids: tuple[bytes, ...] = ()
+    messages: Sequence[Committed] = ()
+    before: frozenset[bytes] = frozenset()
+    redriven: str | None = None
+    """The operator's action that ordered to publish them again, if any."""
+    clock_ms: int = 0
+    """PostgreSQL's time when they were read: the timestamp of their records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +140,6 @@ class Delivered:
     """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
     alike: tuple[bytes, ...] = ()
     """The other messages that Kafka names in that refusal."""
-    runs: OffsetRuns | None = None
-    """Where the acknowledged records are; None if an offset is not known."""
     offset: int = UNKNOWN_OFFSET
     """The manifest's."""
     crc: int = 0
@@ -200,11 +172,9 @@ Answer = (
     | ManifestsRead
     | Compared
     | Recovered
-    | CommitsRead
-    | HeldRead
+    | Commits
+    | HeldBatch
     | Marked
-    | BatchesSettled
-    | OpenManifestsRead
     | Delivered
     | CommitEnded
     | Failed

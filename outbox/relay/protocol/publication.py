@@ -21,23 +21,11 @@ from outbox.relay.protocol.actions import (
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import CommitEnded, CommitsRead, Delivered
+from outbox.relay.protocol.answers import CommitEnded, Commits, Delivered
 from outbox.relay.protocol.bisection import advance, goes_apart, narrow_again
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
-from outbox.relay.protocol.settlement import (
-    is_settling_due,
-    note_visible,
-    on_healed,
-    settle_again,
-)
-from outbox.relay.protocol.state import (
-    NO_MANIFESTS,
-    Cursor,
-    Phase,
-    Relay,
-    require,
-)
+from outbox.relay.protocol.state import Cursor, Relay, require
 from outbox.relay.protocol.transition import Next, drop
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
@@ -47,25 +35,18 @@ PROGRESS_SECONDS: Final = 1.0
 AWAITED_SECONDS: Final = 0.05
 """The same while a caller waits for what was published: it learns that from this row."""
 IDLE_SECONDS: Final = 1.0
-FOLLOW_SECONDS: Final = 5.0
-"""A shard that is idle for this long lists the offsets of its last batch in an empty manifest."""
 UNDELIVERED: Final = "undelivered"
 """Why a producer is dropped after a batch of which Kafka did not take each record."""
 SIGN_OF_LIFE_SECONDS: Final = 86_400.0
 """An idle shard writes an empty manifest this often, so that its log never expires."""
 
 
-def on_commits_read(state: Relay, read: CommitsRead) -> Next:
+def on_commits_read(state: Relay, read: Commits) -> Next:
     """Begin a batch; messages that Kafka already has or refuses are listed, not produced.
 
     Due held records and new commits alternate.
     """
-    state = note_visible(state, read)
-    if is_settling_due(state, read.at):
-        return settle_again(state, read.at)
-    if not read.due:
-        state = replace(state, repairing=False)
-    elif state.repairing or not (read.message_ids and state.released_last):
+    if read.due and not (read.message_ids and state.released_last):
         return release(state)
     if not read.message_ids:
         return on_nothing_to_do(state, read)
@@ -78,17 +59,17 @@ def on_commits_read(state: Relay, read: CommitsRead) -> Next:
     return started, (*holding, Begin(), Publish(batch, goes_apart(started)))
 
 
-def _status(message_id: bytes, read: CommitsRead) -> bytes:
+def _status(message_id: bytes, read: Commits) -> bytes:
     if message_id in read.before:
         return PUBLISHED_BEFORE
     return HELD if message_id in read.held else PUBLISHED
 
 
-def on_nothing_to_do(state: Relay, read: CommitsRead) -> Next:
+def on_nothing_to_do(state: Relay, read: Commits) -> Next:
     quiet = replace(state, failures=0)
     if state.signed_at is None:
         quiet = replace(quiet, signed_at=read.at)
-    elif read.at - state.signed_at >= (FOLLOW_SECONDS if state.before else SIGN_OF_LIFE_SECONDS):
+    elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
         batch = next_manifest(state, Kind.BATCH, state.at.position, ())
         return replace(quiet, batch=batch), (Begin(), Publish(batch))
     quiet, saving = save_if_due(quiet, read.at)
@@ -107,25 +88,19 @@ def on_delivered(state: Relay, delivered: Delivered) -> Next:
         return drop(narrow_again(state), UNDELIVERED)
     if delivered.offset < cursor.manifest_offset:
         return drop(narrow_again(state), "manifest")
-    following = delivered.offset + 1 if cursor.is_listed else NO_MANIFESTS
-    candidate = Cursor(
-        batch.to, following, batch.batch_no, delivered.crc, cursor.gen, cursor.visible
-    )
-    return replace(state, candidate=candidate, placed=delivered.runs), (Commit(),)
+    candidate = Cursor(batch.to, delivered.offset + 1, batch.batch_no, delivered.crc, cursor.gen)
+    return replace(state, candidate=candidate), (Commit(),)
 
 
 def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
     """Keep the handle only if the commit cannot have been sent twice (the CLEAN rule)."""
     if ended.seconds >= CLEAN_COMMIT_SECONDS:
         return drop(state, "slow_commit")
-    if state.phase is Phase.REPLAY:
-        return on_healed(state)
     batch = require(state.batch)
     moved = replace(
         state,
         cursor=state.candidate,
         candidate=None,
-        before=state.placed,
         failures=0,
         signed_at=ended.at,
     )

@@ -26,7 +26,7 @@ from outbox.relay.protocol.actions import (
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Delivered, HeldRead
+from outbox.relay.protocol.answers import Delivered, HeldBatch
 from outbox.relay.protocol.bisection import advance, narrow
 from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.state import WIDE, Phase, Relay, require
@@ -66,7 +66,7 @@ def release(state: Relay) -> Next:
     return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
 
 
-def on_held_read(state: Relay, read: HeldRead) -> Next:
+def on_held_read(state: Relay, read: HeldBatch) -> Next:
     """Begin a release: an empty range, and no record that Kafka already has."""
     if not read.message_ids:
         return replace(state, released_last=True), (Rest(NOTHING_DUE_SECONDS, until_commits=True),)

@@ -5,37 +5,30 @@ The fence comes first: a log that is read before the fence may still grow.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
 from outbox.relay.protocol.actions import (
     Compare,
-    DropHandle,
-    Fence,
     MarkReleased,
     ReadBounds,
+    ReadCommits,
     ReadManifests,
     Recover,
+    Rest,
+    SaveProgress,
+    StoreHalt,
 )
 from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
-from outbox.relay.protocol.delivery_mode import (
-    begins_chain,
-    enter_at_least_once,
-    has_grown,
-    leave_at_least_once,
-)
-from outbox.relay.protocol.settlement import on_nothing_read, settle
-from outbox.relay.protocol.state import (
-    NO_MANIFESTS,
-    Cursor,
-    Found,
-    HaltReason,
-    Phase,
-    Relay,
-    Visible,
-    require,
-)
+from outbox.relay.protocol.manifest_chain import follows, past
+from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
 from outbox.relay.protocol.transition import Next, halt
+
+STUCK_SECONDS: Final = 60.0
+"""Longer than any transaction of the relay: a blocking one belongs to another program."""
+STUCK_POLL_SECONDS: Final = 5.0
 
 
 def on_fenced(state: Relay, _: Fenced) -> Next:
@@ -44,44 +37,23 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 
 
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
-    """Begin at the stored cursor; the log's end was read after the fence.
-
-    In the mode at_least_once there are no manifests to read. The first start in it reads those of
-    exactly_once, and so does a start with a row that was restored from a backup of that mode.
-    """
+    """Begin at the stored cursor; the log's end was read after the fence."""
     stored = bounds.progress.cursor if bounds.progress else None
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
-    cursor = stored or Cursor(START, 0, 0, 0, 0)
-    if not state.is_listing:
-        if has_grown(cursor, bounds):
-            return _enter_again(state)
-        entered = enter_at_least_once(cursor, bounds.end)
-        return settle(replace(state, cursor=entered, end=NO_MANIFESTS))
-    if not cursor.is_listed:
-        cursor = leave_at_least_once(cursor, bounds)
-    if not cursor.is_listed:
-        return settle(replace(state, cursor=cursor, end=bounds.end))
-    cursor = _after_marker(cursor, bounds)
+    cursor = _after_marker(stored or Cursor(START, 0, 0, 0, 0), bounds)
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
-    return read_on(
-        replace(
-            state,
-            cursor=cursor._replace(visible=_within(cursor, bounds)),
-            end=bounds.end,
-            found=(),
-            reached=False,
-            waited=0.0,
-            differs=False,
-        )
+    begun = replace(
+        state,
+        cursor=cursor,
+        end=bounds.end,
+        found=(),
+        reached=False,
+        waited=0.0,
+        differs=False,
     )
-
-
-def _enter_again(state: Relay) -> Next:
-    """Enter at_least_once once more: exactly_once has published after the stored row."""
-    entering = replace(state, phase=Phase.FENCE, entering=True)
-    return entering, (DropHandle("delivery_mode"), Fence())
+    return read_on(begun)
 
 
 def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
@@ -94,31 +66,33 @@ def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
     return cursor._replace(manifest_offset=bounds.end) if is_next else cursor
 
 
-def _within(cursor: Cursor, bounds: Bounds) -> Visible:
-    """Return from where batches may be unseen; manifests that are gone were visible long ago."""
-    batch_no, offset = cursor.visible
-    return Visible(batch_no, min(max(offset, bounds.start), cursor.manifest_offset))
-
-
 def read_on(state: Relay) -> Next:
     """Read the next manifests, or run when there are none."""
-    cursor = state.at
-    if cursor.manifest_offset == state.end:
-        return settle(state)
-    return state, (ReadManifests(cursor.manifest_offset, state.end),)
+    first = state.at.manifest_offset
+    if first == state.end:
+        return run(state)
+    return state, (ReadManifests(first, state.end),)
 
 
 def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
     """Use the manifests read; none within the allowed time means a foreign transaction."""
     if not read.found and not read.reached:
-        return on_nothing_read(replace(state, waited=state.waited + read.waited))
+        return _wait_for_manifests(replace(state, waited=state.waited + read.waited))
     return examine_next(replace(state, found=read.found, reached=read.reached, waited=0.0))
+
+
+def _wait_for_manifests(state: Relay) -> Next:
+    """Wait for the foreign transaction that hides them; after a minute an operator has to act."""
+    if state.waited < STUCK_SECONDS:
+        return state, (Rest(0.0),)
+    stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
+    return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
 
 
 def examine_next(state: Relay) -> Next:
     """Check the next manifest that was read: its place in the chain, then its content."""
     if not state.found:
-        return settle(state) if state.reached else read_on(state)
+        return run(state) if state.reached else read_on(state)
     found = state.found[0]
     broken = _broken(state, found)
     if broken is not None:
@@ -131,20 +105,13 @@ def examine_next(state: Relay) -> Next:
 
 def _broken(state: Relay, found: Found) -> HaltReason | None:
     """Return what is wrong with a manifest's place in the chain, or None."""
-    cursor, manifest = state.at, found.manifest
-    if manifest is not None and manifest.installation != state.installation:
+    manifest = found.manifest
+    if manifest is None:
+        return HaltReason.CHAIN_BROKEN
+    if manifest.installation != state.installation:
         return HaltReason.FOREIGN_MANIFEST
-    in_chain = (
-        manifest is not None
-        and manifest.shard == state.shard
-        and (follows(manifest, cursor) or begins_chain(manifest, cursor))
-    )
+    in_chain = manifest.shard == state.shard and follows(manifest, state.at)
     return None if in_chain else HaltReason.CHAIN_BROKEN
-
-
-def follows(manifest: Manifest, cursor: Cursor) -> bool:
-    """Return whether a manifest is the next of the cursor's chain."""
-    return manifest.batch_no == cursor.batch_no + 1 and manifest.prev_crc == cursor.crc
 
 
 def on_compared(state: Relay, compared: Compared) -> Next:
@@ -192,8 +159,14 @@ def on_recovered(state: Relay, _: Recovered) -> Next:
 
 
 def _past_first(state: Relay, position: Position) -> Relay:
-    found = state.found[0]
-    manifest = require(found.manifest)
-    gen = max(manifest.gen, state.at.gen)
-    cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen, state.at.visible)
-    return replace(state, cursor=cursor, found=state.found[1:])
+    return replace(state, cursor=past(state.at, state.found[0], position), found=state.found[1:])
+
+
+def run(state: Relay) -> Next:
+    """Start to publish under a new generation: everything below the end is known."""
+    cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
+    running = replace(
+        state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
+    )
+    begun = SaveProgress(cursor, state.who, begins=True)
+    return running, (begun, ReadCommits(cursor.position, state.narrowing.most))

@@ -13,10 +13,6 @@ from uuid import UUID
 from msgspec import Struct
 
 from outbox.messages.manifest import Manifest, Position
-from outbox.messages.offset_run import OffsetRuns
-
-NO_MANIFESTS: Final = -1
-"""The manifest offset of a cursor in the mode at_least_once, which writes no manifests."""
 
 _T = TypeVar("_T")
 
@@ -95,13 +91,6 @@ class Identity(NamedTuple):
     pg_system_id: str
 
 
-class Visible(NamedTuple):
-    """The last batch that consumers are known to see, and the manifest that comes after it."""
-
-    batch_no: int = 0
-    offset: int = 0
-
-
 class Cursor(NamedTuple):
     """A consistent pair: the position, and the manifest that comes next (a lower bound)."""
 
@@ -110,12 +99,6 @@ class Cursor(NamedTuple):
     batch_no: int
     crc: int
     gen: int
-    visible: Visible = Visible()
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether manifests list the batches at the cursor: the mode is exactly_once."""
-        return self.manifest_offset != NO_MANIFESTS
 
 
 class Progress(NamedTuple):
@@ -132,35 +115,12 @@ class Found(NamedTuple):
     offset: int
     manifest: Manifest | None
     crc: int
-    at_ms: int = 0
-    """The time of the record (ms since the epoch)."""
-
-
-class SignsOfLife(NamedTuple):
-    """What an owner of the shard changes in the stored row while it lives."""
-
-    position: Position
-    manifest_offset: int = 0
-    gen: int = 0
-    beat: float = 0.0
-    """When it last wrote the row (s since the epoch): also while it waits for Kafka."""
-
-
-class Watch(NamedTuple):
-    """The last signs of life of another owner that has waiting work, and since when."""
-
-    signs: SignsOfLife
-    since: float
 
 
 class Relay(Struct, frozen=True, kw_only=True):
     """The state of one shard's relay."""
 
     shard: int
-    at_least_once: bool = False
-    """The delivery mode: no transactions, no manifests, and a crash repeats records."""
-    entering: bool = False
-    """That mode begins once the last batches of exactly_once are settled."""
     phase: Phase = Phase.IDLE
     halt: HaltReason | None = None
     installation: UUID | None = None
@@ -180,18 +140,7 @@ class Relay(Struct, frozen=True, kw_only=True):
     """RUN: the batch whose transaction is open."""
     candidate: Cursor | None = None
     """RUN: the cursor if that transaction commits."""
-    placed: OffsetRuns | None = ()
-    """RUN: where the records of that batch are; None if Kafka did not say."""
-    before: OffsetRuns | None = None
-    """RUN: where the records of the last committed batch are; None after a takeover."""
     failures: int = 0
-    unproven: bool = False
-    """RUN: the last batches are to be read: another program's transaction hides those of the former
-    owner, or a log is gone."""
-    settled_at: float | None = None
-    """When these were last read."""
-    repairing: bool = False
-    """RUN: messages that are proven absent come first."""
     dirty: bool = False
     """The cursor is after the stored one."""
     saved_at: float | None = None
@@ -199,18 +148,12 @@ class Relay(Struct, frozen=True, kw_only=True):
     """A caller waits for something after the stored cursor."""
     signed_at: float | None = None
     """When the last manifest was written."""
-    watch: Watch | None = None
     narrowing: Narrowing = WIDE
     """RUN: the bisection of the commits after the position."""
     release_narrowing: Narrowing = WIDE
     """RUN: the bisection of the held records that are due."""
     released_last: bool = False
     """The last batch was a release: waiting commits come first now."""
-
-    @property
-    def is_listing(self) -> bool:
-        """Whether it works with transactions and manifests now."""
-        return self.entering or not self.at_least_once
 
     @property
     def at(self) -> Cursor:

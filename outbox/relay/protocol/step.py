@@ -8,20 +8,18 @@ from typing import Any, Final
 from outbox.relay.protocol.actions import Fence, IdentifyStores, ReadCommits, TryLock
 from outbox.relay.protocol.answers import (
     Answer,
-    BatchesSettled,
     Bounds,
     CommitEnded,
-    CommitsRead,
+    Commits,
     Compared,
     Delivered,
     Failed,
     Fenced,
-    HeldRead,
+    HeldBatch,
     LockBusy,
     LockTaken,
     ManifestsRead,
     Marked,
-    OpenManifestsRead,
     Recovered,
     Rested,
     StopAsked,
@@ -42,7 +40,6 @@ from outbox.relay.protocol.replay import (
     on_recovered,
     read_on,
 )
-from outbox.relay.protocol.settlement import on_open_manifests_read, on_settled
 from outbox.relay.protocol.state import Phase, Relay
 from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_stores_identified
 from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
@@ -65,7 +62,7 @@ def _on_rested(state: Relay, _: Rested) -> Next:
         case Phase.VERIFY | Phase.HALT:
             return state, (IdentifyStores(),)
         case Phase.FENCE:
-            return state, (Fence(state.is_listing),)
+            return state, (Fence(),)
         case Phase.REPLAY:
             return read_on(state)
         case Phase.RUN:
@@ -83,11 +80,9 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     ManifestsRead: on_manifests_read,
     Compared: on_compared,
     Recovered: on_recovered,
-    CommitsRead: on_commits_read,
-    HeldRead: on_held_read,
+    Commits: on_commits_read,
+    HeldBatch: on_held_read,
     Marked: on_marked,
-    BatchesSettled: on_settled,
-    OpenManifestsRead: on_open_manifests_read,
     Delivered: on_delivered,
     CommitEnded: on_commit_ended,
     Failed: on_failed,

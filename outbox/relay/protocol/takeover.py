@@ -7,36 +7,23 @@ from typing import Final
 from msgspec.structs import replace
 
 from outbox.messages.message_id import SHARDS
-from outbox.relay.protocol.actions import Fence, IdentifyStores, Rest, TerminateHolder
+from outbox.relay.protocol.actions import Fence, IdentifyStores, Rest
 from outbox.relay.protocol.answers import LockBusy, LockTaken, StoresIdentified
-from outbox.relay.protocol.state import HaltReason, Phase, Relay, Watch
+from outbox.relay.protocol.state import HaltReason, Phase, Relay
 from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
 
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
-STALL_SECONDS: Final = 30.0
-"""An owner that has work and gives no sign of life for this time counts as frozen.
-
-It is longer than any single wait of an owner for Kafka; before each it renews its row.
-"""
 
 
-def on_lock_busy(state: Relay, busy: LockBusy) -> Next:
-    """Wait for the owner; end its session if it has work and shows no sign of life for 30 s.
-
-    A lock that a stranger holds is then left to it: the relay goes on without.
-    """
-    watch = state.watch
-    if watch is None or not busy.waiting or watch.signs != busy.signs:
-        return replace(state, watch=Watch(busy.signs, busy.at)), (Rest(LOCK_RETRY_SECONDS),)
-    if busy.at - watch.since < STALL_SECONDS:
-        return state, (Rest(LOCK_RETRY_SECONDS),)
-    return replace(state, watch=None), (TerminateHolder(),)
+def on_lock_busy(state: Relay, _: LockBusy) -> Next:
+    """Wait for the owner; PostgreSQL ends the session of one that is frozen."""
+    return state, (Rest(LOCK_RETRY_SECONDS),)
 
 
 def on_lock_taken(state: Relay, _: LockTaken) -> Next:
     """Identify both stores before any change to one."""
-    return replace(state, phase=Phase.VERIFY, watch=None), (IdentifyStores(),)
+    return replace(state, phase=Phase.VERIFY), (IdentifyStores(),)
 
 
 def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
@@ -47,16 +34,14 @@ def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
     difference = _difference(stores)
     if difference is not None:
         return halt(state, difference)
-    cursor = stores.progress.cursor if stores.progress else None
     verified = replace(
         state,
         phase=Phase.FENCE,
-        entering=state.at_least_once and cursor is not None and cursor.is_listed,
         halt=None,
         installation=stores.installation,
         identity=stores.identity,
     )
-    return verified, (Fence(verified.is_listing),)
+    return verified, (Fence(),)
 
 
 def _difference(stores: StoresIdentified) -> HaltReason | None:

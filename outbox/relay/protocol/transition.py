@@ -85,11 +85,6 @@ def without_handle(state: Relay) -> Relay:
         differs=False,
         batch=None,
         candidate=None,
-        placed=(),
-        before=None,
-        unproven=False,
-        settled_at=None,
-        repairing=False,
         dirty=False,
         saved_at=None,
     )

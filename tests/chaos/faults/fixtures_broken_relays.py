@@ -14,7 +14,6 @@ from confluent_kafka import KafkaException
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.kafka.client_config import (
     admin_client,
@@ -26,8 +25,6 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.reconciliation.log import Offsets
-from outbox.relay.doubt import Doubt, SettledRecords
 from outbox.relay.ports import DeliveryReport
 from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
@@ -100,14 +97,6 @@ class TrustingRelay(ShardRelay):
         return replace(answer, seconds=0.0) if isinstance(answer, answers.CommitEnded) else answer
 
 
-class BelievedFence:
-    """Looks at nothing: what the fence has left open or lost stays so."""
-
-    def read(self, doubt: Doubt, *, patient: bool) -> SettledRecords:
-        """Say that nothing hangs and that no absence proves anything."""
-        return SettledRecords((), frozenset(), frozenset(doubt.listed))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayPlace:
     """The stores and the shard of a relay."""
@@ -133,8 +122,6 @@ class RelayPlace:
             clock,
             RelayObserver(metrics, clock),
             PublishSlots(),
-            BelievedFence(),
-            VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
         )
         return opened, made
 

@@ -49,14 +49,6 @@ def test_topics_that_do_not_exist_have_no_partition(facts: KafkaLogReader, topic
     assert facts.partitions([]) == []
 
 
-def test_logs_that_are_gone_or_shorter_than_they_were_are_cut_off(
-    facts: KafkaLogReader, topic: str
-) -> None:
-    here, gone = Partition(topic, 0), Partition("nowhere", 0)
-    assert facts.cut_off({here: 0, gone: 1}) == {gone}
-    assert facts.cut_off({here: 1, Partition(topic, 1): 0}) == {here, Partition(topic, 1)}
-
-
 def test_an_open_transaction_holds_the_stable_end_back(
     facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:

@@ -37,7 +37,7 @@ def refusal_of(servers: str, message: Committed) -> str | None:
         told.append(error)
 
     producer = Producer(idempotent_producer_config(servers, {}))
-    topic, key, value, _, headers = record_of(message, None)
+    topic, key, value, _, headers = record_of(message, "3.1.0")
     producer.produce(topic, value, key, headers=list(headers), on_delivery=note)
     producer.flush(60)
     [error] = told

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from outbox.messages.manifest import PUBLISHED, Kind
+from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay.protocol.settlement import OPEN_SECONDS, STUCK_SECONDS
+from outbox.relay.protocol.replay import STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
-from outbox.relay.unseen_batches import UnseenBatches, acknowledged, ids_of
 from tests.model.relays import ReadEnd
 from tests.model.scene import (
-    GONE_LOG,
-    HEALED,
-    HEALED_MANIFEST,
-    KNOWN,
     LONG_REPLAY,
     UNSENT,
     AtBroker,
@@ -29,13 +24,10 @@ from tests.model.stores.kafka import (
     Broker,
     Record,
     abort,
-    all_manifests,
     end_transaction,
     found,
     produce,
-    produce_healing,
     produce_manifest,
-    skips,
 )
 
 
@@ -45,58 +37,6 @@ def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
     if not scene.rules.fence_moves_epoch:
         broker = broker._replace(frame=scene.broker.frame, old_frame=False)
     yield Outcome("Fence", answers.Fenced(), broker=broker, owns=True)
-    for skip in skips(scene.broker):
-        hanging = abort(scene.broker, skip)
-        text = f"Fence: no marker for {skip.name}"
-        yield Outcome(text, answers.Fenced(), broker=hanging, cost=Fault.SKIP, owns=True)
-
-
-def settle(scene: AtBroker, asked: actions.Settle) -> Iterator[Outcome]:
-    """Tell what hangs, or which listed messages no consumer sees."""
-    broker = scene.broker
-    if broker.hanging or (broker.open and broker.open.has_data):
-        hanging = (("data", 0),)
-        text = "Settle: a transaction hangs"
-        yield Outcome(text, answers.BatchesSettled(hanging, (), proven=False), reached=(HEALED,))
-        return
-    found = [
-        each
-        for each in all_manifests(broker, asked.visible.offset, asked.end)
-        if require(each.manifest).batch_no > asked.visible.batch_no
-    ]
-    batches = UnseenBatches(
-        tuple(each for each in found if each.offset not in broker.aborted),
-        tuple(each for each in found if each.offset in broker.aborted),
-    )
-    seen = frozenset(message_id(record.message) for record in broker.data)
-    gone = frozenset(map(message_id, broker.gone))
-    expired = gone.intersection(ids_of(acknowledged(batches.committed)))
-    settled = batches.judge(seen, asked.position, expired)
-    known = require(settled.known.manifest).published if settled.known else ()
-    text = f"Settle: nobody sees {named(numbers(settled.absent))}"
-    told = f", consumers see {named(numbers(known))}" if known else ""
-    reached = (*((KNOWN,) if known else ()), *((GONE_LOG,) if settled.unprovable else ()))
-    yield Outcome(text + told, settled, reached=reached)
-    doubtful = batches.may_be_repeated(asked.position)
-    hidden = answers.BatchesSettled((), (), proven=False, doubtful=doubtful)
-    yield Outcome("Settle: behind another transaction", hidden, cost=Fault.SKIP)
-
-
-def heal(scene: AtBroker, asked: actions.Heal) -> Iterator[Outcome]:
-    """Append a record; the next fence aborts it."""
-    if not scene.owner:
-        yield _fenced(scene, asked)
-        return
-    yield Outcome("Heal", None, broker=produce_healing(scene.broker))
-
-
-def read_open_manifests(scene: AtBroker, asked: actions.ReadOpenManifests) -> Iterator[Outcome]:
-    """Read from the last stable offset on."""
-    broker = scene.broker
-    seen = tuple(all_manifests(broker, broker.stable, asked.end))
-    reached = (HEALED_MANIFEST,) if seen and broker.hanging_at >= 0 else ()
-    text = f"ReadOpenManifests: batches {[require(f.manifest).batch_no for f in seen]}"
-    yield Outcome(text, answers.OpenManifestsRead(seen), reached=reached)
 
 
 def read_end(scene: AtBroker, asked: ReadEnd) -> Iterator[Outcome]:
@@ -111,12 +51,8 @@ def read_manifests(scene: AtBroker, asked: actions.ReadManifests) -> Iterator[Ou
     if broker.stable >= asked.end or _stable_manifests(broker, asked):
         yield _manifests_read(scene, asked, broker)
         return
-    if broker.hanging_at < 0:
-        later = abort(broker)
-        yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
-    else:
-        waiting = answers.ManifestsRead((), False, OPEN_SECONDS)
-        yield Outcome("ReadManifests: nothing for some seconds", waiting)
+    later = abort(broker)
+    yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
     yield Outcome("ReadManifests: nothing yet", answers.ManifestsRead((), False))
     yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False, STUCK_SECONDS))
 
@@ -160,15 +96,13 @@ def _records_of(asked: actions.Publish) -> tuple[Record, ...]:
 
 
 def _apart(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outcome]:
-    """Send no manifest, because a report is missing, or is a refusal; a repair is not refused."""
+    """Send no manifest, because a report is missing, or is a refusal."""
     records = _records_of(asked)
     sent, fewer = produce(scene.broker, records), len(records) - 1
     if not records:
         return
     missing = answers.Delivered(fewer, None)
     yield Outcome(f"{text}, a report lost", missing, broker=sent, cost=Fault.CRASH)
-    if asked.batch.kind is Kind.REPAIR:
-        return
     for name in (None, *(message_id(record.message) for record in records)):
         refused = answers.Delivered(fewer, Refused.RECORD, name)
         yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
@@ -200,11 +134,6 @@ def commit(scene: AtBroker, asked: actions.Commit) -> Iterator[Outcome]:
         yield Outcome(f"Commit: {text}", answers.CommitEnded(at, 0.0), broker=done)
     unknown = answers.Failed(Failure.KAFKA)
     yield Outcome("Commit: done, answer lost", unknown, broker=done, cost=Fault.CRASH)
-    for skip in skips(scene.broker):
-        hanging = end_transaction(scene.broker, skip)
-        text = f"Commit: clean, no marker for {skip.name}"
-        ok = answers.CommitEnded(0.0, 0.0)
-        yield Outcome(text, ok, broker=hanging, cost=Fault.SKIP)
     if not scene.broker.frame:
         waiting, again = scene.broker._replace(frame=True), done._replace(frame=True)
         yield Outcome("Commit: error, frame late", unknown, broker=waiting, cost=Fault.FRAME)

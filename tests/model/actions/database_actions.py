@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
-from outbox.messages.manifest import START, Kind, Position
+from outbox.messages.manifest import Kind, Position
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
-from outbox.relay.protocol.settlement import UNPROVEN_SECONDS
+from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.state import Failure
 from tests.model.relays import RowRead
 from tests.model.scene import (
@@ -17,7 +15,6 @@ from tests.model.scene import (
     K_ENTRY,
     ORPHAN,
     RELEASE,
-    REPAIR,
     REPLAYED_RELEASE,
     S_ENTRY,
     AtDatabase,
@@ -42,7 +39,6 @@ from tests.model.stores.postgres import (
     save,
     store_halt,
 )
-from tests.model.stores.postgres import order_repairs as enter_repairs
 
 
 def read_row(scene: AtDatabase, _: actions.ReadBounds) -> Iterator[Outcome]:
@@ -130,33 +126,16 @@ def hold_messages(scene: AtDatabase, asked: actions.HoldRecords) -> Iterator[Out
     yield Outcome(text, None, database=hold(database, rows), reached=(K_ENTRY,))
 
 
-def order_repairs(scene: AtDatabase, asked: actions.OrderRepairs) -> Iterator[Outcome]:
-    """Store messages that are published again; only the generation's owner may."""
-    database = scene.database
-    if not owns(database, asked.gen):
-        yield Outcome("OrderRepairs: overtaken", answers.Failed(Failure.OVERTAKEN))
-        return
-    ids = numbers(asked.message_ids)
-    rows = [
-        Held(at, i, refused=False, repair=True) for at, i in positions(database, START) if i in ids
-    ]
-    ordered = enter_repairs(database, rows, asked.batch_no)
-    yield Outcome(f"OrderRepairs: {named(ids)}", None, database=ordered, reached=(REPAIR,))
-
-
 def read_held(scene: AtDatabase, asked: actions.ReadHeld) -> Iterator[Outcome]:
     """Answer with the first open rows at or below the position; a refused one comes alone."""
     database = scene.database
     rows = [row for row in open_held(database) if row.at <= asked.position]
     most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
-    rows = [row for row in rows if row.repair] or rows
-    repairs = any(row.repair for row in rows)
     run = list(takewhile(lambda row: not row.refused, rows)) or rows[:1]
     ids = tuple(row.message for row in run[:most])
     known = database.already_published if scene.rules.skip_published else frozenset[int]()
-    before = frozenset(message_id(i) for i in ids if i in known and not repairs)
-    kind = Kind.REPAIR if repairs else Kind.RELEASE
-    answer = answers.HeldRead(kind, tuple(map(message_id, ids)), before)
+    before = frozenset(message_id(i) for i in ids if i in known)
+    answer = answers.HeldBatch(Kind.RELEASE, tuple(map(message_id, ids)), before=before)
     yield Outcome(f"ReadHeld: {named(ids)}", answer)
 
 
@@ -170,7 +149,7 @@ def postpone_held(scene: AtDatabase, asked: actions.Postpone) -> Iterator[Outcom
 def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcome]:
     """Mark a release's rows and move the cursor, or do neither."""
     ids = numbers(tuple(entry.message_id for entry in asked.manifest.entries))
-    marked = mark_released(scene.database, ids, asked.manifest.batch_no)
+    marked = mark_released(scene.database, ids)
     saved = save(marked, asked.cursor)
     if saved is None:
         yield Outcome("MarkReleased: overtaken", answers.Failed(Failure.OVERTAKEN))
@@ -181,16 +160,6 @@ def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcom
 
 
 def read_commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:
-    """Answer with the next commits; the relay may hear that a log of its batches is gone."""
-    outcomes = list(_commits(scene, asked))
-    yield from outcomes
-    answer = outcomes[0].answer
-    if isinstance(answer, answers.CommitsRead):
-        text = f"{outcomes[0].text}, and a log is gone"
-        yield Outcome(text, replace(answer, is_gone=True), cost=Fault.GONE)
-
-
-def _commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:
     """Answer with the next final commits, or that there are none; what is held may be due."""
     database, final = scene.database, scene.rules.read_below_watermark
     most = scene.batch_max if asked.most is None else min(asked.most, scene.batch_max)
@@ -204,7 +173,7 @@ def _commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]
         yield from _nothing_to_do(asked, due=due)
         return
     yield _commits_read(scene, found, due=due)
-    if due and not any(row.repair and not row.refused for row in open_held(database)):
+    if due:
         yield _commits_read(scene, found, due=False)
 
 
@@ -214,18 +183,17 @@ def _commits_read(
     database = scene.database
     ids = tuple(i for _, i in found)
     known = database.already_published | {row.message for row in database.held if row.released}
-    waiting = [row for row in open_held(database) if not row.repair]
+    waiting = open_held(database)
     held = {row.message for row in waiting}
     first = min((row.at for row in waiting), default=None)
     if first is not None and scene.rules.hold_scope:
         held.update(i for at, i in found if at > first)
-    answer = answers.CommitsRead(
-        0.0,
+    answer = answers.Commits(
         found[-1][0],
         tuple(map(message_id, ids)),
-        frozenset(message_id(i) for i in ids if i in known),
-        frozenset(message_id(i) for i in ids if i in held),
-        due,
+        before=frozenset(message_id(i) for i in ids if i in known),
+        held=frozenset(message_id(i) for i in ids if i in held),
+        due=due,
     )
     reached = (S_ENTRY,) if answer.before else ()
     text = f"ReadCommits: {named(ids)}{', and some held are due' if due else ''}"
@@ -234,9 +202,8 @@ def _commits_read(
 
 def _nothing_to_do(asked: actions.ReadCommits, *, due: bool) -> Iterator[Outcome]:
     if due:
-        answer = answers.CommitsRead(0.0, asked.after, (), frozenset(), due=True)
-        yield Outcome("ReadCommits: some held are due", answer)
-    for text, at in (("seconds have passed", UNPROVEN_SECONDS), ("nothing", 0.0)):
-        yield Outcome(f"ReadCommits: {text}", answers.CommitsRead(at, asked.after, (), frozenset()))
-    day = answers.CommitsRead(SIGN_OF_LIFE_SECONDS, asked.after, (), frozenset())
+        yield Outcome("ReadCommits: some held are due", answers.Commits(asked.after, due=True))
+    for text, at in (("a second has passed", PROGRESS_SECONDS), ("nothing", 0.0)):
+        yield Outcome(f"ReadCommits: {text}", answers.Commits(asked.after, at=at))
+    day = answers.Commits(asked.after, at=SIGN_OF_LIFE_SECONDS)
     yield Outcome("ReadCommits: a day has passed", day, cost=Fault.SIGN)

@@ -1,4 +1,4 @@
-"""What happens to Kafka without a relay: late EndTxn frames, and a deletion of the data topic.
+"""What happens to Kafka without a relay: late EndTxn frames.
 
 A late frame is the second copy of a commit, or the first one of a lost answer.
 """
@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.model.scene import STALE_FRAME, Fault
-from tests.model.stores.kafka import Broker, end_transaction, replace_topic
+from tests.model.scene import STALE_FRAME
+from tests.model.stores.kafka import Broker, end_transaction
 
 
 class Arrival(NamedTuple):
-    """A late frame reaches the coordinator, or an operator's command does."""
+    """A late frame reaches the coordinator."""
 
     text: str
     broker: Broker
     reached: tuple[str, ...] = ()
-    cost: Fault | None = None
 
 
 def arrivals(broker: Broker) -> Iterator[Arrival]:
@@ -30,7 +29,3 @@ def arrivals(broker: Broker) -> Iterator[Arrival]:
     if broker.old_frame:
         refused = broker._replace(old_frame=False)
         yield Arrival("a late EndTxn of an older epoch is refused", refused, reached)
-    replaced = replace_topic(broker)
-    if replaced != broker:
-        text = "the data topic is deleted and created again"
-        yield Arrival(text, replaced, cost=Fault.GONE)

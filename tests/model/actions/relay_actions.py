@@ -6,12 +6,11 @@ always takes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Failure, Relay, Visible
+from outbox.relay.protocol.state import Failure
 from tests.model.actions import broker_actions, database_actions
 from tests.model.relays import Local, ReadEnd
 from tests.model.scene import AtBroker, AtDatabase, Outcome
@@ -29,13 +28,9 @@ _ON_DATABASE: Final[dict[type[Any], Perform]] = {
     actions.ReadHeld: database_actions.read_held,
     actions.Postpone: database_actions.postpone_held,
     actions.MarkReleased: database_actions.mark_rows,
-    actions.OrderRepairs: database_actions.order_repairs,
 }
 _ON_BROKER: Final[dict[type[Any], Perform]] = {
     actions.Fence: broker_actions.fence,
-    actions.Settle: broker_actions.settle,
-    actions.Heal: broker_actions.heal,
-    actions.ReadOpenManifests: broker_actions.read_open_manifests,
     ReadEnd: broker_actions.read_end,
     actions.ReadManifests: broker_actions.read_manifests,
     actions.Publish: broker_actions.publish,
@@ -51,25 +46,7 @@ def asks_database(local: Local) -> bool:
 def at_database(local: Local, scene: AtDatabase) -> list[Outcome]:
     """Return every outcome of the relay's next action; none while it has to wait."""
     action = local.plan[0]
-    outcomes = list(_ON_DATABASE[type(action)](scene, action))
-    return outcomes if scene.hangs else [*outcomes, *_confirmed(local.state, outcomes)]
-
-
-def _confirmed(state: Relay, outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
-    """Yield the readings of commits in which the last batch is known to be visible.
-
-    No last stable offset is before its end: that is all that the relay knows.
-    """
-    cursor = state.cursor
-    if cursor is None or cursor.batch_no <= cursor.visible.batch_no:
-        return
-    seen = Visible(cursor.batch_no, cursor.manifest_offset)
-    for each in outcomes:
-        if isinstance(each.answer, answers.CommitsRead) and each.cost is None:
-            answer = replace(each.answer, visible=seen)
-            yield each._replace(
-                text=f"{each.text}; batch {seen.batch_no} is visible", answer=answer
-            )
+    return list(_ON_DATABASE[type(action)](scene, action))
 
 
 def at_lost_session(local: Local) -> list[Outcome]:

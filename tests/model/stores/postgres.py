@@ -33,10 +33,6 @@ class Held(NamedTuple):
     refused: bool
     """Kafka refused this record itself."""
     released: bool = False
-    repair: bool = False
-    """Its batch is published, and no consumer sees the record."""
-    released_in: int = 0
-    """The batch that published it."""
 
 
 class Database(NamedTuple):
@@ -119,28 +115,15 @@ def hold(database: Database, rows: Iterable[Held]) -> Database:
     return database._replace(held=tuple(sorted((*database.held, *added))))
 
 
-def order_repairs(database: Database, rows: Iterable[Held], batch_no: int) -> Database:
-    """Enter repairs; a message that waits, or that a later batch has published, is unchanged."""
-    kept_as = {r.message for r in database.held if not r.released or r.released_in > batch_no}
-    added = {row.message: row for row in rows if row.message not in kept_as}
-    kept = (row for row in database.held if row.message not in added)
-    return database._replace(held=tuple(sorted((*kept, *added.values()))))
-
-
 def postpone(database: Database, message: int) -> Database:
     """Store that a held message was refused itself."""
     rows = (r._replace(refused=True) if r.message == message else r for r in database.held)
     return database._replace(held=tuple(rows))
 
 
-def mark_released(database: Database, ids: Collection[int], batch_no: int) -> Database:
-    """Mark the rows of messages that Kafka has, in this batch."""
-    rows = (
-        r._replace(released=True, released_in=batch_no)
-        if r.message in ids and not r.released
-        else r
-        for r in database.held
-    )
+def mark_released(database: Database, ids: Collection[int]) -> Database:
+    """Mark the rows of messages that Kafka has."""
+    rows = (r._replace(released=True) if r.message in ids else r for r in database.held)
     return database._replace(held=tuple(rows))
 
 
@@ -178,7 +161,7 @@ def recover(database: Database, ids: Ids, cursor: Cursor) -> Database | None:
     None when the cursor may not move; then nothing was written.
     """
     noted = database._replace(already_published=database.already_published | set(ids))
-    noted = mark_released(noted, ids, cursor.batch_no)
+    noted = mark_released(noted, ids)
     return save(commit_undecided(noted, ids), cursor)
 
 

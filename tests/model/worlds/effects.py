@@ -1,7 +1,6 @@
 """The possible effects on a value, computed once: a search reaches the same values many times.
 
-An action of a relay depends on the relay and on one of the two stores. Only what it knows to be
-visible, when it reads commits, depends on the other one.
+An action of a relay depends on the relay and on one of the two stores.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ class Effects:
         self._configuration = configuration
         self._rules = rules
         self._asks_database: dict[int, bool] = {}
-        self._at_database: dict[tuple[int, int, bool, bool], list[Effect]] = {}
+        self._at_database: dict[tuple[int, int, bool], list[Effect]] = {}
         self._at_broker: dict[tuple[int, int, bool], list[Effect]] = {}
         self._clients: dict[int, list[tuple[str, int, Fault | None]]] = {}
-        self._frames: dict[int, list[tuple[str, int, Fault | None]]] = {}
+        self._frames: dict[int, list[tuple[str, int]]] = {}
         self._standbys: dict[int, int] = {}
 
     def of_relay(self, world: World, who: int) -> list[Effect]:
@@ -43,8 +42,7 @@ class Effects:
         if asks_database is None:
             asks_database = self._learn(local)
         if asks_database:
-            hangs = self.brokers.values[world.broker].hangs
-            asked = (local, world.database, bool(world.broken >> who & 1), hangs)
+            asked = (local, world.database, bool(world.broken >> who & 1))
             effects = self._at_database.get(asked)
             if effects is None:
                 effects = self._at_database[asked] = self._with_database(*asked)
@@ -66,15 +64,14 @@ class Effects:
             ]
         return moves
 
-    def of_frames(self, broker: int) -> list[tuple[str, int, Fault | None]]:
-        """Return the possible effects of late frames, and of a deletion of the topic."""
+    def of_frames(self, broker: int) -> list[tuple[str, int]]:
+        """Return the possible effects of late frames."""
         frames = self._frames.get(broker)
         if frames is None:
             frames = self._frames[broker] = []
-            for text, after, reached, cost in arrivals(self.brokers.values[broker]):
-                if cost is None or self._configuration.faults.get(cost):
-                    self.reached.update(reached)
-                    frames.append((text, self.brokers.of(after), cost))
+            for text, after, reached in arrivals(self.brokers.values[broker]):
+                self.reached.update(reached)
+                frames.append((text, self.brokers.of(after)))
         return frames
 
     def standby_of(self, database: int) -> int:
@@ -89,7 +86,7 @@ class Effects:
         asks = self._asks_database[local] = asks_database(self.relays.known[local])
         return asks
 
-    def _with_database(self, local: int, database: int, broken: bool, hangs: bool) -> list[Effect]:
+    def _with_database(self, local: int, database: int, broken: bool) -> list[Effect]:
         relay = self.relays.known[local]
         if broken:
             return self._noted(local, at_lost_session(relay))
@@ -97,7 +94,6 @@ class Effects:
             database=self.databases.values[database],
             rules=self._rules,
             batch_max=self._configuration.batch_max,
-            hangs=hangs,
         )
         return self._noted(local, at_database(relay, scene))
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from outbox.messages.manifest import PUBLISHED, START, Kind, Manifest
 from outbox.relay.protocol.state import Found, HaltReason, require
 from tests.model.scene import named, numbers
-from tests.model.stores.kafka import Broker, Record, all_manifests
+from tests.model.stores.kafka import Broker, all_manifests
 from tests.model.stores.postgres import Database, positions
 
 Lost = frozenset[int]
@@ -44,19 +44,14 @@ def wrong(
     return None
 
 
-def _read(broker: Broker) -> tuple[Record, ...]:
-    """Return what a consumer has read, also in a topic that is deleted now."""
-    return broker.former + broker.data
-
-
 def _once(_: Database, broker: Broker, __: Lost) -> str | None:
-    seen = Counter(record.message for record in _read(broker))
+    seen = Counter(record.message for record in broker.data)
     doubled = tuple(message for message, times in seen.items() if times > 1)
     return f"{named(doubled)} has more than one record" if doubled else None
 
 
 def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | None:
-    records = _read(broker) + (broker.open.records if broker.open else ())
+    records = broker.data + (broker.open.records if broker.open else ())
     decided = database.committed | lost
     wild = tuple(r.message for r in records if r.message not in decided)
     return f"{named(wild)} has a record and was never committed" if wild else None
@@ -65,13 +60,11 @@ def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | Non
 def _in_order(database: Database, broker: Broker, lost: Lost) -> str | None:
     """Order by the commit log, which is stronger than order by acknowledgement (O1, O7)."""
     place = {message: at for at, message in positions(database, START) if message not in lost}
-    read = [record.message for record in _read(broker) if record.message in place]
+    read = [record.message for record in broker.data if record.message in place]
     return None if read == sorted(read, key=place.__getitem__) else f"read in order {read}"
 
 
 def _whole(_: Database, broker: Broker, __: Lost) -> str | None:
-    if broker.skipped or broker.gone:
-        return None
     listed = [
         (message, manifest.batch_no, index)
         for manifest in map(_manifest, broker.manifests)
@@ -89,8 +82,6 @@ def _manifest(seen: Found) -> Manifest:
 
 
 def _chained(_: Database, broker: Broker, __: Lost) -> str | None:
-    if broker.skipped:
-        return None
     last_no, last_crc, gen, seen = 0, 0, 0, set[bytes]()
     for found in broker.manifests:
         manifest = _manifest(found)
@@ -98,7 +89,7 @@ def _chained(_: Database, broker: Broker, __: Lost) -> str | None:
             return f"batch {manifest.batch_no} does not follow batch {last_no}"
         if manifest.gen < gen or manifest.to < manifest.after:
             return f"batch {manifest.batch_no} goes back"
-        if seen & set(manifest.published) and manifest.kind is not Kind.REPAIR:
+        if seen & set(manifest.published):
             return f"batch {manifest.batch_no} publishes again"
         last_no, last_crc, gen = manifest.batch_no, found.crc, manifest.gen
         seen |= set(manifest.published)
@@ -107,7 +98,7 @@ def _chained(_: Database, broker: Broker, __: Lost) -> str | None:
 
 def _ranges(database: Database, broker: Broker, _: Lost) -> str | None:
     """Without a lost tail, ranges join and list exactly the commit log."""
-    if database.tails_lost or broker.skipped:
+    if database.tails_lost:
         return None
     at = START
     for manifest in map(_manifest, broker.manifests):
@@ -142,14 +133,13 @@ def _not_halted(database: Database, _: Broker, __: Lost) -> str | None:
 
 
 def _not_lost(database: Database, broker: Broker, _: Lost) -> str | None:
-    read = {record.message for record in (*_read(broker), *broker.hanging)}
-    missing = tuple(sorted(database.committed - read - broker.gone))
+    missing = tuple(sorted(database.committed - {record.message for record in broker.data}))
     return f"{named(missing)} is committed and never published" if missing else None
 
 
 def _decided(database: Database, broker: Broker, _: Lost) -> str | None:
     """A published message is decided, or PostgreSQL knows that it has lost the message."""
-    read = {record.message for record in _read(broker)} - database.committed
+    read = {record.message for record in broker.data} - database.committed
     unknown = tuple(sorted(read - database.already_published))
     if unknown:
         return f"{named(unknown)} is published, and PostgreSQL does not know it"

@@ -87,9 +87,8 @@ class Universe:
 
     def _of_frames(self, world: World) -> list[Transition]:
         return [
-            Transition(CLIENTS, text, world._replace(broker=broker, left=left))
-            for text, broker, cost in self.effects.of_frames(world.broker)
-            if (left := _paid(world.left, cost)) is not None
+            Transition(CLIENTS, text, world._replace(broker=broker))
+            for text, broker in self.effects.of_frames(world.broker)
         ]
 
     def _of_the_tail(self, world: World) -> list[Transition]:

@@ -21,7 +21,7 @@ from outbox.clock import SystemClock
 from outbox.messages.message import Content, Message
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
-from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.relay.shard_lock import LOCK_SPACE
 from outbox.postgres.sessions.connections import Connection
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
@@ -32,6 +32,11 @@ from tests.fixtures_paths import PROJECT
 
 SHARD = 3
 ROUNDS = 400
+HOLDER_ENDED = """
+SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 RELAY = "tests.integration.checker.relay.fixtures_relay_process"
 
 
@@ -45,7 +50,6 @@ class RelayWorld:
     progress_topic: str
     connection: Connection
     batch_max: int = 100
-    delivery: str = "exactly_once"
     metrics: Metrics = field(default_factory=Metrics)
     opened: list[ShardRelay] = field(default_factory=list)
 
@@ -56,7 +60,6 @@ class RelayWorld:
             "OUTBOX_DATABASE_URL": self.database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
             "OUTBOX_RELAY_BATCH_MAX": str(self.batch_max),
-            "OUTBOX_RELAY_DELIVERY": self.delivery,
         }
 
     @property
@@ -85,9 +88,7 @@ class RelayWorld:
 
     def terminate_holder(self) -> None:
         """End the session that holds the shard."""
-        operator = PostgresCommitLog(self.database_url, SHARD, batch_max=1, owner="operator")
-        with closing(operator):
-            operator.terminate_holder()
+        self.connection.execute(HOLDER_ENDED, (LOCK_SPACE, SHARD))
 
     @contextmanager
     def process(self, failpoints: str = "") -> Iterator[subprocess.Popen[str]]:

@@ -21,7 +21,6 @@ from confluent_kafka.admin._resource import ResourceType
 from devservers.artifacts import kafka_version
 from devservers.kafka import EmbeddedKafka
 from devservers.ports import LOOPBACK, free_ports
-from outbox.kafka.health.open_transactions import open_transactions
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.messages.record import MESSAGE_ID
 from tests.e2e.fixtures_command import Ended, outbox
@@ -30,8 +29,6 @@ from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
-from tests.integration.transaction_markers.fixtures_mortal_brokers import mortal_brokers
-from tests.integration.transaction_markers.fixtures_skipped_marker import ended_leaderless
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -209,19 +206,6 @@ def copies_old_records(servers: str, topic: str) -> Iterator[None]:
         finally:
             stop.set()
             copying.result()
-
-
-@pytest.mark.deep
-def test_transactions_whose_markers_were_skipped_are_listed(tmp_path: Path) -> None:
-    needs_skipping_release()
-    with mortal_brokers(SKIPPING, tmp_path) as brokers:
-        ended = ended_leaderless(brokers)
-        found = open_transactions(brokers.bootstrap_servers, {}, [each.topic for each in ended])
-        assert {each.partition.topic for each in found} == {each.topic for each in ended}
-        assert {each.offset for each in found} == {0}
-        now = time.time()
-        assert not any(each.may_hang(now, HOUR) for each in found)
-        assert all(each.may_hang(now + 2 * HOUR, HOUR) for each in found)
 
 
 def set_isolation(servers: str, group: str, isolation: str) -> None:

@@ -13,7 +13,6 @@ from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.verified_sessions import connect_verified
-from outbox.relay.protocol.state import Cursor, Identity
 from tests.fixtures_replacing import replace
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.maintenance.fixtures_many_rows import (
@@ -56,19 +55,6 @@ def test_a_row_is_read_on_from_its_middle(
     ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
     assert read_ids(commit_log, Position(ids[0] >> 15, 1)) == ids[1:]
     assert commit_log.read(start, 2).to == Position(ids[0] >> 15, 2)
-
-
-def test_the_rest_of_a_row_waits_for_the_owner_and_for_who_would_replace_it(
-    commit_log: PostgresCommitLog, session: Connection
-) -> None:
-    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
-    xid = ids[0] >> 15
-    identity = Identity("cluster", "topic", "system")
-    session.execute("DELETE FROM outbox.progress WHERE name = %s", [f"relay:{SHARD}"])
-    commit_log.save(Cursor(Position(xid, 2), 0, 1, 0, 1), identity, ())
-    assert commit_log.rival().waiting
-    commit_log.save(Cursor(Position(xid, 3), 0, 2, 0, 1), identity, ())
-    assert not commit_log.rival().waiting
 
 
 def test_a_read_that_waits_while_a_leaf_is_made_passes_none_of_its_commits_over(

@@ -12,7 +12,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.relay.ports import Refusal
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
+from outbox.relay.protocol.state import Refused
 from tests.fixtures_replacing import replace
 
 pytestmark = pytest.mark.postgres
@@ -99,7 +99,6 @@ def test_a_release_reads_its_batch_only(shard: Shard) -> None:
     before = shard.tuples()
     held = shard.log.read_held(shard.after, BATCH)
     assert shard.tuples() - before < 20 * BATCH
-    assert held is not None
     assert [message.half_id for message in held.messages] == list(range(2, 2 + BATCH))
 
 
@@ -129,7 +128,6 @@ def test_a_record_that_was_held_before_the_clock_was_set_back_is_due(
     shard.hold("gone", wide=wide, count=1, wait=86_400.0)
     shard.session.execute("UPDATE outbox.held_record SET attempts = %s", (attempts,))
     held = shard.log.read_held(shard.after, BATCH)
-    assert held is not None
     assert [message.half_id for message in held.messages] == [1]
     assert shard.log.read(shard.after).due
 
@@ -137,18 +135,16 @@ def test_a_record_that_was_held_before_the_clock_was_set_back_is_due(
 def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=10, keys=10)
     shard.hold("slow", count=3, first=100)
-    assert shard.log.read_held(shard.after) is None
+    assert not shard.log.read_held(shard.after).messages
     shard.session.execute(
         "UPDATE outbox.held_record SET next_attempt_at = now() WHERE half_id = 100"
     )
     held = shard.log.read_held(shard.after)
-    assert held is not None
     assert [message.half_id for message in held.messages] == [100]
     shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 100")
     held = shard.log.read_held(shard.after)
-    assert held is not None
     assert [message.half_id for message in held.messages] == [101, 102]
-    assert shard.log.read_held(Position(0, 100)) is None
+    assert not shard.log.read_held(Position(0, 100)).messages
 
 
 def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
@@ -157,7 +153,6 @@ def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
     shard.hold("gone", wide=True, count=10, keys=5)
     shard.session.execute("UPDATE outbox.held_record SET released_at = now() WHERE half_id = 1")
     held = shard.log.read_held(shard.after)
-    assert held is not None
     numbers = [message.half_id for message in held.messages]
     assert len({number % 5 for number in numbers}) == 1
     assert numbers == sorted(numbers)
@@ -167,23 +162,7 @@ def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard
     shard.hold("gone", wide=True, count=2, first=5)
     shard.session.execute("UPDATE outbox.held_record SET n = 1, key = 'another' WHERE half_id = 6")
     held = shard.log.read_held(shard.after)
-    assert held is not None
     assert [message.half_id for message in held.messages] == [6]
-
-
-def test_a_held_record_that_is_due_waits_for_the_owner_and_for_who_would_replace_it(
-    shard: Shard,
-) -> None:
-    shard.session.execute("DELETE FROM outbox.progress WHERE name = %s", (f"relay:{SHARD}",))
-    shard.log.save(Cursor(shard.after, 0, 1, 0, 9), Identity("cluster", "topic", "system"), ())
-    shard.hold("slow", count=2)
-    assert not shard.log.rival().waiting
-    shard.session.execute("UPDATE outbox.held_record SET next_attempt_at = now()")
-    assert shard.log.rival().waiting
-    shard.log.halt(HaltReason.REPLAY_STUCK)
-    assert shard.log.rival().waiting, "it ends by itself, so somebody must look"
-    shard.log.halt(HaltReason.CHAIN_BROKEN)
-    assert not shard.log.rival().waiting
 
 
 def test_a_topic_is_not_held_as_a_whole_for_a_first_record_that_is_refused_for_itself(
@@ -204,20 +183,4 @@ def test_a_topic_is_not_held_as_a_whole_for_a_first_record_that_is_refused_for_i
 def held_ids(shard: Shard) -> list[int]:
     """Return the half ids of the held records that a release would begin with."""
     held = shard.log.read_held(shard.after)
-    return [message.half_id for message in held.messages] if held else []
-
-
-@pytest.mark.parametrize(("known", "ordered"), [(7, 0), (8, 1)])
-def test_a_repair_is_not_ordered_again_if_a_batch_that_was_not_read_has_released_it(
-    shard: Shard, known: int, ordered: int
-) -> None:
-    commit(shard.session, "slow", b"a")
-    commits = shard.log.read(shard.after)
-    (message_id,) = commits.message_ids
-    shard.hold("slow", count=1, first=commits.messages[0].half_id)
-    shard.session.execute("UPDATE outbox.held_record SET released_at = now(), release_batch_no = 8")
-    shard.session.execute(
-        "INSERT INTO outbox.progress (name, gen) VALUES ('relay:3', 4)"
-        " ON CONFLICT (name) DO UPDATE SET gen = 4"
-    )
-    assert shard.log.order_repairs(4, [message_id], known) == ordered
+    return [message.half_id for message in held.messages]

@@ -17,6 +17,11 @@ from tests.fixtures_waiting import wait_for
 pytestmark = pytest.mark.postgres
 
 IDENTITY = Identity("cluster", "topic", "system")
+ENDED = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2)
+    AND datname = current_database()
+"""
 CURSOR = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
 
 
@@ -81,9 +86,10 @@ def test_an_owner_whose_session_was_ended_does_not_halt_the_next_owner(
 ) -> None:
     """Not on a new session either, which would not have the lock."""
     assert commit_log.try_lock()
-    with closing(PostgresCommitLog(database_url, 3, batch_max=100, owner="next")) as following:
+    following = PostgresCommitLog(database_url, 3, batch_max=100, owner="next")
+    with closing(following), connect(database_url, "test") as session:
         assert not following.try_lock()
-        assert following.terminate_holder()
+        session.execute(ENDED)
         wait_for(following.try_lock)
         following.save(CURSOR, IDENTITY, ())
         for _ in range(2):
@@ -92,14 +98,16 @@ def test_an_owner_whose_session_was_ended_does_not_halt_the_next_owner(
         assert following.progress() == (CURSOR, IDENTITY, None)
 
 
-@pytest.mark.parametrize("reason", HaltReason)
-def test_an_owner_that_waits_for_another_programs_transaction_gives_signs_of_life(
-    commit_log: PostgresCommitLog, reason: HaltReason
+def test_postgresql_ends_the_session_of_an_owner_that_is_silent(
+    commit_log: PostgresCommitLog, database_url: str
 ) -> None:
-    """A shard that waits for an operator keeps the time of its halt."""
-    commit_log.save(CURSOR, IDENTITY, ())
-    commit_log.halt(reason)
-    before = commit_log.rival().signs
-    commit_log.beat()
-    waits = reason in (HaltReason.REPLAY_STUCK, HaltReason.CURSOR_MISSING)
-    assert (commit_log.rival().signs != before) == waits
+    """A frozen relay keeps its lock for half a minute; here the limit is a moment."""
+    assert commit_log.try_lock()
+    session = commit_log._connection
+    assert session is not None
+    assert session.execute("SHOW idle_session_timeout").fetchone() == ("30s",)
+    session.execute("SET idle_session_timeout = '100ms'")
+    with closing(PostgresCommitLog(database_url, 3, batch_max=100, owner="next")) as following:
+        wait_for(following.try_lock)
+    with pytest.raises(DatabaseUnavailable):
+        commit_log.keep_alive()

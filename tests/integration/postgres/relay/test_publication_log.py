@@ -15,7 +15,7 @@ from outbox.postgres.messages.message_status import PostgresMessageStatuses
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, make_pool
 from outbox.relay.ports import Places, PublishedBatch
-from outbox.relay.protocol.state import Cursor, Identity, Visible
+from outbox.relay.protocol.state import Cursor, Identity
 from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres
@@ -95,34 +95,9 @@ def test_a_batch_that_is_saved_twice_keeps_its_places(
     assert [place_of(status) for status in statuses_of(database_url, ids)] == [(4, 1000)]
 
 
-def test_a_record_is_visible_once_the_shards_row_says_so_of_its_batch(
-    commit_log: PostgresCommitLog, session: Connection, database_url: str
+def test_a_record_that_was_held_has_the_place_of_its_release(
+    session: Connection, database_url: str
 ) -> None:
-    ids = commit_directly(session, [register(session, "points-earned")] * 2, shard=SHARD)
-    first, second = batch_of(ids[:1], 0, 1), batch_of(ids[1:], 1, 2)
-    cursor = cursor_at(second)
-    seen = []
-    for number in range(3):
-        visible = Visible(PAST + number, 5 + PAST + number)
-        commit_log.save(cursor._replace(visible=visible), IDENTITY, (first, second))
-        seen.append([is_visible(status) for status in statuses_of(database_url, ids)])
-    assert seen == [[False, False], [True, False], [True, True]]
-    session.execute("UPDATE outbox.progress SET visible_batch_no = NULL, visible_offset = NULL")
-    assert [is_visible(status) for status in statuses_of(database_url, ids)] == [True, True]
-
-
-def test_a_record_that_was_held_is_visible_once_the_batch_is_that_released_it(
-    commit_log: PostgresCommitLog, session: Connection, database_url: str
-) -> None:
-    ids = commit_directly(session, [register(session, "points-earned")] * 2, shard=SHARD)
-    session.execute(RELEASED, (SHARD, PAST + 2, ids[1]))
-    cursor = cursor_at(batch_of(ids, 0, 2))
-    for number in (1, 2):
-        visible = Visible(PAST + number, 5 + PAST + number)
-        commit_log.save(cursor._replace(visible=visible), IDENTITY, (batch_of(ids[:1], 0, 1),))
-        (released,) = statuses_of(database_url, ids[1:])
-        assert (place_of(released), is_visible(released)) == ((0, 7), number == 2)
-
-
-def is_visible(status: MessageStatus) -> bool | None:
-    return None if status.publication is None else status.publication.visible
+    (held,) = commit_directly(session, [register(session, "points-earned")], shard=SHARD)
+    session.execute(RELEASED, (SHARD, PAST, held))
+    assert [place_of(status) for status in statuses_of(database_url, [held])] == [(0, 7)]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
-from uuid import UUID
 
 from checker.relay.executor import RelayExecutor
 from checker.relay.observer import RelayObserver
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.messages.manifest import (
     PUBLISHED,
@@ -22,20 +19,18 @@ from outbox.messages.manifest import (
     encode,
 )
 from outbox.messages.message_id import message_id_bytes
-from outbox.reconciliation.log import Offsets
-from outbox.relay.ports import THIS_CLOCK, Commits, PublishedBatch
+from outbox.messages.record import Record
+from outbox.relay.ports import THIS_CLOCK, DeliveryReport, PublishedBatch
 from outbox.relay.protocol.actions import (
     Begin,
     Commit,
     Fence,
-    Heal,
-    IdentifyStores,
     Publish,
     ReadBounds,
     ReadCommits,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Bounds
+from outbox.relay.protocol.answers import Bounds, Commits
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
@@ -43,7 +38,8 @@ from tests.fixtures_replacing import replace
 from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 
-HOUR: Final = 3600.0
+CLOCK_MS: Final = 1_700_000_000_000
+"""The time of PostgreSQL, far from that of this machine."""
 
 
 class GrowingStores:
@@ -64,57 +60,12 @@ class GrowingStores:
 def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     """The row first: read last, it could lie beyond the end and halt a healthy shard."""
     stores: Any = GrowingStores()
-    work = RelayExecutor(
-        stores, stores, stores, cast(Any, None), cast(Any, None), SystemClock(), cast(Any, None)
-    )
+    work = RelayExecutor(stores, stores, stores, SystemClock(), cast(Any, None))
     answer = work.perform(Relay(shard=0, phase=Phase.REPLAY), (ReadBounds(),))
     assert isinstance(answer, Bounds)
     assert answer.progress is not None
     assert answer.progress.cursor is not None
     assert answer.progress.cursor.manifest_offset <= answer.end
-
-
-class AheadOfTheMachine:
-    """The commit log of a shard in a PostgreSQL whose clock is an hour ahead of this machine's."""
-
-    def installation(self) -> tuple[UUID, str]:
-        return INSTALLATION, IDENTITY.pg_system_id
-
-    def now(self) -> float:
-        return time.time() + HOUR
-
-    def beat(self) -> None:
-        """Do nothing: no other owner looks."""
-
-    def progress(self) -> None:
-        """There is no row."""
-
-
-class TimedPublisher(MemoryPublisher):
-    """Remembers the time of the record that ends an open transaction."""
-
-    healed_ms = 0
-
-    def heal(self, partitions: Sequence[tuple[str, int]], at_ms: int = THIS_CLOCK) -> None:
-        self.healed_ms = at_ms
-
-
-def test_a_record_that_ends_an_open_transaction_has_the_time_of_postgresql() -> None:
-    """A broker refuses a record from far ahead, and would never see the transaction end."""
-    kafka, rows = MemoryKafka(), cast(Any, AheadOfTheMachine())
-    publisher = TimedPublisher(kafka, SHARD)
-    work = RelayExecutor(
-        rows,
-        publisher,
-        MemoryProgressLog(kafka, SHARD),
-        cast(Any, None),
-        cast(Any, None),
-        SystemClock(),
-        cast(Any, None),
-    )
-    work.perform(Relay(shard=SHARD), (IdentifyStores(), Heal((("orders", 0),))))
-    ahead = publisher.healed_ms / 1000 - time.time()
-    assert abs(ahead - HOUR) < 60
 
 
 CREATED = Cursor(START, 0, 0, 0, 1)
@@ -126,23 +77,39 @@ class WrittenRow:
     def __init__(self) -> None:
         self.saved: list[tuple[int, int]] = []
 
-    def now(self) -> float:
-        return time.time()
-
-    def beat(self) -> None:
-        """Do nothing: no other owner looks."""
+    def keep_alive(self) -> None:
+        """Do nothing: this session never ends."""
 
     def read(self, after: Position, most: int | None = None) -> Commits:
         """Return the message of the row after a position."""
         message = message_of(after.xid + 1)
         ids = (message_id_bytes(message.half_id, message.nonce),)
-        return Commits(Position(after.xid + 1, 1), (message,), ids, frozenset(), ages=(0.0, 0.0))
+        return Commits(
+            Position(after.xid + 1, 1), ids, (message,), ages=(0.0, 0.0), clock_ms=CLOCK_MS
+        )
 
     def save(
         self, cursor: Cursor, identity: Any, published: Sequence[PublishedBatch], **_: bool
     ) -> None:
         """Remember the batches and the xids that they end at."""
         self.saved += [(batch.batch_no, batch.to.xid) for batch in published]
+
+
+class TimedPublisher(MemoryPublisher):
+    """Remembers the time of the records."""
+
+    at_ms = THIS_CLOCK
+
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = False,
+    ) -> DeliveryReport:
+        self.at_ms = at_ms
+        return super().publish(records, manifest, at_ms, apart=apart)
 
 
 def batch_after(cursor: Cursor) -> Manifest:
@@ -168,12 +135,11 @@ class Publishing:
         self.row = WrittenRow()
         rows: Any = self.row
         clock, metrics, kafka = SystemClock(), Metrics(), MemoryKafka()
+        self.publisher = TimedPublisher(kafka, SHARD)
         self._executor = RelayExecutor(
             rows,
-            MemoryPublisher(kafka, SHARD),
+            self.publisher,
             MemoryProgressLog(kafka, SHARD),
-            cast(Any, None),
-            VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
             clock,
             RelayObserver(metrics, clock),
         )
@@ -236,3 +202,10 @@ def test_a_batch_in_doubt_is_logged_once_its_manifest_is_found_in_the_chain() ->
     assert relay.row.saved == [(1, 1)]
     relay.save(in_doubt)
     assert relay.row.saved == [(1, 1), (2, 2)]
+
+
+def test_a_record_has_the_time_of_postgresql() -> None:
+    """Kafka refuses a record from far ahead, and the clock of this machine may be wrong."""
+    relay = Publishing()
+    relay.send(CREATED)
+    assert relay.publisher.at_ms == CLOCK_MS

@@ -50,16 +50,6 @@ def test_a_halt_is_logged_as_a_halt(capsys: pytest.CaptureFixture[str]) -> None:
     assert ("relay_halted" in logged, "publish_failed" in logged) == (True, False)
 
 
-def test_what_is_missing_and_may_have_expired_is_named_with_the_next_command(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    RelayObserver(Metrics(), ManualClock()).unprovable(VERIFY, (bytes(15) + b"\1",))
-    logged = "".join(capsys.readouterr())
-    assert "publication_unproven" in logged
-    assert "00000000-0000-0000-0000-000000000001" in logged
-    assert "outbox reconcile run" in logged
-
-
 def test_a_refusal_names_the_trace_of_its_message(capsys: pytest.CaptureFixture[str]) -> None:
     observer = RelayObserver(Metrics(), ManualClock())
     trace = "0af7651916cd43dd8448eb211c80319c"

@@ -5,12 +5,10 @@ from typing import Any, cast
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
-from checker.relay.visibility import VisibilityWatch
 from outbox.clock import SystemClock
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import message_id_bytes
-from outbox.reconciliation.log import Offsets
-from outbox.relay.ports import Commits
+from outbox.relay.protocol.answers import Commits
 from outbox.relay.protocol.state import Cursor, Phase, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
@@ -25,16 +23,12 @@ class OneMessageRows:
         self._slots = slots
         self.free_slots: list[tuple[str, int]] = []
 
-    def now(self) -> float:
-        """Return the time of PostgreSQL."""
-        return 0.0
-
     def read(self, after: Position, most: int | None = None) -> Commits:
         """Return the message of the row after a position."""
         self.free_slots.append(("read", self._slots._free))
         message = message_of(after.xid + 1)
         ids = (message_id_bytes(message.half_id, message.nonce),)
-        return Commits(Position(after.xid + 1, 1), (message,), ids, frozenset(), ages=(0.0, 0.0))
+        return Commits(Position(after.xid + 1, 1), ids, (message,), ages=(0.0, 0.0))
 
     def save(self, *_: object, **__: object) -> None:
         """Store nothing."""
@@ -63,8 +57,6 @@ def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, Serv
         clock,
         RelayObserver(metrics, clock),
         slots,
-        cast(Any, None),
-        VisibilityWatch(lambda _: Offsets(offsets={}), clock, metrics),
     )
     publisher.fence(INSTALLATION)
     relay._state = Relay(

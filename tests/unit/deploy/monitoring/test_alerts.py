@@ -21,7 +21,7 @@ CASES = sorted((PROJECT / "tests/unit/deploy/monitoring/alerts").glob("*.yml"))
 CONTRACT = {
     *("OutboxOldestPreparedTooOld", "OutboxParked", "OutboxPublishSlow", "OutboxBacklogGrowing"),
     *("OutboxRelayHalted", "OutboxBreakerOpen", "OutboxCheckerSilent", "OutboxReconcileStale"),
-    *("OutboxUnconfirmed", "OutboxChecksFailing", "OutboxHeld", "OutboxLost"),
+    *("OutboxChecksFailing", "OutboxHeld", "OutboxLost"),
     *("OutboxDiscrepancies", "OutboxCheckBlocked", "OutboxEndConflicts", "OutboxPoolFull"),
     *("OutboxDefaultLeaf", "OutboxApiSilent", "OutboxTableGaugesUnread"),
 }

@@ -24,7 +24,6 @@ from outbox.messages.manifest import (
     decode,
     encode,
 )
-from outbox.messages.offset_run import OffsetRun
 
 INSTALLATION = UUID("0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10")
 POSITIONS = st.builds(Position, st.integers(0, 2**48 - 1), st.integers(0, 2048))
@@ -32,13 +31,6 @@ ENTRIES = st.builds(
     Entry,
     st.binary(min_size=16, max_size=16),
     st.sampled_from([PUBLISHED, PUBLISHED_BEFORE, HELD]),
-)
-RUNS = st.builds(
-    OffsetRun,
-    topic=st.text("a-z.é", max_size=249),
-    partition=st.integers(0, 2**31 - 1),
-    first=st.integers(0, 2**63 - 1),
-    records=st.integers(1, 4096),
 )
 MANIFESTS = st.builds(
     Manifest,
@@ -51,7 +43,6 @@ MANIFESTS = st.builds(
     after=POSITIONS,
     to=POSITIONS,
     entries=st.lists(ENTRIES, max_size=20).map(tuple),
-    before=st.none() | st.lists(RUNS, max_size=5).map(tuple),
 )
 
 
@@ -114,7 +105,7 @@ def test_the_prefix_is_at_the_offsets_that_spark_reads() -> None:
     }
     assert fields.pop("installation") == INSTALLATION.bytes
     assert {name: int.from_bytes(field) for name, field in fields.items()} == {
-        "version": 2,
+        "version": 1,
         "shard": 3,
         "gen": 2,
         "kind": 1,
@@ -152,49 +143,7 @@ def test_only_the_published_entries_count_as_published() -> None:
     assert make_manifest(entries).published == (b"a" * 16,)
 
 
-def test_a_manifest_lists_where_the_records_of_the_batch_before_it_are() -> None:
-    runs = (OffsetRun("invoices", 3, 2**40, 7), OffsetRun("clés", 0, 0, 1))
-    manifest = replace(make_manifest((Entry(bytes(16), PUBLISHED),)), before=runs)
-    value = encode(manifest)
-    assert decode(value).before == runs
-    at = PREFIX.size + 17
-    assert int.from_bytes(value[at : at + 4]) == 2
-    assert value[at + 4 : at + 14] == b"\0\x08invoices"
-
-
-def test_unknown_runs_are_told_from_none() -> None:
-    assert decode(encode(replace(make_manifest(), before=None))).before is None
-    assert decode(encode(replace(make_manifest(), before=()))).before == ()
-
-
-def test_a_manifest_of_the_first_version_is_still_read() -> None:
-    """Its bytes end with the entries, and it says nothing about the batch before it."""
-    manifest = make_manifest((Entry(b"a" * 16, PUBLISHED), Entry(b"b" * 16, HELD)))
-    value = without_runs(encode(manifest))
-    assert value[0] == 1
-    assert len(value) == PREFIX.size + 2 * 17 + 4
-    assert decode(value) == manifest
-
-
 def test_an_unknown_version_is_refused() -> None:
     body = b"\x03" + encode(make_manifest())[1:-4]
     with pytest.raises(InvalidManifest, match="version 3"):
         decode(body + crc32(body).to_bytes(4))
-
-
-def test_runs_that_do_not_fill_the_manifest_are_refused() -> None:
-    value = encode(replace(make_manifest(), before=(OffsetRun("t", 0, 5, 1),)))
-    for body in (value[:-4] + b"\0", value[:-5], value[: PREFIX.size]):
-        with pytest.raises(InvalidManifest):
-            decode(body + crc32(body).to_bytes(4))
-
-
-def test_a_run_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="run does not fit"):
-        encode(replace(make_manifest(), before=(OffsetRun("t", -1, 5, 1),)))
-
-
-def without_runs(value: bytes) -> bytes:
-    """Return the bytes that version 1 had for a manifest without known runs."""
-    body = b"\x01" + value[1:-8]
-    return body + crc32(body).to_bytes(4)

@@ -13,7 +13,7 @@ PROMISED = {
     ("gauge", GROUP): "parked_messages check_inflight check_schedule_lag_seconds"
     " check_breaker_state",
     ("gauge", ("topic",)): "publish_backlog_messages",
-    ("gauge", ()): "kafka_queue_messages unconfirmed_seconds db_pool_in_use db_pool_max"
+    ("gauge", ()): "kafka_queue_messages db_pool_in_use db_pool_max"
     " reconcile_last_success_timestamp_seconds reconcile_cut_lag_seconds"
     " reconcile_coverage_ratio reconcile_dirty_bucket_ratio",
     ("counter", GROUP): "half_prepared_total half_parked_total",

@@ -23,11 +23,7 @@ def drain_traced(world: RelayWorld, kept: KeptSpans) -> None:
     drain(relay)
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
-def test_the_span_of_a_record_names_its_place_and_links_to_its_prepare(
-    world: RelayWorld, delivery: str
-) -> None:
-    world.delivery = delivery
+def test_the_span_of_a_record_names_its_place_and_links_to_its_prepare(world: RelayWorld) -> None:
     kept = KeptSpans()
     world.commit(world.message(b"a", traceparent=RECORDED), world.message(b"b"))
     drain_traced(world, kept)

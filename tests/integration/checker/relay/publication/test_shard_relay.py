@@ -7,7 +7,6 @@ import pytest
 from benchmarks.load.committed import append_committed
 from outbox.messages.content_digest import content_digest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
-from outbox.messages.offset_run import OffsetRun
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import HaltReason, Phase
 from tests.fixtures_kafka import (
@@ -294,19 +293,3 @@ def test_a_halted_shard_continues_after_a_resolution(world: RelayWorld) -> None:
     world.commit_values(b"two")
     drain(relay)
     assert world.values(2) == [b"one", b"two"]
-
-
-def test_each_manifest_lists_where_the_records_of_the_batch_before_it_are(
-    world: RelayWorld,
-) -> None:
-    relay = world.relay()
-    for values in ((b"one", b"two"), (b"three",), (b"four",)):
-        world.commit_values(*values)
-        drain(relay)
-    world.commit_values(b"five")
-    drain(world.relay_again())
-    messages = read_committed(world.bootstrap_servers, world.progress_topic, 4)
-    manifests = [decode(bytes(message.value() or b"")) for message in messages]
-    first, nothing = 0, () if manifests[0].batch_no == 1 else None
-    runs = [OffsetRun(world.topic, 0, first, 2), OffsetRun(world.topic, 0, first + 3, 1)]
-    assert [each.before for each in manifests] == [nothing, (runs[0],), (runs[1],), None]

@@ -19,14 +19,6 @@ from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import drops
-from tests.integration.checker.relay.settlement.fixtures_lost_record import PAST
-from tests.integration.checker.relay.settlement.fixtures_unseen_batches import (
-    listed,
-    past_values,
-    record_headers,
-    transaction,
-    unconfirmed_seconds,
-)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -111,27 +103,6 @@ def test_f15_a_forbidden_topic_is_named_among_many_messages_of_others(world: Rel
     assert rows[0] == (True, "TOPIC_AUTHORIZATION_FAILED")
     assert len(rows) == 100
     assert drops(world, "refused") < 4, "halving a batch of 300 takes nine producers"
-
-
-@pytest.mark.deep
-def test_f15_a_shard_waits_to_end_what_hangs_in_a_forbidden_topic_and_names_it(
-    world: RelayWorld, capsys: pytest.CaptureFixture[str]
-) -> None:
-    servers = world.bootstrap_servers
-    message, manifest = listed(world, PAST)
-    with transaction(world) as hanging:
-        hanging.produce(world.topic, b"v", b"key", headers=record_headers(message, manifest))
-        hanging.flush()
-        forbid(servers, world.topic)
-        relay = world.relay()
-        phases = {relay.run_once().phase for _ in range(3)}
-        assert Phase.RUN not in phases
-        assert unconfirmed_seconds(world) > 0
-        assert f"{world.topic}: the record that ends a transaction" in "".join(capsys.readouterr())
-        allow(servers, world.topic)
-        hanging.abort_transaction()
-    drain(relay)
-    assert world.values(PAST + 1) == [*past_values(PAST), b"v"]
 
 
 def test_f15_a_progress_topic_that_the_relay_may_not_write_to_holds_no_message(

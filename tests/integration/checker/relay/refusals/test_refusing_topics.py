@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 from uuid import uuid4
 
 import pytest
 
-from outbox.errors import KafkaTimeRefused
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
@@ -21,7 +19,6 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 NO_PAST: Final = {"message.timestamp.before.max.ms": "0"}
 """Each record is older than the moment in which the broker looks at it."""
-AHEAD_SECONDS: Final = 7200
 SHORT_SEGMENTS: Final = {"segment.bytes": str(1 << 20), "max.message.bytes": str(4 << 20)}
 MOST_BYTES: Final = {"message.max.bytes": 4 << 20}
 
@@ -47,16 +44,3 @@ def test_f15_a_refusal_for_ever_is_no_doubt(
     delivery = publisher.publish([Record(topic, b"k", b"v" * size, None, ())], b"", apart=True)
     publisher.drop()
     assert delivery.refused == Refusal(0, error, scope, named=True)
-
-
-def test_a_refused_time_of_the_record_that_ends_a_transaction_is_reported_as_that(
-    world: RelayWorld,
-) -> None:
-    servers = world.bootstrap_servers
-    publisher = KafkaPublisher(lambda name: producer_config(servers, {}, f"late.{name}"), SHARD)
-    publisher.fence(uuid4())
-    publisher.begin()
-    ahead_ms = int((time.time() + AHEAD_SECONDS) * 1000)
-    with pytest.raises(KafkaTimeRefused):
-        publisher.heal([(world.topic, 0)], ahead_ms)
-    publisher.drop()

@@ -18,7 +18,7 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import HalfId
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
-from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
+from tests.integration.checker.relay.takeover.fixtures_forgotten_tail import (
     forget_tail,
     progress_of,
 )
@@ -172,7 +172,5 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
         clock,
         RelayObserver(world.metrics, clock),
         PublishSlots(),
-        world.builder().settlement,
-        world.builder().visibility,
     )
     return relay, publisher

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from outbox.kafka.health.kafka_checks import (
-    durability_health,
+    election_health,
     progress_topic_health,
+    release_health,
     share_group_health,
     transaction_health,
+    writable_health,
 )
 from outbox.kafka.health.open_transactions import RELAY_SECONDS, OpenTransaction
 from outbox.kafka.health.topic_durability import TopicDurability
@@ -81,13 +83,9 @@ def test_a_broker_older_than_4_fails() -> None:
 SAFE = TopicDurability(topic="orders", replicas=3, present=3, in_sync=2, unclean=False)
 
 
-def durability(newer_than_4_2: bool, *topics: TopicDurability) -> dict[str, HealthStatus]:
-    return {each.check: each.verdict for each in durability_health(topics, newer_than_4_2)}
-
-
 def test_a_release_that_skips_markers_is_a_warning_while_one_broker_may_die() -> None:
-    assert durability(True, SAFE)["kafka release"] is HealthStatus.WARNING
-    assert durability(False, replace(SAFE, replicas=1))["kafka release"] is HealthStatus.OK
+    assert release_health([SAFE], True).verdict is HealthStatus.WARNING
+    assert release_health([replace(SAFE, replicas=1)], False).verdict is HealthStatus.OK
 
 
 @pytest.mark.parametrize("weak", [replace(SAFE, replicas=2), replace(SAFE, in_sync=1)])
@@ -95,16 +93,18 @@ def test_a_release_that_skips_markers_fails_with_too_few_replicas_of_any_topic(
     weak: TopicDurability,
 ) -> None:
     named = replace(weak, topic="payments")
-    found = next(iter(durability_health([SAFE, named], newer_than_4_2=True)))
+    found = release_health([SAFE, named], True)
     assert found.verdict is HealthStatus.FAILED
     assert "payments" in found.detail
     assert "orders" not in found.detail
+    allowed = release_health([SAFE, named], True, allowed=True)
+    assert allowed.verdict is HealthStatus.WARNING
 
 
 def test_unclean_leader_election_of_any_topic_fails() -> None:
-    assert durability(False, SAFE)["unclean leader election"] is HealthStatus.OK
+    assert election_health([SAFE]).verdict is HealthStatus.OK
     risky = replace(SAFE, unclean=True)
-    assert durability(False, SAFE, risky)["unclean leader election"] is HealthStatus.FAILED
+    assert election_health([SAFE, risky]).verdict is HealthStatus.FAILED
 
 
 @pytest.mark.parametrize(
@@ -114,20 +114,19 @@ def test_unclean_leader_election_of_any_topic_fails() -> None:
 def test_a_topic_that_takes_no_records_fails_and_is_named(waiting: TopicDurability) -> None:
     alone = replace(SAFE, replicas=1, present=1)
     unknown = replace(SAFE, in_sync=None)
-    assert durability(False, SAFE, alone, unknown)["topics in sync"] is HealthStatus.OK
-    topics = [SAFE, replace(waiting, topic="payments")]
-    found = {each.check: each for each in durability_health(topics, newer_than_4_2=False)}
-    assert found["topics in sync"].verdict is HealthStatus.FAILED
-    assert found["topics in sync"].detail.startswith("payments (")
+    assert writable_health([SAFE, alone, unknown]).verdict is HealthStatus.OK
+    found = writable_health([SAFE, replace(waiting, topic="payments")])
+    assert found.verdict is HealthStatus.FAILED
+    assert found.detail.startswith("payments (")
 
 
 def test_a_setting_that_cannot_be_read_is_a_warning_and_hides_no_failure() -> None:
     hidden = replace(SAFE, topic="payments", in_sync=None, unclean=None)
-    assert durability(True, hidden)["kafka release"] is HealthStatus.WARNING
-    *_, found = durability_health([SAFE, hidden], newer_than_4_2=False)
+    assert release_health([hidden], True).verdict is HealthStatus.WARNING
+    found = election_health([SAFE, hidden])
     assert (found.verdict, "unknown for payments:" in found.detail) == (HealthStatus.WARNING, True)
     risky = replace(SAFE, unclean=True)
-    assert durability(False, hidden, risky)["unclean leader election"] is HealthStatus.FAILED
+    assert election_health([hidden, risky]).verdict is HealthStatus.FAILED
 
 
 def opened(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, Position
+from outbox.messages.manifest import PUBLISHED, Entry, Kind, Manifest, Position
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Relay
@@ -13,7 +13,6 @@ from tests.fixtures_replacing import replace
 
 INSTALLATION = UUID(int=7)
 IDENTITY = Identity("cluster", "topic", "system")
-FIRST = Cursor(START, 0, 0, 0, 0)
 AT = Cursor(Position(90, 2), 5, 3, 0xAA, 4)
 IDS = (b"a" * 16, b"b" * 16)
 IDLE = Relay(shard=3)
@@ -27,7 +26,7 @@ def after(state: Relay, *answers: answers.Answer) -> tuple[Relay, tuple[actions.
     return state, plan
 
 
-def standing(progress: Progress | None = None, **fields: object) -> answers.StoresIdentified:
+def identified(progress: Progress | None = None, **fields: object) -> answers.StoresIdentified:
     known = {"identity": IDENTITY, "partitions": SHARDS, **fields}
     return answers.StoresIdentified(INSTALLATION, progress=progress, **known)  # type: ignore[arg-type]
 
@@ -38,15 +37,12 @@ def stored(cursor: Cursor | None = AT, halt: HaltReason | None = None) -> Progre
 
 def replaying(cursor: Cursor = AT, end: int = 9) -> Relay:
     """Return a relay that has just read the end of its log."""
-    verified, _ = after(IDLE, answers.Rested(), answers.LockTaken(), standing(stored(cursor)))
+    verified, _ = after(IDLE, answers.Rested(), answers.LockTaken(), identified(stored(cursor)))
     return after(verified, answers.Fenced(), answers.Bounds(stored(cursor), 0, end))[0]
 
 
-PROVEN = answers.BatchesSettled((), (), proven=True)
-
-
 def running(cursor: Cursor = AT) -> Relay:
-    return after(replaying(cursor, end=cursor.manifest_offset), PROVEN)[0]
+    return replaying(cursor, end=cursor.manifest_offset)
 
 
 def in_batch(*ids: bytes) -> Relay:
@@ -56,8 +52,8 @@ def in_batch(*ids: bytes) -> Relay:
 
 def commits(
     *ids: bytes, at: float = 100.0, before: frozenset[bytes] = frozenset()
-) -> answers.CommitsRead:
-    return answers.CommitsRead(at, Position(91, len(ids)), ids, before)
+) -> answers.Commits:
+    return answers.Commits(Position(91, len(ids)), ids, before=before, at=at)
 
 
 def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
-from outbox.messages.offset_run import OffsetRun
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.state import (
@@ -16,13 +15,11 @@ from outbox.relay.protocol.state import (
     Phase,
     Refused,
     Relay,
-    Visible,
 )
 from outbox.relay.protocol.transition import backoff_seconds
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
-    FIRST,
     IDENTITY,
     IDS,
     after,
@@ -133,7 +130,7 @@ def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[ac
 
 def test_a_clean_commit_moves_the_cursor_and_keeps_the_handle() -> None:
     state, plan = committed(0.49)
-    moved = Cursor(Position(91, 2), 8, 4, 0xCC, 5, Visible(3, 5))
+    moved = Cursor(Position(91, 2), 8, 4, 0xCC, 5)
     assert (state.phase, state.cursor) == (Phase.RUN, moved)
     assert plan == (actions.SaveProgress(moved, IDENTITY), actions.Rest(0.0))
 
@@ -156,7 +153,7 @@ def test_progress_is_written_at_most_once_a_second() -> None:
 
 def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> None:
     state, _ = committed(at=100.0)
-    awaited = replace(commits(b"c" * 16), awaited=True)
+    awaited = commits(b"c" * 16)._replace(awaited=True)
     sent = (awaited, produced(good=1, offset=9, crc=1), answers.CommitEnded(100.03, 0.01))
     early, plan = after(state, *sent)
     assert plan == (actions.Rest(0.0),)
@@ -180,59 +177,6 @@ def test_an_idle_shard_signs_its_log_once_a_day() -> None:
     assert state.batch is not None
     assert (state.batch.entries, state.batch.after) == ((), state.batch.to)
     assert plan == (actions.Begin(), actions.Publish(state.batch))
-
-
-RUNS = (OffsetRun("invoices", 0, 40, 2),)
-
-
-def with_runs(runs: tuple[OffsetRun, ...] | None = RUNS) -> Relay:
-    """A relay that has just committed a batch with records at these offsets, at 100 s."""
-    placed = replace(produced(), runs=runs)
-    return after(in_batch(), placed, answers.CommitEnded(100.0, 0.01))[0]
-
-
-def test_the_next_manifest_lists_where_the_records_of_the_last_batch_are() -> None:
-    state, _ = after(with_runs(), commits(b"c" * 16, at=100.1))
-    assert state.batch is not None
-    assert state.batch.before == RUNS
-
-
-def test_the_offsets_of_a_batch_whose_reports_named_none_are_unknown() -> None:
-    state, _ = after(with_runs(None), commits(b"c" * 16, at=100.1))
-    assert state.batch is not None
-    assert state.batch.before is None
-
-
-def test_an_idle_shard_lists_the_offsets_of_its_last_batch_once() -> None:
-    early, _ = after(with_runs(), commits(at=104.9))
-    assert early.batch is None
-    state, plan = after(early, commits(at=105.0))
-    assert state.batch is not None
-    assert (state.batch.entries, state.batch.before) == ((), RUNS)
-    assert plan == (actions.Begin(), actions.Publish(state.batch))
-    empty = answers.Delivered(0, None, runs=(), offset=9, crc=0xDD)
-    ended = (empty, answers.CommitEnded(105.0, 0.01))
-    quiet, plan = after(state, *ended, commits(at=200.0))
-    assert (quiet.batch, quiet.before) == (None, ())
-    assert not any(isinstance(each, actions.Begin) for each in plan)
-
-
-def test_after_a_takeover_the_offsets_of_the_batch_before_are_unknown() -> None:
-    state, _ = after(running(), commits(*IDS))
-    assert state.batch is not None
-    assert state.batch.before is None
-
-
-def test_before_the_first_batch_of_a_shard_there_are_no_offsets() -> None:
-    state, _ = after(running(FIRST), commits(*IDS))
-    assert state.batch is not None
-    assert state.batch.before == ()
-
-
-def test_a_dropped_batch_leaves_its_offsets_to_no_manifest() -> None:
-    placed = replace(produced(), runs=RUNS)
-    state, _ = after(in_batch(), placed, answers.Failed(Failure.KAFKA))
-    assert (state.placed, state.before) == ((), None)
 
 
 # -- Failures ------------------------------------------------------------------------------------

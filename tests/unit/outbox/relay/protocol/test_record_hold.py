@@ -20,8 +20,8 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
 
 REFUSED = answers.Delivered(0, Refused.RECORD)
 FOUR = (b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
-DUE = replace(commits(), due=True)
-HELD_TWO = answers.HeldRead(Kind.RELEASE, IDS, frozenset(IDS[:1]))
+DUE = commits()._replace(due=True)
+HELD_TWO = answers.HeldBatch(Kind.RELEASE, IDS, before=frozenset(IDS[:1]))
 
 
 def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
@@ -57,13 +57,13 @@ def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None
 
 
 def test_the_record_that_kafka_names_in_a_release_is_postponed() -> None:
-    begun, _ = after(running(), DUE, replace(HELD_TWO, before=frozenset()))
+    begun, _ = after(running(), DUE, HELD_TWO._replace(before=frozenset()))
     _, plan = after(begun, answers.Delivered(1, Refused.RECORD, IDS[1]))
     assert actions.Postpone(IDS[1], Refused.RECORD) in plan
 
 
 def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:
-    state, plan = after(running(), replace(commits(*IDS), held=frozenset(IDS[1:])))
+    state, plan = after(running(), commits(*IDS)._replace(held=frozenset(IDS[1:])))
     batch = state.batch
     assert batch is not None
     assert batch.entries == (Entry(IDS[0], PUBLISHED), Entry(IDS[1], HELD))
@@ -102,11 +102,11 @@ def test_a_refused_release_is_postponed_and_commits_come_first_then() -> None:
     assert plan == (actions.DropHandle("refused"), postpone, actions.Rest(0.1))
     assert state.released_last
     waiting = replace(running(), released_last=True)
-    assert isinstance(after(waiting, replace(commits(*IDS), due=True))[1][0], actions.Begin)
+    assert isinstance(after(waiting, commits(*IDS)._replace(due=True))[1][0], actions.Begin)
 
 
 def test_commits_and_releases_alternate() -> None:
-    state, plan = after(running(), replace(commits(*IDS), due=True))
+    state, plan = after(running(), commits(*IDS)._replace(due=True))
     assert plan == (actions.ReadHeld(AT.position, None),)
     assert after(replace(state, released_last=True), DUE)[1] == (
         actions.ReadHeld(AT.position, None),

@@ -18,7 +18,7 @@ from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import Pool
 from outbox.relay.ports import RecordName, UnnamedRecord
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
-from tests.integration.checker.relay.settlement.fixtures_forgotten_tail import (
+from tests.integration.checker.relay.takeover.fixtures_forgotten_tail import (
     forget_tail,
     progress_of,
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from outbox.messages.message_id import HalfId
 from tests.integration.checker.relay.fixtures_relay import RelayWorld
 
-PROGRESS = (
-    "position, position_n, manifest_offset, batch_no, crc, gen, visible_batch_no, visible_offset"
-)
+PROGRESS = "position, position_n, manifest_offset, batch_no, crc, gen"
 
 
 def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: HalfId) -> None:
@@ -19,7 +17,7 @@ def forget_tail(world: RelayWorld, progress: tuple[object, ...], *half_ids: Half
     ):
         world.connection.execute(statement.encode(), (list(half_ids),))
     world.connection.execute(
-        f"UPDATE outbox.progress SET ({PROGRESS}) = (%s, %s, %s, %s, %s, %s, %s, %s)".encode(),
+        f"UPDATE outbox.progress SET ({PROGRESS}) = (%s, %s, %s, %s, %s, %s)".encode(),
         progress,
     )
 
