@@ -53,7 +53,6 @@ ONLY_READ: Final = {
         "python3.11 -m venv env": "it needs a cluster of YARN",
         "PATH=.venv/bin:$PATH": "tests/spark/jvm starts the same server on a port of its own",
     },
-    "docs/architecture.md": {"flowchart LR": "a drawing"},
     "docs/barrier.md": {
         "-- oracle_": "no registry has the server; the page says so",
         "-- sqlserver_": "no registry has the server; the page says so",
@@ -62,9 +61,9 @@ ONLY_READ: Final = {
         "make chaos ": HOURS,
         "PASS  kill": "the verdict of a run that was done",
     },
-    "docs/model.md": {
+    "docs/architecture.md": {
+        "flowchart LR": "a drawing",
         ".venv/bin/pytest tests/model": HOURS,
-        "1 clients": "a counter-example that the second command above it prints",
     },
     "docs/performance.md": {"make bench": HOURS},
     "docs/operate.md": {"OTEL_EXPORTER_OTLP_ENDPOINT": "the address of the reader's own collector"},
