@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
-        traced = traces_are_sent()
+        traces = traces_are_sent()
         refuse_to_start(settings)
         with _listen(host, port) as listener:
-            return _serve(settings, host, listener, traced=traced)
+            return _serve(settings, host, listener, traces=traces)
     except ConfigurationError as error:
         line = refused_by_flag(error, {"http_bind": "--bind"} if bind else {})
         print(redaction()(f"outbox-api: {line}"), file=sys.stderr)  # noqa: T201
@@ -92,11 +92,11 @@ def server_config(app: Any, *, workers: int = 1) -> uvicorn.Config:
     )
 
 
-def _serve(settings: Settings, host: str, listener: socket.socket, *, traced: bool) -> int:
+def _serve(settings: Settings, host: str, listener: socket.socket, *, traces: bool) -> int:
     """Serve in this process, or in several processes that share the listener."""
     workers = settings.http_workers
     multiple = workers > 1
-    make = partial(application, settings, host, traced=traced)
+    make = partial(application, settings, host, traces=traces)
     app = make if multiple else make()
     config = server_config(app, workers=workers)
     _allow_open_files()

@@ -46,7 +46,7 @@ class Guard:
     ) -> None:
         """Take the framework's application, and what opens the service without a server."""
         self._cold = cold
-        self._find_hot_route = find_hot_route
+        self.find_hot_route = find_hot_route
         self._admission = admission
         self._observed = observed
         self._console = console
@@ -59,7 +59,7 @@ class Guard:
             await self._cold(scope, receive, send)
             return
         exchange = Exchange(scope, receive, send)
-        route = self._find_hot_route(exchange.method, exchange.path)
+        route = self.find_hot_route(exchange.method, exchange.path)
         with self._observed.request(exchange):
             try:
                 await self._serve(exchange, route)

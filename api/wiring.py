@@ -41,6 +41,7 @@ from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
+from api.ingest.prepare_rules import traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
@@ -125,14 +126,18 @@ def refuse_to_start(settings: Settings) -> None:
         get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres", error=silent)
 
 
-def application(settings: Settings, listens_on: str, *, traced: bool) -> Guard:
-    """Return the service in one of the server's processes; ``traced``: its spans are sent."""
+def application(settings: Settings, listens_on: str, *, traces: bool) -> App:
+    """Return the service in one of the server's processes; ``traces``: its spans are sent."""
     configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
     log_uncaught_errors()
-    spans = open_tracing("outbox-api", on=traced)
+    spans = open_tracing("outbox-api", on=traces)
     service = build(settings, listens_on=listens_on, spans=spans)
     _tune_garbage_collector()
-    return service
+    if spans is None:
+        return service
+    from api.traced import traced
+
+    return traced(service, spans)
 
 
 def _tune_garbage_collector() -> None:
@@ -278,7 +283,15 @@ def _hot_routes(
         Ends(parts.ends, name_cache, publications, counted),
         rates(settings, SystemClock()).prepares,
         settings.http_max_body_bytes,
+        _own_or_given if parts.spans else traceparent_of,
     )
+
+
+def _own_or_given(header: str | None) -> str | None:
+    """Return the context of the span of this request, or if it is not recorded the caller's."""
+    from outbox.telemetry.spans import recorded_traceparent
+
+    return recorded_traceparent() or traceparent_of(header)
 
 
 def _parts(

@@ -160,13 +160,6 @@ class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
         return message_id_of(self.half_id, self.nonce)
 
 
-class Origin(Struct, frozen=True, kw_only=True, gc=False):
-    """The topic of a message, and the trace context of its prepare, for its spans."""
-
-    topic: str
-    traceparent: str | None
-
-
 class Ended(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to an end: the valid decision, and whether it existed before."""
 

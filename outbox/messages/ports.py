@@ -14,7 +14,6 @@ from outbox.messages.message import (
     EndOutcome,
     Message,
     MessageStatus,
-    Origin,
     PrepareOutcome,
 )
 from outbox.messages.message_id import HalfId
@@ -53,13 +52,6 @@ class MessageStatuses(Protocol):
 
     async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
         """Return statuses by id; unknown ids are missing. Raises DatabaseUnavailable."""
-
-
-class MessageOrigins(Protocol):
-    """The topics of messages, and the trace contexts of their prepares."""
-
-    async def origins(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Origin]:
-        """Return origins by id; unknown ids are missing. Raises DatabaseUnavailable."""
 
 
 class TopicCatalogue(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 from psycopg.rows import dict_row
 
-from outbox.messages.message import MessageStatus, OpMessage, Origin, Publication, State
+from outbox.messages.message import MessageStatus, OpMessage, Publication, State
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import derive
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
@@ -31,16 +31,6 @@ class PostgresMessageStatuses:
         """Return the status of messages; see MessageStatuses.read."""
         async with available(), self._pool.connection() as connection:
             return await read_statuses(connection, half_ids)
-
-    async def origins(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, Origin]:
-        """Return topic and trace context of messages; see MessageOrigins.origins."""
-        if not half_ids:
-            return {}
-        given = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["origins"], given)
-            rows = await cursor.fetchall()
-        return {row[0]: Origin(topic=row[1], traceparent=row[2]) for row in rows}
 
 
 async def read_statuses(

@@ -51,15 +51,3 @@ UNION ALL
 SELECT r.half_id, t.name, r.released_partition, r.released_offset, r.released_at
 FROM outbox.held_record r JOIN outbox.topic t ON t.id = r.topic_id
 WHERE r.half_id = ANY (%(half_ids)s::int8[]) AND r.released_offset IS NOT NULL
-
--- name: origins
--- Reads, by key, the topic of messages and the trace context of their prepares. Only when tracing is on. Locks nothing.
-SELECT h.half_id, t.name, h.traceparent
-FROM (
-    SELECT half_id, topic_id, traceparent FROM outbox.half_message
-    WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
-    UNION
-    SELECT half_id, topic_id, traceparent FROM outbox.parked_message
-    WHERE half_id = ANY (%(half_ids)s::int8[])
-) h
-JOIN outbox.topic t ON t.id = h.topic_id
