@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Writes the missing files of deploy/secrets: fresh passwords and keys, one file each. What is there stays as it is.
 # Refuses to replace a lost password or key while the data that it opens is still there.
-# The owner's password and the keys of an older deploy/outbox.env are kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,10 +12,6 @@ password() {
     head -c 24 /dev/urandom | base64 | tr -d '\n' | tr '+/' '-_'
 }
 
-kept() {
-    grep -s "^$1=" outbox.env | cut -d= -f2-
-}
-
 # NAME TEXT: a file appears with its whole content or not at all.
 write() {
     printf '%s' "$2" >"secrets/.$1.new"
@@ -24,12 +19,11 @@ write() {
     made+=("$1")
 }
 
-# NAME SETTING MAKER: a secret without which the data of the volumes is lost.
+# NAME MAKER: a secret without which the data of the volumes is lost.
 opens_the_data() {
-    local text
     [[ -s secrets/$1 ]] && return
-    text=$(kept "$2") || { ! data_exists || refuse "$1"; text=$("$3"); }
-    write "$1" "$text"
+    ! data_exists || refuse "$1"
+    write "$1" "$("$2")"
 }
 
 data_exists() {
@@ -61,9 +55,9 @@ umask 022
 mkdir -p -m 700 secrets
 made=()
 
-opens_the_data postgres_password POSTGRES_PASSWORD password
-opens_the_data auth_pepper OUTBOX_AUTH_PEPPER random
-opens_the_data encryption_keys OUTBOX_ENCRYPTION_KEYS random
+opens_the_data postgres_password password
+opens_the_data auth_pepper random
+opens_the_data encryption_keys random
 [[ -s secrets/owner_database_url ]] ||
     write owner_database_url "postgresql://outbox:$(<secrets/postgres_password)@postgres:5432/outbox"
 # The service `logins` sets these passwords at each start, so they may be new at any time.

@@ -8,7 +8,6 @@ import argparse
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 import httpx2
 
@@ -24,33 +23,27 @@ from examples.demo.reconciliation import ReconcileFailed, RunResult, reconcile
 from examples.demo.shoppers import Plan
 from outbox_client import OutboxError
 
-ACCOUNT_PROCESSES = 3
 INTERRUPTED = 130
+KNOWN = (
+    *(DeadlineExceeded, ReconcileFailed, EmbeddedError, CommandFailed, OutboxError),
+    *(httpx2.HTTPError, TimeoutError),
+)
 
 
 def main() -> None:
     """Play the demo with this process's arguments and exit."""
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, _interrupt)
-    narrator = Narrator()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    purchases = arguments.purchases
+    plan = Plan(purchases=purchases, deaths=6, lost_ends=max(1, purchases // 50), reviews=5)
     try:
-        plan = plan_of(arguments.purchases)
-        good = play(narrator, plan, arguments.report, keep=arguments.keep)
+        good = play(Narrator(), plan, arguments.report, keep=arguments.keep)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except (DeadlineExceeded, ReconcileFailed, EmbeddedError, CommandFailed, OutboxError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        sys.exit(1)
-    except (httpx2.HTTPError, TimeoutError) as error:
-        first_line = str(error).partition("\n")[0]
-        print(f"demo: {type(error).__name__}: {first_line}", file=sys.stderr)
+    except KNOWN as error:
+        print(f"demo: {type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(1)
     sys.exit(0 if good else 1)
-
-
-def plan_of(purchases: int) -> Plan:
-    """Return the numbers of purchases that fail, by way."""
-    return Plan(purchases=purchases, deaths=6, lost_ends=max(1, purchases // 50), reviews=5)
 
 
 def play(narrator: Narrator, plan: Plan, reports: Path, *, keep: bool = False) -> bool:
@@ -58,31 +51,24 @@ def play(narrator: Narrator, plan: Plan, reports: Path, *, keep: bool = False) -
     text = "Real PostgreSQL, real Kafka, the outbox, an account service and a member service."
     narrator.act("The environment", text)
     with outbox_dev(keep=keep) as (dev, place):
-        if keep:
-            narrator.show(f"data and logs stay in {place}")
-        narrator.show(
-            f"outbox dev is ready: API {dev.api_url}, Kafka {dev.kafka_bootstrap_servers}"
-        )
-        with demo_environment(dev, place, ACCOUNT_PROCESSES) as environment:
-            _play_acts(environment, narrator, plan)
+        narrator.show(f"API {dev.api_url}, Kafka {dev.kafka_bootstrap_servers}, files in {place}")
+        with demo_environment(dev, place) as environment:
+            acts.buy(environment, narrator, plan)
+            acts.recover(environment, narrator, plan)
+            acts.park(environment, narrator, plan)
+            acts.settle(environment, narrator)
             books = _compare_books(environment, narrator)
         result = _reconcile(environment, narrator, reports, place / "reconcile.log")
-    return _conclude(narrator, books, result)
-
-
-def _play_acts(environment: DemoEnvironment, narrator: Narrator, plan: Plan) -> None:
-    acts.buy(environment, narrator, plan)
-    acts.recover(environment, narrator, plan)
-    acts.outage(environment, narrator)
-    acts.park(environment, narrator, plan)
-    acts.contradict(environment, narrator)
-    acts.settle(environment, narrator)
+    good = books.equal and result.clean
+    line = "Every payment has its points, exactly once." if good else "The books do not agree."
+    narrator.act("The end", line)
+    return good
 
 
 def _compare_books(environment: DemoEnvironment, narrator: Narrator) -> Books:
     narrator.act("The books", "Payments, records and grants, each read from its own store.")
-    bootstrap = environment.dev.kafka_bootstrap_servers
-    books = read_books(environment.account_urls, environment.member_url, bootstrap, TOPIC)
+    accounts, servers = environment.accounts.service, environment.dev.kafka_bootstrap_servers
+    books = read_books([accounts.database_url], environment.member_url, servers, TOPIC)
     numbers = (books.payments.total(), books.records.total(), books.grants.total())
     narrator.show("payments {} = records {} = grants {}".format(*numbers))
     narrator.show(f"taken from balances {books.money}, points granted {books.points}")
@@ -94,29 +80,12 @@ def _compare_books(environment: DemoEnvironment, narrator: Narrator) -> Books:
 def _reconcile(
     environment: DemoEnvironment, narrator: Narrator, reports: Path, log: Path
 ) -> RunResult:
-    narrator.act(
-        "The reconciliation", "Spark reads PostgreSQL and Kafka and compares them (about 30 s)."
-    )
+    narrator.act("The report", "Spark reads PostgreSQL and Kafka and compares them (about 30 s).")
     result = reconcile(environment.dev, reports, TOPIC, log)
     narrator.show(f"verdict: {result.verdict}")
     narrator.show(result.sentence)
-    totals = ", ".join(f"{kind} {number}" for kind, number in result.totals.items())
-    narrator.show(f"totals: {totals or 'no finding'}")
     narrator.show(f"report: {result.html}")
     return result
-
-
-def _conclude(narrator: Narrator, books: Books, result: RunResult) -> bool:
-    good = books.equal and result.clean
-    narrator.verdict(
-        "Every payment has its points, exactly once." if good else "The books do not agree.",
-        good=good,
-    )
-    return good
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _arguments() -> argparse.Namespace:

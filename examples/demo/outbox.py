@@ -52,13 +52,6 @@ class Outbox:
                 return found
             query["cursor"] = page["next_cursor"]
 
-    def message_of(self, transaction_id: str, producer_group: str) -> dict[str, Any]:
-        """Return the message of a transaction."""
-        query = {"transaction_id": transaction_id, "producer_group": producer_group}
-        page = _members(self._http.get("/v1/half-messages", params=query))
-        message: dict[str, Any] = page["data"][0]
-        return message
-
 
 def _members(answer: httpx2.Response) -> dict[str, Any]:
     answer.raise_for_status()

@@ -23,7 +23,6 @@ class RunResult:
     clean: bool
     verdict: str
     sentence: str
-    totals: dict[str, int]
     html: str
 
 
@@ -63,6 +62,5 @@ def _read(report: Path, exit_code: int) -> RunResult:
         clean=exit_code == 0 and summary["verdict"] == "clean",
         verdict=summary["verdict"],
         sentence=summary["sentence"],
-        totals=summary["totals"],
         html=summary["report"]["html"],
     )

@@ -74,13 +74,6 @@ class Processes:
         self.deaths += len(dead)
         return len(dead)
 
-    def kill(self) -> None:
-        """Kill all of them at once."""
-        for child in self.children:
-            child.kill()
-        self.deaths += len(self.children)
-        self.children.clear()
-
     def stop(self) -> None:
         """Stop all of them."""
         for child in self.children:

@@ -11,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 
 from outbox.settings.catalogue import SECRETS, Settings
 from spark.__main__ import _parser
-from spark.jvm.session import JARS, LOCAL_ONLY, SPARK_VERSION, SessionSettings, session_settings
+from spark.jvm.session import LOCAL_ONLY, SessionSettings, session_settings
 from tests.fixtures_paths import PROJECT
 
 FOLDER: Final = PROJECT / "deploy" / "spark"
@@ -59,48 +59,7 @@ def test_the_settings_are_ones_that_a_session_takes(name: str, tmp_path: Any) ->
     assert (set(LOCAL_ONLY) <= set(taken)) == (name == "cronjob")
 
 
-def test_the_jars_are_those_of_the_session() -> None:
-    listed = [path.removeprefix("local:///opt/jars/") for path in APPLICATION["deps"]["jars"]]
-    assert listed == list(JARS)
-    assert "COPY .runtime/spark /opt/jars" in IMAGE
-    assert any("OUTBOX_RECONCILE_JARS_DIR=/opt/jars" in line for line in IMAGE)
-
-
-def test_both_run_one_image_of_sparks_version() -> None:
-    assert CONTAINER["image"] == APPLICATION["image"]
-    assert APPLICATION["sparkVersion"] == SPARK_VERSION
-    assert any(line.startswith(f"FROM apache/spark:{SPARK_VERSION}-") for line in IMAGE)
-
-
-def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> None:
-    installs = [line for line in IMAGE if "pip install" in line]
-    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
-    assert [line for line in IMAGE if line.startswith("USER ")] == ["USER 10001:10001"]
-    assert POD["securityContext"]["runAsUser"] == 10001
-    assert 'ENTRYPOINT ["outbox-reconcile"]' in IMAGE
-
-
-def test_everything_the_image_copies_is_let_into_the_build() -> None:
-    allowed = (PROJECT / ".dockerignore").read_text()
-    copied = [line.split()[1:-1] for line in IMAGE if re.match(r"COPY (?!--from)", line)]
-    assert len(copied) > 3
-    for source in (source for sources in copied for source in sources):
-        assert (PROJECT / source).exists() or source.startswith(".runtime/")
-        assert re.search(rf"^!{re.escape(source.partition('/')[0])}", allowed, re.M), source
-
-
 def test_a_verdict_or_a_wrong_setting_is_not_tried_again() -> None:
     (rule,) = CRON_JOB["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
     assert rule["action"] == "FailJob"
     assert rule["onExitCodes"] == {"operator": "In", "values": [2, 7, 8]}
-
-
-def test_the_pod_gains_no_privileges_and_writes_only_to_its_volumes() -> None:
-    assert CONTAINER["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    mounted = {each["mountPath"] for each in CONTAINER["volumeMounts"]}
-    assert mounted == {"/reports", "/stage", "/tmp"}
-    assert "--report=/reports" in CONTAINER["args"]

@@ -75,19 +75,6 @@ def test_an_object_fits_the_schema(document: dict[str, Any], version: str) -> No
     kubernetes_validate.validate(document, version, strict=True)
 
 
-def test_a_wrong_field_does_not_fit_the_schema() -> None:
-    (service,) = (each for each in documents() if each["kind"] == "Service")
-    wrong = {**service, "spec": {**service["spec"], "prots": []}}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, NEWEST, strict=True)
-
-
-def test_every_file_of_the_folder_is_applied() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(
-        ["kustomization.yml", *KUSTOMIZATION["resources"]]
-    )
-
-
 @pytest.mark.parametrize("name", PODS)
 def test_a_pod_runs_a_command_of_ours_with_settings_of_ours(name: str) -> None:
     (container,) = PODS[name]["spec"]["containers"]
@@ -125,21 +112,6 @@ def test_a_pod_sees_its_own_secrets_as_files_and_gains_no_privileges(name: str) 
     assert container["resources"]["limits"]["memory"]
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_a_pod_reads_the_secrets_of_its_program_alone(name: str) -> None:
-    given = environment(name)
-    files = {each: given[each] for each in given if each.endswith("_FILE")}
-    assert files == {
-        f"OUTBOX_{each}_FILE": f"/run/secrets/outbox/{each.lower()}" for each in SECRETS_OF[name]
-    }
-
-
-def test_every_pod_is_an_ordinary_user_whose_system_calls_are_filtered() -> None:
-    assert {name: each["spec"]["securityContext"] for name, each in every_pod().items()} == (
-        dict.fromkeys(every_pod(), CONFINED)
-    )
-
-
 @pytest.mark.parametrize("name", ["outbox-api", "outbox-checker"])
 def test_a_pod_is_not_restarted_while_a_store_is_away(name: str) -> None:
     """`/readyz` asks both stores: a probe of it would end every pod in an outage."""
@@ -151,49 +123,12 @@ def test_a_pod_is_not_restarted_while_a_store_is_away(name: str) -> None:
     assert {"startupProbe", "livenessProbe"} <= container.keys()
 
 
-def test_an_upgrade_or_a_drain_leaves_an_api_and_a_checker() -> None:
-    kept = {
-        each["metadata"]["name"]: each["spec"]["minAvailable"]
-        for each in documents()
-        if each["kind"] == "PodDisruptionBudget"
-    }
-    deployed = {
-        each["metadata"]["name"]: each["spec"]
-        for each in documents()
-        if each["kind"] == "Deployment"
-    }
-    assert kept == dict.fromkeys(("outbox-api", "outbox-checker"), 1)
-    assert {name: each["replicas"] for name, each in deployed.items()} == dict.fromkeys(kept, 2)
-    assert deployed["outbox-api"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-
-
 def test_a_pod_of_the_api_may_answer_what_waits_before_it_is_killed() -> None:
     pod = PODS["outbox-api"]["spec"]
     (container,) = pod["containers"]
     program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
     assert program == "sleep", "until no new request comes"
     assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + int(seconds)
-
-
-def test_the_service_leads_to_the_port_that_the_api_listens_on() -> None:
-    (service,) = (each for each in documents() if each["kind"] == "Service")
-    (config,) = (each["data"] for each in documents() if each["kind"] == "ConfigMap")
-    (port,) = service["spec"]["ports"]
-    assert config["OUTBOX_API_URL"] == f"http://{service['metadata']['name']}:{port['port']}"
-    binds = {
-        "outbox-api": {"http": "OUTBOX_HTTP_BIND", "metrics": "OUTBOX_METRICS_BIND"},
-        "outbox-checker": {"metrics": "OUTBOX_CHECKER_METRICS_BIND"},
-    }
-    for name, settings in binds.items():
-        (container,) = PODS[name]["spec"]["containers"]
-        listening = {each["name"]: each["containerPort"] for each in container["ports"]}
-        assert {
-            each: int(environment(name)[setting].rpartition(":")[2])
-            for each, setting in settings.items()
-        } == listening
-    assert port["targetPort"] in {
-        each["name"] for each in PODS["outbox-api"]["spec"]["containers"][0]["ports"]
-    }
 
 
 def test_nothing_reaches_a_pod_that_no_policy_lets_in() -> None:
@@ -232,14 +167,3 @@ def test_only_the_namespace_of_prometheus_reaches_metrics() -> None:
     assert served == {("outbox-api", 9463), ("outbox-checker", 9464)}
     assert all(allowed[each] == {json.dumps(prometheus)} for each in served)
     assert environment("outbox-api")["OUTBOX_METRICS_BIND"].endswith(":9463")
-
-
-def test_services_budgets_and_policies_select_pods_that_exist() -> None:
-    labels = [template["metadata"]["labels"] for template in PODS.values()]
-    for each in documents():
-        spec = each.get("spec", {})
-        selector = spec.get("podSelector") or spec.get("selector")
-        if each["kind"] not in ("Service", "NetworkPolicy", "PodDisruptionBudget"):
-            continue
-        wanted = selector.get("matchLabels", selector).items()
-        assert any(wanted <= found.items() for found in labels), named(each)

@@ -74,15 +74,6 @@ def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path)
     assert {path.name: path.read_text() for path in made.iterdir()} == texts
 
 
-def test_the_password_and_the_keys_of_an_older_installation_are_kept(tmp_path: Path) -> None:
-    old = "POSTGRES_PASSWORD=p\nOUTBOX_AUTH_PEPPER=cGVwcGVy=\nOUTBOX_ENCRYPTION_KEYS=a2V5cw==\n"
-    (tmp_path / "outbox.env").write_text(old)
-    made = make_secrets(tmp_path)
-    assert (made / "postgres_password").read_text() == "p"
-    assert (made / "auth_pepper").read_text() == "cGVwcGVy="
-    assert (made / "encryption_keys").read_text() == "a2V5cw=="
-
-
 @pytest.mark.parametrize("lost", ["postgres_password", "auth_pepper", "encryption_keys"])
 def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     tmp_path: Path, lost: str
@@ -99,26 +90,6 @@ def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     assert lost in refused.value.stderr
     assert "cp -a backups/20260102T000000Z/secrets/. deploy/secrets/" in refused.value.stderr
     assert not (made / lost).exists()
-
-
-def test_a_refusal_without_any_backup_says_what_to_do(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    (made / "auth_pepper").unlink()
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        make_secrets(tmp_path, volumes="outbox_postgres-data")
-    assert refused.value.returncode == 2
-    assert "cp -a FOLDER/secrets/. deploy/secrets/" in refused.value.stderr
-    assert "docs/containers.md, Secrets" in refused.value.stderr
-    assert "--volumes" not in refused.value.stderr, "no line asks to delete data that can be opened"
-
-
-def test_data_of_a_project_that_is_named_beside_the_compose_file_is_seen(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path, project="shop")
-    (made / "auth_pepper").unlink()
-    with pytest.raises(subprocess.CalledProcessError) as refused:
-        make_secrets(tmp_path, volumes="shop_postgres-data", project="shop")
-    assert refused.value.returncode == 2
-    assert "the volume shop_postgres-data holds data" in refused.value.stderr
 
 
 def test_a_volume_that_was_copied_by_hand_from_another_machine_is_seen(tmp_path: Path) -> None:

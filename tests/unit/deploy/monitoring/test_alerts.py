@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from api.console.pages.site_map import PAGES
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_anchors import anchors
@@ -57,14 +56,6 @@ def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
     for runbook in stored.values():
         page, _, anchor = (runbook or "").partition("#")
         assert anchor in anchors(PROJECT / page), runbook
-
-
-def test_the_page_of_the_console_that_an_alert_opens_exists() -> None:
-    patterns = [re.sub(r"\{\w+\}", "[^/]+", path) for path in PAGES]
-    for rule in rules():
-        address = rule["annotations"]["console"]
-        path = address.removeprefix("/ui").partition("?")[0]
-        assert any(re.fullmatch(pattern, path) for pattern in patterns), rule["alert"]
 
 
 def test_prometheus_reads_the_alerts() -> None:

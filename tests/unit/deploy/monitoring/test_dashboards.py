@@ -68,43 +68,6 @@ def test_every_label_in_an_expression_or_legend_exists() -> None:
         assert shown <= (grouped or known), target["legendFormat"]
 
 
-def test_every_panel_has_a_title_a_description_and_a_unit() -> None:
-    for panel in panels():
-        assert panel["title"]
-        assert len(panel["description"]) > 10, panel["title"]
-        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
-        assert panel["targets"], panel["title"]
-    titles = [panel["title"] for panel in panels()]
-    assert len(titles) == len(set(titles))
-
-
-def test_variables_ask_for_labels_that_exist() -> None:
-    found = 0
-    for path in FILES:
-        for variable in json.loads(path.read_text("utf-8"))["templating"]["list"]:
-            if variable["type"] == "query":
-                asked = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"])
-                assert asked is not None
-                assert asked[2] in LABELS[asked[1]]
-                found += 1
-    assert found == 3
-
-
-def test_panels_do_not_overlap() -> None:
-    for path in FILES:
-        taken: set[tuple[int, int]] = set()
-        for panel in json.loads(path.read_text("utf-8"))["panels"]:
-            at = panel["gridPos"]
-            cells = {
-                (x, y)
-                for x in range(at["x"], at["x"] + at["w"])
-                for y in range(at["y"], at["y"] + at["h"])
-            }
-            assert not cells & taken, panel["title"]
-            assert max(x for x, _ in cells) < 24
-            taken |= cells
-
-
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool (of Prometheus) is not on the PATH")
 def test_prometheus_understands_every_expression(tmp_path: Path) -> None:
     plain = [
