@@ -111,18 +111,13 @@ def _upkeep(
     metrics: Metrics,
 ) -> list[PeriodicTask]:
     """Return the tasks of the leaves, which every checker runs, of the sweep and of retirement."""
-    leaves = PartitionMaintenance(PostgresPartitions(pool), metrics)
+    leaves = PartitionMaintenance(PostgresPartitions(pool), metrics, SystemClock())
     tasks = [PeriodicTask(name="leaves", step=leaves.step)]
     if "sweep" in chosen:
         sweeper = Sweeper(PostgresSweep(pool), locks)
         tasks.append(PeriodicTask(name="sweep", step=sweeper.step))
     if "retire" in chosen:
-        retirement = PostgresRetirement(
-            pool,
-            retention_seconds=settings.retention_seconds,
-            hold_seconds=settings.reconcile_hold_seconds,
-            findings_days=settings.reconcile_keep_days,
-        )
+        retirement = PostgresRetirement(pool, retention_seconds=settings.retention_seconds)
         retirer = Retirer(retirement, locks, metrics)
         tasks.append(PeriodicTask(name="retire", step=retirer.step))
     return tasks

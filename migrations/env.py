@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Event
 
 from alembic import context
-from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, pool, text
 
 from outbox.postgres.schema.metadata import METADATA
@@ -24,14 +23,6 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND (l.classid::bigint << 32 | l.objid::bigint) = hashtext('outbox.migrate')
 """
 """Whether sessions that may not own the tables, and no others, have the lock of migrations."""
-END_MOVE = """
-DO $$ BEGIN
-    IF to_regprocedure('outbox.end_move()') IS NOT NULL THEN
-        SET LOCAL lock_timeout = '2s';
-        PERFORM outbox.end_move();
-    END IF;
-END $$
-"""
 
 
 def _url() -> str:
@@ -61,16 +52,6 @@ def _lock(connection: Connection) -> None:
         pause.wait(0.5)
 
 
-def _end_move(ctx: MigrationContext, **_: object) -> None:
-    """Drop a copy of the default leaves, in the transaction of a migration that it does not know.
-
-    The trigger that follows a default leaf would fail for a column that the copy does not have.
-    The checker begins another copy. Gives up behind a long reader, and does not let others wait.
-    """
-    assert ctx.connection is not None
-    ctx.connection.execute(text(END_MOVE))
-
-
 def _grant(connection: Connection) -> None:
     """Create our roles and grant their rights again, if the schema is the newest one."""
     if set(context.get_context().get_current_heads()) == set(context.script.get_heads()):
@@ -93,7 +74,6 @@ def run() -> None:
             version_table_schema="outbox",
             include_schemas=True,
             transaction_per_migration=True,
-            on_version_apply=_end_move,
         )
         with context.begin_transaction():
             context.run_migrations()

@@ -68,7 +68,7 @@ BEGIN
         GRANT UPDATE (resumed_at) ON outbox.parked_message TO outbox_api;
         GRANT UPDATE (status, accepted_until, updated_at) ON outbox.reconciliation_finding TO outbox_api;
         GRANT DELETE ON outbox.progress TO outbox_api;  -- a trigger leaves it one kind of row
-        GRANT EXECUTE ON FUNCTION outbox.begin_admission, outbox.rows_without_leaf TO outbox_api;
+        GRANT EXECUTE ON FUNCTION outbox.begin_admission TO outbox_api;
     END IF;
 END $$;
 
@@ -96,8 +96,7 @@ BEGIN
         GRANT UPDATE (partitions, max_content_bytes, may_write) ON outbox.topic TO outbox_checker;
         GRANT UPDATE (paused, pause_reason, version, updated_at) ON outbox.producer_group TO outbox_checker;
         GRANT EXECUTE ON FUNCTION outbox.begin_admission, outbox.create_leaf, outbox.lock_leaves, outbox.detach_leaf,
-            outbox.drop_leaf, outbox.forget_decisions, outbox.rows_without_leaf, outbox.end_frozen_programs
-            TO outbox_checker;
+            outbox.drop_leaf, outbox.forget_decisions TO outbox_checker;
     END IF;
 END $$;
 

@@ -1,6 +1,6 @@
-"""Creates partitions ahead of need and raises an alarm when a default leaf has rows.
+"""Creates partitions ahead of need and raises two alarms.
 
-One of our sessions that is frozen would be in the way of a leaf, and of every relay: it is ended.
+One is for rows in a default leaf, the other for a PostgreSQL whose clock was set.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from math import ceil
 from typing import Final
 
 from checker.maintenance.ports import Partitions
+from outbox.clock import Clock
 from outbox.messages.message_id import LEAF_BITS
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
@@ -21,33 +22,32 @@ AHEAD_MOST: Final = 64
 EVERY_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = 1.0
 """The wait when a session was in the way of a leaf."""
+JUMP_SECONDS: Final = 60.0
+"""PostgreSQL's clock has jumped if it went on by this much more or less than ours."""
 
 
 class PartitionMaintenance:
     """Runs the task of the leaves."""
 
-    def __init__(self, leaves: Partitions, metrics: Metrics) -> None:
+    def __init__(self, leaves: Partitions, metrics: Metrics, clock: Clock) -> None:
         self._leaves = leaves
         self._metrics = metrics
+        self._clock = clock
         self._log = get_logger()
         self._without_leaf: frozenset[str] = frozenset()
         """The tables that had rows outside every leaf at the last look."""
         self._seen: tuple[int, float] | None = None
         self._rate = 0.0
+        self._ahead_of_us: float | None = None
+        """How far PostgreSQL's time was ahead of our monotonic clock at the last look."""
 
     async def step(self) -> float:
         """Show what has no leaf, then create leaves; return the seconds until the next step."""
         alone = await self._show_default_rows()
-        await self._end_frozen_sessions()
         missing = await self._leaves.create_ahead(await self._ahead())
         if alone:
             await self._show_default_rows()
         return RETRY_SECONDS if missing else EVERY_SECONDS
-
-    async def _end_frozen_sessions(self) -> None:
-        for program, pid, host in await self._leaves.end_frozen_sessions():
-            self._log.warning(Event.FROZEN_SESSION_ENDED, program=program, pid=pid, host=host)
-            self._metrics["frozen_sessions_ended_total"].labels(program).inc()
 
     async def _show_default_rows(self) -> bool:
         """Set the alarm, logged once; return whether any table has rows outside every leaf."""
@@ -63,9 +63,16 @@ class PartitionMaintenance:
     async def _ahead(self) -> int:
         """Return how many leaves are used up in AHEAD_SECONDS at the present rate."""
         xid, at = await self._leaves.newest_xid()
+        self._watch_clock(at)
         if self._seen is None or at < self._seen[1]:  # the first look, or the clock was set back
             self._seen = xid, at
         elif at - self._seen[1] >= EVERY_SECONDS / 2:
             self._rate = (xid - self._seen[0]) / (at - self._seen[1])
             self._seen = xid, at
         return min(max(AHEAD, ceil(self._rate * AHEAD_SECONDS / (1 << LEAF_BITS))), AHEAD_MOST)
+
+    def _watch_clock(self, at: float) -> None:
+        before, self._ahead_of_us = self._ahead_of_us, at - self._clock.monotonic()
+        if before is not None and abs(self._ahead_of_us - before) > JUMP_SECONDS:
+            self._log.error(Event.CLOCK_JUMPED, seconds=round(self._ahead_of_us - before))
+            self._metrics["clock_jumps_total"].inc()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -12,16 +12,11 @@ class Partitions(Protocol):
     async def newest_xid(self) -> tuple[int, float]:
         """Return the xid that comes next and the time of the database, in seconds."""
 
-    async def end_frozen_sessions(self) -> Sequence[tuple[str, int, str | None]]:
-        """End our sessions that have been frozen for a minute in the middle of a statement.
-
-        Returns their programs, processes in PostgreSQL, and the hosts that they connected from.
-        """
-
     async def create_ahead(self, count: int) -> int:
         """Create the leaves up to the newest xid, ``count`` more, and those of rows without one.
 
-        Waits for nobody. Returns how many are still missing: try again soon.
+        Waits for no session. Returns how many are missing because one was in the way: try again
+        soon. The leaf of many rows in a default leaf stays missing: an operator makes it.
         """
 
     async def default_rows(self) -> Mapping[str, bool]:

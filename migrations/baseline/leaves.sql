@@ -15,78 +15,63 @@ CREATE TABLE outbox.publication_log_default PARTITION OF outbox.publication_log 
 CREATE TABLE outbox.check_attempt_default PARTITION OF outbox.check_attempt DEFAULT;
 
 -- The partitioned tables, in the order in which prepare and end lock them.
-CREATE FUNCTION outbox.leaf_tables() RETURNS TABLE (parent text, key text, shift integer, identity text)
+CREATE FUNCTION outbox.leaf_tables() RETURNS TABLE (parent text, key text, shift integer)
 LANGUAGE sql IMMUTABLE AS $$
-    VALUES ('half_message', 'half_id', 35, 'half_id'),
-        ('op_message', 'half_id', 35, 'half_id'),
-        ('commit_log', 'xid', 20, 'shard, xid'),
-        ('publication_log', 'to_xid', 20, 'shard, to_xid, to_n, batch_no'),
-        ('check_attempt', 'half_id', 35, 'half_id, look_id')
+    VALUES ('half_message', 'half_id', 35), ('op_message', 'half_id', 35), ('commit_log', 'xid', 20),
+        ('publication_log', 'to_xid', 20), ('check_attempt', 'half_id', 35)
 $$;
 
--- For each partitioned table the lowest leaf, from the given one on, of which it has rows in its default leaf because
--- nobody had made the leaf. Reads only the ranges of the leaves that nobody has made: one index entry of each default leaf for each
--- of these ranges, and of each shard where the shard is the first column of the key. What is kept of removed leaves, in
--- between, is not read.
-CREATE FUNCTION outbox.rows_without_leaf(from_leaf bigint) RETURNS TABLE (table_name text, leaf bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    made bigint[];
-    lows bigint[];
-    highs bigint[];
-    part record;
-BEGIN
-    SELECT coalesce(array_agg(substring(c.relname FROM '\d+$')::bigint), '{}') INTO made
-    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$';
-    SELECT array_agg(gap.low), array_agg(gap.high) INTO lows, highs
-    FROM (
-        SELECT known.leaf + 1 AS low, lead(known.leaf) OVER (ORDER BY known.leaf) - 1 AS high
-        FROM (
-            SELECT bound.first - 1 AS leaf
-            FROM (SELECT greatest(coalesce(min(each), 0), from_leaf) AS first FROM unnest(made) AS each) bound
-            UNION SELECT unnest(made)
-            UNION SELECT r.leaf FROM outbox.retired_leaf r
-        ) known
-        WHERE known.leaf >= greatest(coalesce((SELECT min(each) FROM unnest(made) AS each), 0), from_leaf) - 1
-    ) gap
-    WHERE gap.high IS NULL OR gap.low <= gap.high;
-    FOR part IN SELECT t.*, t.identity LIKE 'shard, %' AS by_shard FROM outbox.leaf_tables() t LOOP
-        table_name := part.parent;
-        EXECUTE format(
-            'SELECT min(found.key) >> %2$s FROM unnest($1, $2) AS gap (low, high) CROSS JOIN generate_series(0, %4$s) AS s'
-            ' CROSS JOIN LATERAL (SELECT %1$I AS key FROM outbox.%3$I WHERE %5$s %1$I >= gap.low << %2$s'
-            ' AND %1$I <= coalesce(((gap.high + 1) << %2$s) - 1, 9223372036854775807) ORDER BY %1$I LIMIT 1) found',
-            part.key, part.shift, part.parent || '_default', CASE WHEN part.by_shard THEN 15 ELSE 0 END,
-            CASE WHEN part.by_shard THEN 'shard = s::smallint AND' ELSE '' END)
-            INTO leaf USING lows, highs;
-        RETURN NEXT;
-    END LOOP;
-END $$;
-
-CREATE VIEW outbox.missing_leaf AS SELECT table_name, leaf FROM outbox.rows_without_leaf(0);
-
--- The leaf after that of the newest xid.
-CREATE FUNCTION outbox.leaf_to_come() RETURNS bigint LANGUAGE sql STABLE
-RETURN ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + (SELECT base FROM outbox.installation)) >> 20) + 1;
+-- The lowest leaf of which a table has rows in its default leaf, because nobody had made it. Rows of a leaf that was
+-- removed, or is below the oldest one, belong there.
+CREATE VIEW outbox.missing_leaf AS
+WITH oldest AS MATERIALIZED (
+    SELECT coalesce(min(substring(c.relname FROM '\d+$')::bigint), 0) AS leaf
+    FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '^half_message_\d+$'
+)
+SELECT 'half_message' AS table_name, (
+    SELECT half_id >> 35 FROM outbox.half_message_default
+    WHERE half_id >= (SELECT leaf << 35 FROM oldest) AND half_id >> 35 NOT IN (SELECT leaf FROM outbox.retired_leaf)
+    ORDER BY half_id LIMIT 1) AS leaf
+UNION ALL
+SELECT 'op_message', (
+    SELECT half_id >> 35 FROM outbox.op_message_default
+    WHERE half_id >= (SELECT leaf << 35 FROM oldest) AND half_id >> 35 NOT IN (SELECT leaf FROM outbox.retired_leaf)
+    ORDER BY half_id LIMIT 1)
+UNION ALL
+SELECT 'commit_log', (
+    SELECT xid >> 20 FROM outbox.commit_log_default
+    WHERE xid >= (SELECT leaf << 20 FROM oldest) AND xid >> 20 NOT IN (SELECT leaf FROM outbox.retired_leaf)
+    ORDER BY xid LIMIT 1)
+UNION ALL
+SELECT 'publication_log', (
+    SELECT to_xid >> 20 FROM outbox.publication_log_default
+    WHERE to_xid >= (SELECT leaf << 20 FROM oldest) AND to_xid >> 20 NOT IN (SELECT leaf FROM outbox.retired_leaf)
+    ORDER BY to_xid LIMIT 1)
+UNION ALL
+SELECT 'check_attempt', (
+    SELECT half_id >> 35 FROM outbox.check_attempt_default
+    WHERE half_id >= (SELECT leaf << 35 FROM oldest) AND half_id >> 35 NOT IN (SELECT leaf FROM outbox.retired_leaf)
+    ORDER BY half_id LIMIT 1);
 
 -- Creates the leaf that holds based xids [leaf << 20, (leaf + 1) << 20) of all five partitioned tables, if it is missing,
 -- and moves the rows of this range into it that are in the default leaves. Raises lock_not_available: nothing was changed,
--- try again. Locks the tables themselves, so that whoever reads or writes them waits before it looks up their leaves. One
--- that waited for a default leaf did not know the new leaf: it found no row there, and PostgreSQL refused its new rows. A
--- leaf that no transaction can use yet is made under the weaker lock, beside long readers.
-CREATE FUNCTION outbox.create_leaf(leaf bigint) RETURNS boolean LANGUAGE plpgsql
+-- try again. Raises program_limit_exceeded if a default leaf has more than `most` rows of it: every prepare waits while
+-- rows are moved, about 10 s for a million, so an operator chooses the time and calls this with a higher number.
+--
+-- Locks the tables themselves, so that whoever reads or writes them waits before it looks up their leaves. One that
+-- waited for a default leaf did not know the new leaf: it found no row there, and PostgreSQL refused its new rows. A leaf
+-- that no transaction can use yet is made under the weaker lock, beside long readers.
+CREATE FUNCTION outbox.create_leaf(leaf bigint, most integer DEFAULT 1000) RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
+    next_leaf CONSTANT bigint := ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+        + (SELECT base FROM outbox.installation)) >> 20) + 1;
     part record;
     name text;
-    alone boolean;
+    alone bigint;
 BEGIN
-    IF outbox.move_defaults(50) <> 'none' OR to_regclass(format('outbox.half_message_%s', leaf)) IS NOT NULL THEN
-        RETURN false;
-    END IF;
-    PERFORM outbox.keep_vacuum_away();
-    IF leaf <= outbox.leaf_to_come() THEN
+    IF leaf <= next_leaf THEN
         PERFORM outbox.lock_leaves();
     ELSE
         LOCK TABLE ONLY outbox.half_message, ONLY outbox.op_message, ONLY outbox.commit_log,
@@ -105,9 +90,11 @@ BEGIN
         EXECUTE format('CREATE TABLE outbox.%I (LIKE outbox.%I INCLUDING ALL)%s', name, part.parent,
                        CASE WHEN part.parent IN ('half_message', 'op_message', 'commit_log')
                             THEN ' WITH (fillfactor = 100, autovacuum_enabled = off)' ELSE '' END);
-        EXECUTE format('SELECT EXISTS (SELECT FROM outbox.%I WHERE %I >= %s AND %I < %s)',
-                       part.stored, part.key, part.low, part.key, part.high) INTO alone;
-        IF alone THEN
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM outbox.%I WHERE %I >= %s AND %I < %s LIMIT %s + 1) few',
+                       part.stored, part.key, part.low, part.key, part.high, most) INTO alone;
+        IF alone > most THEN
+            RAISE program_limit_exceeded USING MESSAGE = format('%s has more than %s rows of leaf %s', part.stored, most, leaf);
+        ELSIF alone > 0 THEN
             IF NOT outbox.no_audit() THEN
                 RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
             END IF;
@@ -194,4 +181,4 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FROM gone
 $$;
 
-
+SELECT outbox.create_leaves(2);

@@ -27,8 +27,8 @@ NOUNS = (
     "reconciliation",
     "sql_mode",
     "locks",
+    "clock",
     "leaves",
-    "leaf_moves",
 )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 
-SKIPPED_WITHIN: Final = timedelta(hours=1)
 EVERY_XID: Final = 1 << 62
 """Above every transaction id."""
 
@@ -40,8 +39,6 @@ class SnapshotIdentity:
     exported_id: str
     visible: str
     taken_at: datetime
-    skipped: timedelta = timedelta(0)
-    """How much of the last ``SKIPPED_WITHIN`` the clock of PostgreSQL may have skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,8 +155,6 @@ class Settings(BaseModel):
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `audit.md`"""
     reconcile_keep_days: int = Field(90, ge=1)
     """days for which closed findings are kept"""
-    reconcile_hold_seconds: int = Field(1_209_600, ge=0)
-    """longest time after RETENTION_SECONDS that messages wait until a reconciliation reads them"""
     reconcile_stage_keep_seconds: int = Field(604_800, ge=3600)
     """age at which the stages of killed runs are deleted; longer than any run"""
     reconcile_mode: Literal["auto", "two_level", "full"] = "auto"

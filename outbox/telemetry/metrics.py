@@ -197,10 +197,9 @@ CATALOGUE: Final = (
         ("table",),
     ),
     Metric(
-        "frozen_sessions_ended_total",
+        "clock_jumps_total",
         "counter",
-        "Sessions ended because their stopped process held the watermark back",
-        ("program",),
+        "Times that PostgreSQL's clock was seen to jump by more than a minute",
     ),
     Metric(
         "leaves_waiting",

@@ -135,8 +135,8 @@ def counted_after_run(
     """Return since when each topic has its number of partitions, and which batches came later.
 
     A relay may publish by an older number for some time after a topic has grown. The time bounds
-    how long that may be; what is judged by it is named by batches alone. What PostgreSQL's clock
-    may have skipped is not part of that time; one that was set back begins it again.
+    how long that may be; what is judged by it is named by batches alone. A clock that was set back
+    begins it again.
     """
     taken_at = snapshot.taken_at
     batches = dict.fromkeys(range(SHARDS), 0) | {each.shard: each.batch_no for each in shards}
@@ -147,7 +147,7 @@ def counted_after_run(
             counted[topic] = Counted(partitions, taken_at)
         elif known.batches is None and known.since > taken_at:
             counted[topic] = known._replace(since=taken_at)
-        elif known.batches is None and taken_at - known.since - snapshot.skipped >= METADATA_AGE:
+        elif known.batches is None and taken_at - known.since >= METADATA_AGE:
             counted[topic] = known._replace(batches=batches)
     return counted
 

@@ -107,6 +107,6 @@ class Life:
 
 
 async def _retire(pool: Pool) -> list[int]:
-    retirement = PostgresRetirement(pool, retention_seconds=RETENTION, hold_seconds=DAY)
+    retirement = PostgresRetirement(pool, retention_seconds=RETENTION)
     free = [each for each in await retirement.leaves() if await retirement.waits_for(each) is None]
     return [each for each in free if await retirement.remove(each)]

@@ -27,11 +27,11 @@ WHERE f.name LIKE 'failing:%%' AND g.deleted_at IS NULL AND NOT g.paused AND EXI
 
 -- name: tables
 -- Reads PostgreSQL's statistics of our tables, a partitioned one as the sum of its leaves: the estimated rows, and the
--- time of the last vacuum. Leaves out the copy of a default leaf and what it has replaced. Counts no row.
+-- time of the last vacuum. Counts no row.
 SELECT coalesce(parent.relname, s.relname)::text AS "table", sum(s.n_live_tup)::float8 AS live_rows,
     extract(epoch FROM max(greatest(s.last_vacuum, s.last_autovacuum)))::float8 AS vacuumed_at
 FROM pg_stat_user_tables s
 LEFT JOIN pg_inherits i ON i.inhrelid = s.relid
 LEFT JOIN pg_class parent ON parent.oid = i.inhparent
-WHERE s.schemaname = 'outbox' AND s.relname !~ '_(next|replaced)(_|$)'
+WHERE s.schemaname = 'outbox'
 GROUP BY 1

@@ -1,8 +1,8 @@
 """Removes whole leaves (partitions) that nothing waits for: DETACH, then DROP.
 
 Messages that are not finished (undecided, parked, held, given up) move to the default leaf in the
-same transaction, where every reader of the table finds them. What PostgreSQL's clock may have
-skipped is no part of the retention: a clock that jumps ahead removes nothing.
+same transaction, where every reader of the table finds them. Ages are PostgreSQL's. What a relay or
+an audit has still to read is not removed, however old it is.
 
 PostgreSQL refuses DETACH … CONCURRENTLY if a default leaf exists. So a plain detach takes its locks
 for an instant, waits for each at most ``LOCK_WAIT``, and does nothing while an audit may still read
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
-from psycopg.rows import dict_row
 
 from outbox.clock import Clock, SystemClock
 from outbox.failpoints import hit
@@ -71,23 +71,10 @@ class _Bounds:
 class PostgresRetirement:
     """The Retirement on a pool of connections."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        *,
-        retention_seconds: int,
-        hold_seconds: int,
-        findings_days: int = 0,
-        clock: Clock | None = None,
-    ) -> None:
-        """Steps of the clock are kept as long as anything else, findings for ``findings_days``."""
+    def __init__(self, pool: Pool, *, retention_seconds: int, clock: Clock | None = None) -> None:
         self._pool = pool
-        self._retention = {
-            "retention": retention_seconds,
-            "longest": retention_seconds + hold_seconds,
-            "findings": findings_days,
-        }
-        self._looked: dict[str, Any] | None = None
+        self._retention = {"retention": retention_seconds}
+        self._looked: dict[str, datetime] | None = None
         self._clock = clock or SystemClock()
         self._too_long: dict[int, float] = {}
         """Until when each leaf waits whose removal took too long."""
@@ -96,28 +83,19 @@ class PostgresRetirement:
 
     async def leaves(self) -> list[int]:
         """Return the numbers of the leaves that exist, oldest first; see Retirement."""
-        await self._look_at_clock()
+        await self._look()
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["leaves"])
             return [int(row[0]) for row in await cursor.fetchall()]
 
-    async def _look_at_clock(self) -> dict[str, Any]:
-        """Note PostgreSQL's time; return since when the times of retention are not over."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["note_clock"])
-            await cursor.execute(SQL["forget_steps"], self._retention)
-            await cursor.execute(SQL["times"], self._retention)
-            [times] = await cursor.fetchall()
-        self._looked = times
-        return times
+    async def _look(self) -> dict[str, datetime]:
+        """Read since when the retention is not over; it counts until the next look."""
+        (young_from,) = await self._row("young_from", self._retention)
+        self._looked = {"young_from": young_from}
+        return self._looked
 
-    async def _times(self) -> dict[str, Any]:
-        """Return the times as they were at the last look: a jump of the clock since is none."""
-        return self._looked or await self._look_at_clock()
+    async def _times(self) -> dict[str, datetime]:
+        return self._looked or await self._look()
 
     async def waits_for(self, leaf: int) -> str | None:
         """Return what a leaf still waits for, or None; see Retirement."""

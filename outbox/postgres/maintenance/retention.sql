@@ -11,28 +11,9 @@ ORDER BY 1
 SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE c.relnamespace = 'outbox'::regnamespace AND c.relname = ANY (%(tables)s)
 
--- name: note_clock
--- Notes PostgreSQL's time, and a step of its clock since the last note.
-SELECT outbox.note_clock()
-
--- name: times
--- Reads since when the retention is not over, and that and the hold: what the clock may have skipped counts for neither.
--- And whether it has stepped since then.
-SELECT present.at - make_interval(secs => %(retention)s + skipped_seconds) AS young_from,
-    present.at - make_interval(secs => %(longest)s + skipped_seconds) AS hold_from,
-    coalesce(stepped_at > present.at - make_interval(secs => %(longest)s + skipped_seconds), true) AS stepped
-FROM (SELECT clock_timestamp() AS at) present, outbox.clock_doubt(%(longest)s)
-
--- name: forget_steps
--- Deletes the steps of the clock that no age reaches back to any more: the longest age of a half is 30 days, and closed
--- findings are kept for days, too. How old each is in truth, at the last note, comes from the steps after it: they go in
--- their order. A step ahead that outlived its step back would count for as long as the clock was ahead.
-DELETE FROM outbox.clock_step s USING (
-    SELECT each.id, extract(epoch FROM noted.updated_at - each.noticed_at)
-        - (sum(each.seconds) OVER (ORDER BY each.id DESC) - each.seconds) AS age
-    FROM outbox.clock_step each, outbox.progress noted WHERE noted.name = 'clock'
-) old
-WHERE s.id = old.id AND old.age > %(longest)s + greatest(30, %(findings)s) * 86400
+-- name: young_from
+-- Reads since when the retention is not over.
+SELECT clock_timestamp() - make_interval(secs => %(retention)s) AS young_from
 
 -- name: blocked_by
 -- Returns why a leaf must stay, by conditions that are cheap to read: a transaction that may still write to it, a
@@ -40,15 +21,15 @@ WHERE s.id = old.id AND old.age > %(longest)s + greatest(30, %(findings)s) * 864
 -- these. Locks nothing.
 SELECT CASE
     WHEN outbox.watermark() < %(to_xid)s THEN 'in use'
-    WHEN outbox.is_since((SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
-          ORDER BY half_id DESC LIMIT 1), %(young_from)s, %(stepped)s) THEN 'young'
+    WHEN (SELECT prepared_at FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
+          ORDER BY half_id DESC LIMIT 1) > %(young_from)s THEN 'young'
     WHEN EXISTS (
         SELECT FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s
             AND half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)) THEN 'sweep'
     WHEN (SELECT count(*) FROM (
             SELECT FROM outbox.held_record
             WHERE half_id >= %(low)s AND half_id < %(high)s
-                AND (released_at IS NULL OR outbox.is_since(released_at, %(young_from)s, %(stepped)s))
+                AND (released_at IS NULL OR released_at > %(young_from)s)
             LIMIT %(most)s + 1) held) > %(most)s THEN 'held'
 END
 
@@ -56,7 +37,7 @@ END
 -- Reads one slice of a leaf: how many of its halves are undecided, whether any was decided recently, and the last
 -- xid that committed one of them.
 SELECT count(*) FILTER (WHERE o.half_id IS NULL),
-    coalesce(bool_or(outbox.is_since(o.decided_at, %(young_from)s, %(stepped)s)), false),
+    coalesce(bool_or(o.decided_at > %(young_from)s), false),
     coalesce(max(o.xid) FILTER (WHERE o.decision = 1), 0)
 FROM (SELECT half_id FROM outbox.half_message WHERE half_id >= %(low)s AND half_id < %(high)s) h
 LEFT JOIN (
@@ -65,9 +46,8 @@ LEFT JOIN (
 
 -- name: readers
 -- Returns which reader of the commit log has still to pass the leaf's rows or the commits of its halves (up to
--- last_xid). A relay shard counts by its stored position. A reconciliation counts by its own position, only if a
--- run has ever finished and no longer than the hold. Otherwise returns whether the retention since the commit or
--- the publication is not over. NULL: none.
+-- last_xid). A relay shard counts by its stored position, and so does a reconciliation if a run has ever finished.
+-- Otherwise returns whether the retention since the commit or the publication is not over. NULL: none.
 WITH commits AS NOT MATERIALIZED (
     SELECT l.shard, l.xid, cardinality(l.half_ids) AS n, l.committed_at FROM outbox.commit_log l
     WHERE l.xid >= %(from_xid)s AND l.xid <= greatest(%(last_xid)s, %(to_xid)s - 1)
@@ -78,15 +58,14 @@ SELECT CASE
         WHERE (c.xid, c.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))) THEN 'relay'
     WHEN EXISTS (
         SELECT FROM commits WHERE xid < %(to_xid)s
-            AND outbox.is_since(committed_at, %(young_from)s, %(stepped)s)) THEN 'young'
+            AND committed_at > %(young_from)s) THEN 'young'
     WHEN EXISTS (
         SELECT FROM outbox.publication_log
         WHERE to_xid >= %(from_xid)s AND from_xid <= greatest(%(last_xid)s, %(to_xid)s - 1)
-            AND outbox.is_since(published_at, %(young_from)s, %(stepped)s)) THEN 'young'
+            AND published_at > %(young_from)s) THEN 'young'
     WHEN EXISTS (
         SELECT FROM commits c JOIN outbox.progress p ON p.name = 'reconcile:' || c.shard
-        WHERE (c.xid, c.n) > (p.position, p.position_n)
-            AND outbox.is_since(c.committed_at, %(hold_from)s, %(stepped)s)) THEN 'reconcile'
+        WHERE (c.xid, c.n) > (p.position, p.position_n)) THEN 'reconcile'
 END
 
 -- name: undecided
@@ -98,13 +77,13 @@ WHERE h.half_id >= %(low)s AND h.half_id < %(high)s
     AND NOT EXISTS (
         SELECT FROM outbox.op_message o
         WHERE o.half_id = h.half_id AND o.half_id >= %(low)s AND o.half_id < %(high)s
-            AND NOT outbox.is_since(o.decided_at, %(young_from)s, %(stepped)s))
+            AND o.decided_at <= %(young_from)s)
 
 -- name: unreleased
 -- Reads the halves of a leaf whose records were held and are in no topic, or were published within the retention.
 SELECT half_id FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s
-    AND (released_at IS NULL OR outbox.is_since(released_at, %(young_from)s, %(stepped)s))
+    AND (released_at IS NULL OR released_at > %(young_from)s)
 
 -- name: evacuated_bytes
 -- Reads, by key, how many bytes the values of the given halves have.
@@ -189,7 +168,7 @@ WITH few AS MATERIALIZED (
         AND NOT EXISTS (
             SELECT FROM outbox.held_record r
             WHERE r.half_id = few.half_id AND (r.released_at IS NULL
-                OR outbox.is_since(r.released_at, %(young_from)s, %(stepped)s)) OFFSET 0)
+                OR r.released_at > %(young_from)s) OFFSET 0)
 ), keys AS (
     DELETE FROM outbox.transaction_key k USING gone
     WHERE k.producer_group_id = gone.producer_group_id AND k.transaction_id = gone.transaction_id
@@ -212,4 +191,4 @@ SELECT (SELECT max(half_id) FROM few), (SELECT outbox.forget_decisions(array_agg
 -- then: a release has the position where its shard stood.
 DELETE FROM outbox.publication_log_default
 WHERE to_xid >> 20 IN (SELECT leaf FROM outbox.retired_leaf)
-    AND NOT outbox.is_since(published_at, %(young_from)s, %(stepped)s)
+    AND published_at <= %(young_from)s

@@ -145,13 +145,11 @@ INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, sever
 SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
 
 -- name: delete_old_findings
--- Deletes findings that were closed before the retention time, with their history. What the clock may have skipped is no
--- part of that time.
+-- Deletes findings that were closed before the retention time, with their history.
 WITH forgotten AS (
     DELETE FROM outbox.reconciliation_finding
-    USING outbox.clock_doubt(%(keep_days)s::int4 * 86400.0)
     WHERE status IN ('resolved', 'fixed', 'unverifiable')
-        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s::int4, secs => skipped_seconds)
+        AND updated_at < clock_timestamp() - make_interval(days => %(keep_days)s::int4)
     RETURNING finding_id
 )
 DELETE FROM outbox.reconciliation_finding_event e USING forgotten WHERE e.finding_id = forgotten.finding_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,7 +27,6 @@ from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
     EVERY_XID,
-    SKIPPED_WITHIN,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -84,14 +83,10 @@ class PostgresSource:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.transaction():
-                asked = {"seconds": SKIPPED_WITHIN.total_seconds()}
-                row = connection.execute(SQL["export_snapshot"], asked).fetchone()
+                row = connection.execute(SQL["export_snapshot"]).fetchone()
                 assert row is not None
                 identity = SnapshotIdentity(
-                    exported_id=row[0],
-                    visible=row[1],
-                    taken_at=taken_at or row[2],
-                    skipped=timedelta(seconds=row[3]),
+                    exported_id=row[0], visible=row[1], taken_at=taken_at or row[2]
                 )
                 primary_url = self._database_url if self._replica_url else None
                 yield PostgresSnapshot(connection, identity, primary_url)

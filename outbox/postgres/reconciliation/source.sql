@@ -16,10 +16,8 @@ FROM outbox.progress
 WHERE name LIKE 'relay:%' AND position > 0 AND manifest_offset >= 0 AND crc <> 0
 
 -- name: export_snapshot
--- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time, and how much of the
--- last seconds the clock may have skipped. Takes no xid.
-SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp(), skipped_seconds
-FROM outbox.clock_doubt(%(seconds)s)
+-- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time. Takes no xid.
+SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
 
 -- name: keep_leaves
 -- Takes, shared, the session lock under which no leaf is removed and no row changes its leaf: a removal is not a change

@@ -15,12 +15,12 @@ ORDER BY g.name
 -- name: halves
 -- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
 -- of the sweep. Returns those whose end was due two intervals (of half a minute or more) before the snapshot. The halves
--- of a paused or deleted group end by their age alone, to which nothing counts that the clock may have skipped.
+-- of a paused or deleted group end by their age alone.
 WITH late AS MATERIALIZED (
     SELECT id, name, CASE WHEN paused OR deleted_at IS NOT NULL THEN NULL ELSE check_max END AS check_max,
-        make_interval(secs => max_age_seconds + doubt.skipped_seconds) AS max_age,
+        make_interval(secs => max_age_seconds) AS max_age,
         %(at)s - 2 * make_interval(secs => greatest(check_interval_seconds, 30)) AS bound
-    FROM outbox.producer_group CROSS JOIN LATERAL outbox.clock_doubt(max_age_seconds) doubt
+    FROM outbox.producer_group
 ), waiting AS (
     SELECT q.half_id, l.name, q.check_count,
         CASE WHEN q.check_count >= l.check_max THEN 'check_max' ELSE 'max_age' END AS reason,

@@ -280,12 +280,3 @@ clock_step = Table(
     needed("noticed_at", TIME),
     needed("seconds", Double),
 )
-
-leaf_move = Table(
-    "leaf_move",
-    METADATA,
-    Column("parent", Text, primary_key=True),
-    Column("position", Text),
-    Column("last", Text),
-    needed("compared", Boolean, server_default=false()),
-)

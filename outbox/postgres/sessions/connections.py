@@ -39,8 +39,11 @@ SQL: Final = load(__name__)
 GONE_MS: Final = 19_000
 """As long as the keepalives take, but for a host that vanishes while something is sent to it:
 without this, Linux would send it again for a quarter of an hour."""
-NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0"
+NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0"
 """The options of the URL come after these: limits that are meant for us stand there."""
+HOLDER_IDLE_SECONDS: Final = 60
+"""After this time without a statement PostgreSQL ends a session that may hold a lock of ours: its
+process is frozen, or its host is gone. One that lives beats more often."""
 AS_WRITTEN: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c extra_float_digits=1"
     " -c intervalstyle=postgres -c bytea_output=hex -c array_nulls=on"
@@ -82,17 +85,21 @@ Admit = Callable[[AsyncConnection], Awaitable[None]]
 """Raises UnsafeServer for a session of a server that must not be used."""
 
 
-def conninfo(database_url: str, application: str, plans: str = PLAN_EACH_CALL) -> str:
+def conninfo(
+    database_url: str, application: str, plans: str = PLAN_EACH_CALL, *, idle_seconds: int = 0
+) -> str:
     """Return the connection string with our session options and a name for pg_stat_activity.
 
     Options of the URL are kept. Ours come after them and take precedence, except limits of time.
     All take precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
-    PLAN_EACH_CALL.
+    PLAN_EACH_CALL. PostgreSQL ends the session after ``idle_seconds`` without a statement; 0:
+    never.
     """
     planned = plans + BY_KEY if plans == PLAN_ONCE else plans
+    given = str(conninfo_to_dict(database_url).get("options") or "")
     return make_conninfo(
         database_url,
-        options=_options(str(conninfo_to_dict(database_url).get("options") or "")) + planned,
+        options=f"-c idle_session_timeout={idle_seconds}s {_options(given)}{planned}",
         application_name=f"outbox-{application}",
         client_encoding="UTF8",
         keepalives_idle=10,
@@ -300,14 +307,15 @@ def connect(
     plans: str = PLAN_EACH_CALL,
     *,
     answer_seconds: float | None = None,
+    idle_seconds: int = 0,
 ) -> Connection:
     """Open one autocommit connection for the exclusive use of one thread.
 
-    ``answer_seconds`` is the longest silence of the server during an exchange.
+    ``answer_seconds`` is the longest silence of the server during an exchange, ``idle_seconds``
+    ours between two statements.
     """
-    connection = LimitedConnection.connect(
-        conninfo(database_url, application, plans), autocommit=True, prepare_threshold=1
-    )
+    address = conninfo(database_url, application, plans, idle_seconds=idle_seconds)
+    connection = LimitedConnection.connect(address, autocommit=True, prepare_threshold=1)
     connection.answer_seconds = answer_seconds
     with ExitStack() as unless_open:
         unless_open.callback(connection.close)

@@ -173,7 +173,7 @@ class ServicePlace:
         await self.sweep()
         await self.checker().execute(PUBLISHED)
         await self.next_leaf()
-        retirement = PatientRetirement(self._pool, retention_seconds=0, hold_seconds=0)
+        retirement = PatientRetirement(self._pool, retention_seconds=0)
         removed = set(await Retirer(retirement, FreeLocks(), self.checker().metrics).retire())
         self._gone |= removed
         return removed

@@ -200,16 +200,6 @@ async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
     assert 'outbox_last_vacuum_timestamp_seconds{table="progress"}' in metrics
 
 
-async def test_the_statistics_of_tables_leave_out_what_is_copied_or_was_replaced(
-    service: Service, pool: Pool
-) -> None:
-    await select(pool, "SELECT outbox.stage_leaf((outbox.watermark() >> 20) + 50)")
-    await select(pool, "CREATE TABLE outbox.op_message_replaced ()")
-    metrics = (await service.client.get("/metrics")).text
-    shown = set(re.findall(r'outbox_op_table_rows{table="(\w+)"}', metrics))
-    assert {table for table in shown if table.startswith("op_message")} == {"op_message"}
-
-
 async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_gauge(
     service: Service, pool: Pool
 ) -> None:

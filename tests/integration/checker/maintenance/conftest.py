@@ -13,7 +13,7 @@ from tests.integration.checker.fixtures_checks import World
 async def world(world: World, pool: Pool) -> World:
     """Remove the leaves that an aged installation has kept, and note the one in use."""
     ((world.first_leaf,),) = await world.rows("SELECT outbox.watermark() >> 20")
-    retirement = PostgresRetirement(pool, retention_seconds=0, hold_seconds=0)
+    retirement = PostgresRetirement(pool, retention_seconds=0)
     for leaf in await retirement.leaves():
         if leaf < world.first_leaf:
             assert await retirement.remove(leaf)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
+from checker.maintenance.partition_maintenance import PartitionMaintenance
 from checker.maintenance.retention import Retirer
+from outbox.clock import SystemClock
 from outbox.messages.message import HalfMessage
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
@@ -13,19 +17,14 @@ from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 RETENTION = 1000
 """Seconds, as all times here."""
-HOLD = 500
 OLD = RETENTION + 10
 URL = "http://127.0.0.1:9/"
+WITHOUT_LEAF = "UPDATE outbox.installation SET base = base + (10 << 20)"
 NEXT_LEAF = "UPDATE outbox.installation SET base = base + (1 << 20)"
 AGE = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
 UPDATE outbox.op_message SET decided_at = decided_at - %(by)s * interval '1 second';
 UPDATE outbox.commit_log SET committed_at = committed_at - %(by)s * interval '1 second';
-"""
-LATER = f"{AGE};UPDATE outbox.clock_step SET noticed_at = noticed_at - %(by)s * interval '1 second'"
-LOOKED = """
-UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
-WHERE name = 'clock'
 """
 RELAYED = """
 INSERT INTO outbox.progress (name, position)
@@ -33,6 +32,12 @@ SELECT name || shard, outbox.watermark()
 FROM generate_series(0, 15) AS shard, unnest(%(names)s::text[]) AS name
 ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
 """
+SESSIONS_THAT_WAIT = """
+SELECT count(DISTINCT pid)::int FROM pg_locks
+WHERE NOT granted AND relation IS NOT NULL
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+LIVENESS_SECONDS = 30
 LEAF_TABLES = """
 SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' || %(leaf)s || '$')
 """
@@ -40,7 +45,7 @@ SELECT count(*)::int FROM pg_class WHERE relname ~ ('_(message|log|attempt)_' ||
 
 def retirement_of(world: World) -> PostgresRetirement:
     """Return the retirement of this world's leaves."""
-    return PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
+    return PostgresRetirement(world.checker, retention_seconds=RETENTION)
 
 
 def retirer(world: World) -> Retirer:
@@ -56,18 +61,6 @@ async def retire(world: World) -> list[int]:
 async def first_leaf_is_gone(world: World) -> bool:
     """Return whether no table of the first leaf is left."""
     return await world.rows(LEAF_TABLES, leaf=str(world.first_leaf)) == [(0,)]
-
-
-async def later(world: World, by: int) -> None:
-    """Let time pass while a checker runs, and sweeps."""
-    await world.execute(LATER, by=by)
-    await world.sweep()
-
-
-async def step_clock(world: World, by: int) -> None:
-    """Set PostgreSQL's clock ahead (or back) after a checker has looked at it."""
-    await later(world, by)
-    await world.execute(LOOKED, by=by)
 
 
 def waiting(world: World, reason: str) -> float:
@@ -93,3 +86,16 @@ async def grow_old(world: World, *readers: str, by: int = OLD) -> None:
     await PostgresPartitions(world.checker).create_ahead(1)
     await world.sweep()
     await world.execute(RELAYED, names=list(readers))
+
+
+def maintenance(world: World) -> PartitionMaintenance:
+    """Return the task of the leaves."""
+    return PartitionMaintenance(PostgresPartitions(world.checker), world.metrics, SystemClock())
+
+
+async def sessions_wait(world: World, count: int) -> None:
+    """Wait until this many sessions wait for tables."""
+    deadline = time.monotonic() + LIVENESS_SECONDS
+    while (found := await world.rows(SESSIONS_THAT_WAIT)) != [(count,)]:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.02)

@@ -11,14 +11,12 @@ from outbox.messages.manifest import Position
 from outbox.messages.message import EndOutcome, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import TOO_LONG_SECONDS, PostgresRetirement
-from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
-    HOLD,
     RETENTION,
     first_leaf_is_gone,
     grow_old,
@@ -43,11 +41,6 @@ INSERT INTO outbox.check_attempt (
     half_id, look_id, round, attempt, asked_at, outcome, latency_ms, counted, applied)
 SELECT %(half)s, n, 1, 1, clock_timestamp(), 'unreachable', 1, false, false
 FROM generate_series(1, %(times)s::int8) AS n
-"""
-FINDING = """
-INSERT INTO outbox.reconciliation_finding (
-    finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, detail)
-VALUES (%(id)s, 'r', 'r', 'open', 'missing', 'LOST', 'critical', %(half)s, '{}')
 """
 SLOWEST_SECONDS = 3.0
 """Of a prepare and an end together, on a machine that is busy with other tests."""
@@ -108,18 +101,6 @@ async def test_a_parked_message_outlives_its_leaf_and_is_decided_audited_and_pub
     assert relayed(database_url, half, xid) == b"payload"
 
 
-async def test_a_recheck_finds_a_parked_message_whose_leaf_is_gone(world: World) -> None:
-    half = await parked(world)
-    await retired(world)
-    async with Producer(says("ROLLBACK")) as producer:
-        await world.execute(
-            "UPDATE outbox.producer_group SET check_url = %(url)s", url=producer.url
-        )
-        await world.recheck(half)
-        await world.check_back.run_once(half.message.producer_group_id)
-    assert await world.states([half]) == [State.ROLLED_BACK]
-
-
 async def test_an_undecided_message_of_a_paused_group_is_asked_about_after_its_leaf_is_gone(
     world: World,
 ) -> None:
@@ -148,21 +129,6 @@ async def test_a_given_up_message_outlives_its_leaf(world: World, database_url: 
         assert world.first_leaf in snapshot.retired_leaves()
         assert list(snapshot.halves(ids)) == [committed.half_id]
         assert snapshot.held_records(ids)[committed.half_id].dropped
-
-
-async def test_a_finding_about_an_evacuated_message_does_not_turn_unverifiable(
-    world: World, database_url: str
-) -> None:
-    committed, rolled_back = await end_two(world)
-    await world.execute(GIVEN_UP, half=committed.half_id)
-    ids = [committed.half_id, rolled_back.half_id]
-    for number, half in enumerate((committed, rolled_back)):
-        await world.execute(FINDING, id=str(number), half=half.half_id)
-    await retired(world)
-    with PostgresSource(database_url).snapshot() as snapshot:
-        below = snapshot.retired_below()
-    expired = PostgresRunStore(database_url).open_below(below)
-    assert [each for each in expired if each in ids] == [rolled_back.half_id]
 
 
 async def test_an_evacuated_message_goes_with_the_leaf_of_its_decision(world: World) -> None:
@@ -211,16 +177,12 @@ async def test_more_unfinished_messages_than_one_removal_moves_keep_their_leaf(
     assert await world.states(halves[1:]) == [State.PREPARED] * 2
 
 
-@pytest.mark.parametrize("kind", ["undecided", "held"])
 async def test_unfinished_messages_with_more_bytes_than_one_removal_moves_keep_their_leaf(
-    world: World, monkeypatch: pytest.MonkeyPatch, kind: str
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outbox.postgres.maintenance.retention.EVACUATED_BYTES", 900, raising=False)
     group = await world.group("http://127.0.0.1:9/")
     large, small = await world.prepare(group, 2, value=b"v" * 500)
-    if kind == "held":
-        await world.end(large, "COMMIT")
-        await world.execute(GIVEN_UP, half=large.half_id)
     await grow_old(world, "relay:")
     assert await retire(world) == []
     assert waiting(world, "large") == 1
@@ -238,9 +200,7 @@ async def test_a_removal_that_takes_too_long_is_not_tried_again_each_minute(
     await world.execute(CHECKED, half=half.half_id, times=50_000)
     await grow_old(world, "relay:")
     clock = ManualClock()
-    retirement = PostgresRetirement(
-        world.checker, retention_seconds=RETENTION, hold_seconds=HOLD, clock=clock
-    )
+    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, clock=clock)
     with monkeypatch.context() as impatient:
         impatient.setattr(
             "outbox.postgres.maintenance.retention.LOCK_WAIT",

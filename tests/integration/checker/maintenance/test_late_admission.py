@@ -18,12 +18,13 @@ from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
-from tests.integration.checker.maintenance.fixtures_many_rows import WITHOUT_LEAF, sessions_wait
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
+    WITHOUT_LEAF,
     ended,
     first_leaf_is_gone,
     grow_old,
     retire,
+    sessions_wait,
 )
 
 pytestmark = pytest.mark.postgres

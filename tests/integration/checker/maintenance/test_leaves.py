@@ -8,31 +8,27 @@ import time
 import psycopg
 import pytest
 from aiohttp import web
-from structlog.testing import capture_logs
 
 from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
     RETRY_SECONDS,
 )
-from checker.periodic_task import PeriodicTask, PeriodicTaskLoop
 from outbox.messages.message import Ended, HalfMessage, State
-from outbox.postgres.maintenance import partitions
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import conninfo
-from outbox.postgres.sessions.copy_exchange import begin_copy
 from tests.fixtures_databases import as_role
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Check, Producer, says
-from tests.integration.checker.maintenance.fixtures_many_rows import (
+from tests.integration.checker.maintenance.fixtures_old_leaves import (
+    NEXT_LEAF,
+    URL,
     WITHOUT_LEAF,
     maintenance,
     sessions_wait,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL
-from tests.unit.checker.checks.fixtures_fakes import Beats, ManualClock
 
 pytestmark = pytest.mark.postgres
 
@@ -46,15 +42,13 @@ SELECT (SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 >= 
     (SELECT count(*) FROM outbox.op_message_default WHERE half_id >> 35 >= %(leaf)s)::int,
     (SELECT count(*) FROM outbox.commit_log_default WHERE xid >> 20 >= %(leaf)s)::int
 """
-FROZEN_FLUSH = b"""
-BEGIN; SELECT outbox.current_xid(); COPY outbox.half_message FROM STDIN (FORMAT BINARY); COMMIT
+IDLE_LIMIT = "idle_in_transaction_session_timeout"
+MANY = """
+INSERT INTO outbox.half_message
+    (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
+SELECT %(first)s + n * 16, n, now(), n, 1, 1 FROM generate_series(0, 1500) AS n
 """
-FORBIDDING = """
-CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
-AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
-CREATE EVENT TRIGGER forbid ON ddl_command_start WHEN TAG IN ('CREATE TABLE')
-EXECUTE FUNCTION public.forbid()
-"""
+LEAF_EXISTS = "SELECT to_regclass('outbox.half_message_' || %(leaf)s) IS NOT NULL"
 STILL_BELOW = "SELECT %(xid)s >= outbox.watermark()"
 
 
@@ -110,26 +104,19 @@ async def test_a_leaf_that_falls_due_under_a_long_reader_stops_no_watermark(
 
 
 async def test_a_prepare_whose_process_is_frozen_stops_the_watermark_for_a_minute_only(
-    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str
 ) -> None:
-    """PostgreSQL waits for the rows of a COPY for ever, and no limit for idle sessions ends it."""
+    """The minute is half a second here."""
     group = await world.group(URL)
     url = conninfo(as_role(database_url, "outbox_api"), "api")
     frozen = await psycopg.AsyncConnection.connect(url, autocommit=True)
-    await begin_copy(frozen, FROZEN_FLUSH)
+    limit = await (await frozen.execute(f"SHOW {IDLE_LIMIT}")).fetchone()
+    assert limit == ("1min",)
+    await frozen.execute(f"SET {IDLE_LIMIT} = '500ms'")
+    await frozen.execute("BEGIN; SELECT outbox.current_xid()")
     (half,) = await world.prepare(group)
-    await maintenance(world).step()
     assert await world.rows(STILL_BELOW, xid=half.half_id >> 15) == [(True,)]
-    monkeypatch.setattr(partitions, "FROZEN_SECONDS", 0.0)
-    with psycopg.connect(database_url) as restore, restore.cursor() as cursor:
-        cursor.execute("CREATE TEMPORARY TABLE restored (id int8)")
-        with cursor.copy("COPY restored FROM STDIN") as copy, capture_logs() as lines:
-            await maintenance(world).step()
-            copy.write_row([1])
     assert await watermark_passes(world, half)
-    (line,) = (each for each in lines if each["event"] == "frozen_session_ended")
-    assert (line["program"], line["pid"]) == ("outbox-api", frozen.info.backend_pid)
-    assert line["host"] == "127.0.0.1"
     await frozen.close()
 
 
@@ -167,20 +154,6 @@ async def test_what_waits_while_its_leaf_is_made_is_stored_there(
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
-async def test_a_repeated_prepare_that_waits_while_its_leaf_is_made_finds_its_half(
-    world: World, database_url: str
-) -> None:
-    group = await world.group(URL)
-    await world.execute(WITHOUT_LEAF)
-    (half,) = await world.prepare(group, transaction_id="t")
-    with psycopg.connect(database_url) as maker:
-        maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
-        repeating = asyncio.create_task(world.prepare(group, transaction_id="t"))
-        await sessions_wait(world, 1)
-        maker.commit()
-    assert await repeating == [half]
-
-
 async def test_a_verdict_that_waits_while_the_leaf_of_its_half_is_made_decides_it(
     world: World, database_url: str
 ) -> None:
@@ -200,30 +173,6 @@ async def test_a_verdict_that_waits_while_the_leaf_of_its_half_is_made_decides_i
             done = await checking
     assert (done.asked, done.decided) == (1, 1)
     assert await known(world, [half]) == [State.COMMITTED]
-
-
-async def test_a_half_is_asked_about_though_its_leaf_is_made_while_it_is_looked_up(
-    world: World, database_url: str
-) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url)
-        await world.execute(WITHOUT_LEAF)
-        (half,) = await world.due(group)
-        with psycopg.connect(database_url) as maker:
-            maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
-            checking = asyncio.create_task(world.check(group))
-            await sessions_wait(world, 1)
-            maker.commit()
-        assert (await checking).decided == 1
-    assert await known(world, [half]) == [State.COMMITTED]
-
-
-async def test_rows_of_a_leaf_that_is_past_are_moved_too(world: World) -> None:
-    await without_leaf(world)
-    await world.execute(NEXT_LEAF)
-    await world.execute(NEXT_LEAF)
-    await maintenance(world).step()
-    assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
 async def test_the_alarm_shows_rows_that_cannot_be_moved_yet(
@@ -253,21 +202,17 @@ async def test_an_audit_that_has_begun_finds_rows_where_they_were(
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
-async def test_a_strangers_event_trigger_that_refuses_a_leaf_is_one_line_of_the_log(
-    world: World, database_url: str
+async def test_rows_too_many_for_one_move_stay_with_an_alarm_until_an_operator_moves_them(
+    world: World,
 ) -> None:
-    """The line has the words of the trigger. The task gives no heartbeat, which is its alarm."""
-    await world.execute(WITHOUT_LEAF)
-    beats = Beats()
-    task = PeriodicTask(name="leaves", step=maintenance(world).step)
-    loop = PeriodicTaskLoop(task, beats, ManualClock(), world.metrics, beat_seconds=5)
-    with psycopg.connect(database_url, autocommit=True) as stranger, capture_logs() as lines:
-        stranger.execute(FORBIDDING)
-        for _ in range(3):
-            await loop.run_once()
-        assert beats.beaten == []
-        stranger.execute("DROP EVENT TRIGGER forbid")
-        await loop.run_once()
-    assert beats.beaten == ["leaves"]
-    assert [each["event"] for each in lines] == ["dependency_lost", "dependency_back"]
-    assert "a ticket is needed" in lines[0]["error"]
+    halves = await without_leaf(world)
+    ((leaf,),) = await world.rows("SELECT outbox.watermark() >> 20")
+    await world.execute(MANY, first=max(half.half_id for half in halves) + (1 << 15))
+    assert await maintenance(world).step() == EVERY_SECONDS
+    assert alarm(world) == 1
+    assert await world.rows(LEAF_EXISTS, leaf=leaf) == [(False,)]
+    assert await world.rows(LEAF_EXISTS, leaf=leaf + 1) == [(True,)], "partitioning goes on"
+    await world.execute("SELECT outbox.create_leaf(%(leaf)s, 1000000)", leaf=leaf)
+    await maintenance(world).step()
+    assert (alarm(world), await world.rows(ALONE, leaf=world.first_leaf)) == (0, [(0, 0, 0)])
+    assert len(await known(world, halves)) == 3

@@ -19,7 +19,6 @@ from tests.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     AGE,
-    HOLD,
     OLD,
     RELAYED,
     RETENTION,
@@ -27,9 +26,7 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     ended,
     first_leaf_is_gone,
     grow_old,
-    later,
     retire,
-    step_clock,
     waiting,
 )
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
@@ -82,17 +79,6 @@ async def test_d32_nothing_undecided_unpublished_or_held_is_removed(world: World
         halves[0].half_id: State.COMMITTED,
         undecided.half_id: State.PREPARED,
     }
-
-
-async def test_more_held_messages_than_one_removal_moves_keep_their_leaf(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbox.postgres.maintenance.retention.EVACUATED_MOST", 0)
-    halves = await ended(world)
-    await grow_old(world, "relay:")
-    await world.execute(HELD, half=halves[0].half_id)
-    assert await retire(world) == []
-    assert waiting(world, "held") == 1
 
 
 PUBLISHED_LATELY = """
@@ -151,28 +137,8 @@ async def test_a_leaf_that_new_transactions_still_write_to_stays(world: World) -
     await world.execute(AGE, by=OLD)
     await world.sweep()
     await world.execute(RELAYED, names=["relay:"])
-    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, hold_seconds=HOLD)
+    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION)
     assert await retirement.waits_for(world.first_leaf) == "in use"
-
-
-async def test_what_was_decided_lately_stays_however_long_ago_it_was_prepared(world: World) -> None:
-    await ended(world)
-    await grow_old(world, "relay:")
-    await world.execute("UPDATE outbox.op_message SET decided_at = clock_timestamp()")
-    assert await retire(world) == []
-
-
-async def test_a_leaf_waits_for_the_last_reconciliation_no_longer_than_the_hold(
-    world: World,
-) -> None:
-    await ended(world)
-    await grow_old(world, "relay:")
-    await world.execute(RELAYED, names=["reconcile:"])
-    await world.execute("UPDATE outbox.progress SET position = 0 WHERE name LIKE 'reconcile:%%'")
-    assert await retire(world) == []
-    assert waiting(world, "reconcile") == 1
-    await world.execute(AGE, by=HOLD)
-    assert await retire(world) == [0]
 
 
 async def test_retirement_does_not_wait_for_an_open_transaction_and_prepares_continue(
@@ -224,7 +190,7 @@ def _die(database_url: str, point: str) -> None:
     async def retire() -> None:
         arm(f"{point}=kill")
         async with make_pool(database_url, "retire", pool_max=2) as pool:
-            retirement = PostgresRetirement(pool, retention_seconds=RETENTION, hold_seconds=HOLD)
+            retirement = PostgresRetirement(pool, retention_seconds=RETENTION)
             await Retirer(retirement, FreeLocks(), Metrics()).retire()
 
     asyncio.run(retire())
@@ -243,79 +209,16 @@ async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}
 
 
-async def test_a_clock_that_jumps_ahead_removes_no_leaf_and_frees_no_transaction_id(
+async def test_a_clock_that_jumps_ahead_removes_nothing_that_the_audit_has_still_to_read(
     world: World,
 ) -> None:
-    await retire(world)
+    """An installation whose audit has run once: its next run needs what came after that."""
     await ended(world, transaction_id="t-1")
-    await grow_old(world, "relay:", by=0)
+    await grow_old(world, "relay:", by=YEAR)
+    await world.execute(RELAYED, names=["reconcile:"])
+    await world.execute("UPDATE outbox.progress SET position = 0 WHERE name LIKE 'reconcile:%%'")
     assert await retire(world) == []
-    await step_clock(world, YEAR)
-    assert await retire(world) == []
-    await later(world, RETENTION - OLD // 10)
-    assert await retire(world) == []
+    assert waiting(world, "reconcile") == 1
     assert await world.rows(KEPT) == [(1,)]
-    await later(world, OLD)
-    assert await retire(world) == [0]
-
-
-async def test_a_leaf_from_a_time_that_was_far_ahead_goes_when_it_is_old_since_the_step_back(
-    world: World,
-) -> None:
-    await retire(world)
-    await ended(world)
-    await grow_old(world, "relay:", by=0)
-    await step_clock(world, -YEAR)
-    assert await retire(world) == []
-    await later(world, RETENTION)
-    assert await retire(world) == []
-    await later(world, HOLD + OLD)
-    assert await retire(world) == [0]
-    assert await first_leaf_is_gone(world)
-
-
-async def test_a_pause_of_all_checkers_is_no_retention(world: World) -> None:
-    await retire(world)
-    await ended(world)
-    await grow_old(world, "relay:", by=0)
-    await step_clock(world, OLD)
-    assert await retire(world) == []
-
-
-async def test_steps_that_the_time_of_a_closed_finding_reaches_back_to_are_kept(
-    world: World,
-) -> None:
-    retirement = PostgresRetirement(
-        world.checker, retention_seconds=RETENTION, hold_seconds=HOLD, findings_days=90
-    )
-    steps = "SELECT count(*)::int FROM outbox.clock_step"
-    await retirement.leaves()
-    await step_clock(world, YEAR)
-    for days, left in ((89, 1), (2, 0)):
-        await retirement.leaves()
-        await later(world, days * 86_400)
-        await retirement.leaves()
-        assert await world.rows(steps) == [(left,)]
-
-
-async def test_steps_that_no_age_reaches_back_to_are_forgotten(world: World) -> None:
-    await retire(world)
-    await step_clock(world, YEAR)
-    await retire(world)
-    steps = "SELECT count(*)::int FROM outbox.clock_step"
-    assert await world.rows(steps) == [(1,)]
-    await later(world, 31 * 86_400 + YEAR)
-    await retire(world)
-    assert await world.rows(steps) == [(0,)]
-
-
-async def test_a_time_far_ahead_is_not_remembered_without_the_step_back(world: World) -> None:
-    await retire(world)
-    for step in (YEAR, -YEAR):
-        await step_clock(world, step)
-        await retire(world)
-    await later(world, 31 * 86_400 + RETENTION + HOLD)
-    await retire(world)
-    await ended(world)
-    await grow_old(world, "relay:")
+    await world.execute(RELAYED, names=["reconcile:"])
     assert await retire(world) == [0]

@@ -14,14 +14,13 @@ from outbox.operators.message_view import MessageFilter
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import make_pool
 from tests.integration.checker.fixtures_checks import World
-from tests.integration.checker.maintenance.fixtures_many_rows import (
+from tests.integration.checker.maintenance.fixtures_old_leaves import (
+    NEXT_LEAF,
+    URL,
     WITHOUT_LEAF,
-    do,
-    fill,
+    grow_old,
     sessions_wait,
-    steps_until,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF, URL, grow_old
 
 pytestmark = pytest.mark.postgres
 
@@ -66,18 +65,6 @@ async def test_a_read_that_waits_while_a_leaf_is_made_finds_the_message_there(
     with psycopg.connect(database_url) as maker:
         maker.execute(CREATE_LEAF, {"leaf": half.half_id >> 35})
         found = await reads_while(world, browser, maker, half)
-    assert found == (State.PREPARED, ["prepared"], [half.half_id])
-
-
-async def test_a_read_that_waits_while_a_default_leaf_is_replaced_finds_the_message_in_its_leaf(
-    world: World, database_url: str, browser: PostgresMessageBrowser
-) -> None:
-    await fill(world)
-    (half,) = await world.prepare(await world.group(URL))
-    await steps_until(world, "replace")
-    with psycopg.connect(database_url) as replacing:
-        assert do(replacing) == "replace"
-        found = await reads_while(world, browser, replacing, half)
     assert found == (State.PREPARED, ["prepared"], [half.half_id])
 
 

@@ -15,11 +15,11 @@ from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.verified_sessions import connect_verified
 from tests.fixtures_replacing import replace
 from tests.fixtures_waiting import wait_for
-from tests.integration.checker.maintenance.fixtures_many_rows import (
+from tests.integration.checker.maintenance.fixtures_old_leaves import (
+    NEXT_LEAF,
     SESSIONS_THAT_WAIT,
     WITHOUT_LEAF,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import NEXT_LEAF
 from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres

@@ -202,12 +202,11 @@ def test_a_rebase_raises_every_counter_of_generated_keys(behind: str) -> None:
     """Logical replication copies rows and no counters: the next key would be a stored one."""
     ask_nothing(
         behind,
-        "INSERT INTO outbox.clock_step (id, noticed_at, seconds) OVERRIDING SYSTEM VALUE"
-        " VALUES (700, now(), 1)",
+        "INSERT INTO outbox.topic (id, name) OVERRIDING SYSTEM VALUE VALUES (700, 'replicated')",
     )
     assert run(REBASE) == ExitCode.OK
-    step = "INSERT INTO outbox.clock_step (noticed_at, seconds) VALUES (now(), 1) RETURNING id"
-    assert ask(behind, step) == (701,)
+    topic = "INSERT INTO outbox.topic (name) VALUES ('new') RETURNING id"
+    assert ask(behind, topic) == (701,)
     raised = set(re.findall(r"pg_get_serial_sequence\('outbox.(\w+)'", RAISE_COUNTERS))
     assert ask(behind, GENERATED) == (sorted(raised),)
 

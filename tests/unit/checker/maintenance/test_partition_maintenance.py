@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 from structlog.testing import capture_logs
@@ -15,6 +15,7 @@ from checker.maintenance.partition_maintenance import (
     PartitionMaintenance,
 )
 from outbox.telemetry.metrics import Metrics
+from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 
 class FakePartitions:
@@ -25,14 +26,9 @@ class FakePartitions:
         self.asked: list[int] = []
         self.missing = 0
         self.alone = False
-        self.frozen: list[tuple[str, int, str | None]] = []
 
     async def newest_xid(self) -> tuple[int, float]:
         return self.newest
-
-    async def end_frozen_sessions(self) -> Sequence[tuple[str, int, str | None]]:
-        ended, self.frozen = self.frozen, []
-        return ended
 
     async def create_ahead(self, count: int) -> int:
         self.asked.append(count)
@@ -54,7 +50,7 @@ class Refusing(FakePartitions):
 )
 async def test_leaves_last_for_six_hours_at_the_present_rate(rate: int, ahead: int) -> None:
     leaves = FakePartitions()
-    task = PartitionMaintenance(leaves, Metrics())
+    task = PartitionMaintenance(leaves, Metrics(), ManualClock())
     await task.step()
     leaves.newest = (rate * 60, 60.0)
     await task.step()
@@ -65,7 +61,7 @@ async def test_leaves_last_for_six_hours_at_the_present_rate(rate: int, ahead: i
 
 async def test_the_present_rate_is_known_soon_after_the_clock_was_set_back() -> None:
     leaves = FakePartitions()
-    task = PartitionMaintenance(leaves, Metrics())
+    task = PartitionMaintenance(leaves, Metrics(), ManualClock())
     leaves.newest = (0, 86_400.0)
     await task.step()
     for xid, at in ((60_000, 0.0), (120_000, 60.0)):
@@ -76,7 +72,7 @@ async def test_the_present_rate_is_known_soon_after_the_clock_was_set_back() -> 
 
 async def test_a_leaf_that_somebody_is_in_the_way_of_is_tried_again_soon() -> None:
     leaves = FakePartitions()
-    task = PartitionMaintenance(leaves, Metrics())
+    task = PartitionMaintenance(leaves, Metrics(), ManualClock())
     assert await task.step() == EVERY_SECONDS
     leaves.missing = 1
     assert await task.step() == RETRY_SECONDS
@@ -86,14 +82,14 @@ async def test_the_alarm_is_set_before_anything_may_fail() -> None:
     leaves, metrics = Refusing(), Metrics()
     leaves.alone = True
     with pytest.raises(RuntimeError):
-        await PartitionMaintenance(leaves, metrics).step()
+        await PartitionMaintenance(leaves, metrics, ManualClock()).step()
     assert metrics["default_leaf_rows"].labels("half_message")._value.get() == 1
 
 
 async def test_rows_without_a_leaf_are_one_line_until_they_have_one() -> None:
     leaves = FakePartitions()
     leaves.missing, leaves.alone = 1, True
-    task = PartitionMaintenance(leaves, Metrics())
+    task = PartitionMaintenance(leaves, Metrics(), ManualClock())
     with capture_logs() as lines:
         for alone in (True, True, False, True):
             leaves.alone = alone
@@ -103,14 +99,13 @@ async def test_rows_without_a_leaf_are_one_line_until_they_have_one() -> None:
     ] * 2
 
 
-async def test_each_frozen_session_that_was_ended_is_logged_and_counted_once() -> None:
-    leaves, metrics = FakePartitions(), Metrics()
-    leaves.frozen = [("outbox-api", 7, "10.0.0.3")]
-    task = PartitionMaintenance(leaves, metrics)
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+async def test_a_clock_that_was_set_is_logged_and_counted_once(jump: float) -> None:
+    leaves, metrics, clock = FakePartitions(), Metrics(), ManualClock()
+    task = PartitionMaintenance(leaves, metrics, clock)
     with capture_logs() as lines:
-        await task.step()
-        await task.step()
-    (line,) = lines
-    assert line["event"] == "frozen_session_ended"
-    assert (line["program"], line["pid"], line["host"]) == ("outbox-api", 7, "10.0.0.3")
-    assert metrics["frozen_sessions_ended_total"].labels("outbox-api")._value.get() == 1
+        for seconds, at in ((0, 0.0), (60, 60.0), (120, 120.0 + jump), (180, 180.0 + jump)):
+            clock.seconds, leaves.newest = seconds, (0, at)
+            await task.step()
+    assert [(each["event"], each["seconds"]) for each in lines] == [("clock_jumped", jump)]
+    assert metrics["clock_jumps_total"]._value.get() == 1

@@ -52,7 +52,7 @@ def retire(world: RelayWorld) -> None:
 async def _retire(pool: Pool) -> None:
     while (await PostgresSweep(pool).sweep(1000)).looked:
         pass
-    retirement = PostgresRetirement(pool, retention_seconds=RETENTION, hold_seconds=0)
+    retirement = PostgresRetirement(pool, retention_seconds=RETENTION)
     for leaf in await retirement.leaves():
         if await retirement.waits_for(leaf) is None:
             assert await retirement.remove(leaf)
