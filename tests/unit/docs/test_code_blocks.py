@@ -33,7 +33,6 @@ RUN_BY: Final = {
     "docs/operate.md": ("tests/e2e/command/test_examples.py",),
     "docs/rest.md": ("tests/e2e/pages/test_rest_page.py",),
     "docs/security.md": (
-        "tests/integration/api/http/connection/test_tls_proxy.py",
         "tests/integration/kafka/fixtures_secured_broker.py",
         "tests/integration/postgres/sessions/test_tls.py",
     ),
