@@ -14,17 +14,13 @@ from tests.integration.failpoints.fixtures_traffic import Traffic
 
 LOST_TAIL = frozenset({"relay.after_history_chunk"})
 """It needs a PostgreSQL that has lost commits: test_recovery.py kills at it."""
-SETTLEMENT = frozenset({"relay.after_heal", "relay.after_repair_order"})
-"""They need a Kafka that has lost the end of a transaction: test_interrupted_settlement.py kills at
-them.
-"""
 RETIRE = frozenset(point for point in POINTS if point.startswith("retire."))
 """These points need a leaf whose retention is over: test_retention.py kills at them."""
 LEAVES = frozenset(point for point in POINTS if point.startswith("leaves."))
 """They need many rows without a leaf: test_interrupted_copy.py kills at them."""
 SQL_MODE = tuple(sorted(point for point in POINTS if point.startswith("plain.")))
 """The checker passes these points, and the API too before an end: both are killed."""
-KILL_POINTS = tuple(sorted(POINTS - LOST_TAIL - SETTLEMENT - RETIRE - LEAVES))
+KILL_POINTS = tuple(sorted(POINTS - LOST_TAIL - RETIRE - LEAVES))
 HELD = frozenset(
     {
         "relay.after_hold",

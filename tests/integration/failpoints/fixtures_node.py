@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from devservers.ports import free_ports
 from outbox.settings.environment import process_environment
@@ -24,14 +23,14 @@ def program_of(point: str) -> str:
 
 
 class Node:
-    """Starts and kills both programs; each life is forked from one warm process."""
+    """Starts and kills both programs."""
 
     def __init__(self, database_url: str, bootstrap_servers: str, folder: Path) -> None:
         """``folder`` gets the logs of the programs."""
         api, metrics = free_ports(2)
         self.url = f"http://127.0.0.1:{api}"
         self._folder = folder
-        self._pids: dict[str, int] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._database_url = database_url
         self._environment = {
             **{k: v for k, v in process_environment().items() if not k.startswith("OUTBOX_")},
@@ -42,13 +41,6 @@ class Node:
             "OUTBOX_CHECKER_METRICS_BIND": f"127.0.0.1:{metrics}",
             "OUTBOX_LOG_LEVEL": "warning",
         }
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.failpoints.fixtures_zygote"],
-            cwd=PROJECT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
 
     def __enter__(self) -> Self:
         return self
@@ -56,44 +48,45 @@ class Node:
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: TracebackType | None
     ) -> None:
-        self._zygote.kill()
-        self._zygote.communicate()
+        self.kill()
 
     def start(self, failpoints: str = "") -> None:
         """Start both programs, each with a role of its own, as in a deployment."""
         shared = {**self._environment, "OUTBOX_FAILPOINTS": failpoints}
         for program in PROGRAMS:
             url = as_role(self._database_url, f"outbox_{program}")
-            environment = {**shared, "OUTBOX_DATABASE_URL": url}
-            log = str(self._folder / f"{program}.log")
-            answer = self._ask(do="start", program=program, environment=environment, log=log)
-            self._pids[program] = answer["pid"]
+            with self._log(program).open("ab") as log:
+                self._running[program] = subprocess.Popen(
+                    [sys.executable, "-m", program],
+                    cwd=PROJECT,
+                    env={**shared, "OUTBOX_DATABASE_URL": url},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
 
     def is_dead(self, program: str) -> bool:
         """Return whether a program has ended; raises AssertionError if not by SIGKILL."""
-        if program not in self._pids:
+        if program not in self._running:
             return True
-        code = self._ask(do="look", pid=self._pids[program])["code"]
+        code = self._running[program].poll()
         if code is None:
             return False
         assert code == -signal.SIGKILL, f"{program} ended with {code}: {self.log_end(program)}"
-        del self._pids[program]
+        del self._running[program]
         return True
 
     def kill(self) -> None:
         """Kill those of the two programs that still run."""
         for program in PROGRAMS:
             if not self.is_dead(program):
-                self._ask(do="kill", pid=self._pids.pop(program))
+                process = self._running.pop(program)
+                process.kill()
+                process.wait()
 
     def log_end(self, program: str) -> str:
         """Return the end of what a program logged."""
-        return (self._folder / f"{program}.log").read_text("utf-8")[-4000:]
+        return self._log(program).read_text("utf-8")[-4000:]
 
-    def _ask(self, **asked: Any) -> dict[str, Any]:
-        assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        self._zygote.stdin.write(json.dumps(asked) + "\n")
-        self._zygote.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._zygote.stdout.readline())
-        return answer
+    def _log(self, program: str) -> Path:
+        return self._folder / f"{program}.log"

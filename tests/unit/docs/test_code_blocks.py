@@ -45,7 +45,6 @@ RUN_BY: Final = {
 HOURS: Final = "its programs run for long, some for hours; tests run each of them with less"
 ONLY_READ: Final = {
     "CONTRIBUTING.md": {
-        ".venv/bin/python -m tests.integration.failpoints --all-pairs": HOURS,
         "pip-compile --generate-hashes": "it asks a registry for every package",
     },
     "deploy/spark/README.md": {
