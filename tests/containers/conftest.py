@@ -41,8 +41,8 @@ def engine() -> Iterator[Mapping[str, str]]:
 
 @pytest.fixture(scope="session")
 def images_of_profiles(engine: Mapping[str, str]) -> None:
-    """Build the stand-ins of what only profiles have."""
-    make_images(engine, "prometheus", "nginx")
+    """Build the stand-in of what only a profile has."""
+    make_images(engine, "prometheus")
 
 
 @pytest.fixture(scope="session")

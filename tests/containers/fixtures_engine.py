@@ -18,7 +18,7 @@ from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
 
 STANDINS = PROJECT / "tests/containers/standins"
-IMAGES = ("python", "postgres", "kafka")
+IMAGES = ("python", "postgres", "kafka", "nginx")
 """What every stack is made of; `make_images` adds those of profiles."""
 START_SECONDS = 60
 BUILD_SECONDS = 1800

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,7 +13,6 @@ from tests.containers.fixtures_stack import KILLED, Stack
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 
-PROFILES = ("spark", "observability", "tls", "demo")
 RULES, CASES = "deploy/alerts", "tests/unit/deploy/monitoring/alerts"
 STAYING = ("reconcile", "prometheus", "tls", "account", "member")
 
@@ -25,15 +23,6 @@ def certified(stack: Stack, images_of_profiles: None) -> Stack:
     (command,) = commands("TLS")
     typed(stack, command)
     return stack
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_every_file_that_a_profile_mounts_is_shipped(stack: Stack, profile: str) -> None:
-    words = ("docker", "compose", "--profile", profile, "config", "--format", "json")
-    services = json.loads(stack.run(*words))["services"]
-    mounts = [each for service in services.values() for each in service.get("volumes", ())]
-    shipped = [Path(each["source"]) for each in mounts if each["type"] == "bind"]
-    assert [path for path in shipped if not path.exists()] == []
 
 
 def test_the_demo_takes_money_and_grants_points(stack: Stack) -> None:
