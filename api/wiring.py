@@ -46,7 +46,6 @@ from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
 from api.installation_wiring import installation
-from api.metrics.metrics_listener import metrics_listener
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
 from outbox.clock import SystemClock
@@ -79,6 +78,7 @@ from outbox.settings.catalogue import Settings
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import Event, configure_logging, get_logger, log_uncaught_errors
 from outbox.telemetry.metrics import Metrics
+from outbox.telemetry.metrics_server import metrics_server
 from outbox.telemetry.tracing import open_tracing
 from outbox.telemetry.version import installed_version
 
@@ -338,13 +338,15 @@ def _lifespan(parts: Parts) -> Lifespan:
             stack.push_async_callback(parts.pool.close)
             if parts.spans is not None:
                 stack.push_async_callback(asyncio.to_thread, parts.spans.close)
-            await stack.enter_async_context(
-                metrics_listener(
-                    parts.metrics_bind,
-                    parts.metrics_page.render,
-                    shared=parts.workers > 1,
+            if parts.metrics_bind:
+                stack.enter_context(
+                    metrics_server(
+                        "OUTBOX_METRICS_BIND",
+                        parts.metrics_bind,
+                        parts.metrics_page.collector(),
+                        shared=parts.workers > 1,
+                    )
                 )
-            )
             background = {
                 "topics": parts.topic_cache.keep_fresh,
                 "bulk_actions": parts.bulk_runner.run,

@@ -14,7 +14,6 @@ from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.group_scheduler import GroupScheduler
 from checker.checks.sweeper import Sweeper
 from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task
-from checker.maintenance.metrics_server import metrics_server
 from checker.maintenance.orphan_names import OrphanNames
 from checker.maintenance.parked_copies import ParkedCopies
 from checker.maintenance.partition_maintenance import PartitionMaintenance
@@ -46,6 +45,7 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
+from outbox.telemetry.metrics_server import metrics_server
 
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
@@ -72,7 +72,8 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
         await stack.enter_async_context(pool)
         metrics["db_pool_in_use"].set_function(lambda: pool.use()[0])
         metrics["db_pool_max"].set(settings.database_pool_max)
-        await stack.enter_async_context(metrics_server(settings.checker_metrics_bind, metrics))
+        bind = settings.checker_metrics_bind
+        stack.enter_context(metrics_server("OUTBOX_CHECKER_METRICS_BIND", bind, metrics.registry))
         locks = PostgresAdvisoryLocks(url)
         stack.push_async_callback(locks.close)
         tasks = _upkeep(chosen, settings, pool, locks, metrics)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from prometheus_client import generate_latest
+from prometheus_client import Metric, generate_latest
+from prometheus_client.registry import Collector
 
-from api.metrics.reconciliation_gauges import set_gauges
 from api.metrics.shared_metrics import page_registry
 from api.metrics.table_gauges import GaugeSource, clear_table_gauges, set_table_gauges
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
+from outbox.reconciliation.gauges import set_last_run, set_open_findings
 from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 FRESH_SECONDS: Final = 5.0
+READ_SECONDS: Final = 30.0
+"""How long a thread waits for the gauges."""
 
 
 class MetricsPage:
@@ -47,12 +50,12 @@ class MetricsPage:
 
     async def render(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        self._set_pool_gauges()
-        async with self._lock:
-            if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
-                await self._read_gauges()
-                self._read_at = self._clock.monotonic()
-            return await asyncio.to_thread(generate_latest, self._registry)
+        await self._refresh()
+        return await asyncio.to_thread(generate_latest, self._registry)
+
+    def collector(self) -> Collector:
+        """Return the page for a server in another thread; call it within the event loop."""
+        return _FromThread(self._registry, self._refresh, asyncio.get_running_loop())
 
     async def keep_pool_fresh(self, stop: asyncio.Event) -> None:
         """Set this worker's pool gauges every few seconds until ``stop`` is set."""
@@ -62,6 +65,13 @@ class MetricsPage:
                 async with asyncio.timeout(FRESH_SECONDS):
                     await stop.wait()
 
+    async def _refresh(self) -> None:
+        self._set_pool_gauges()
+        async with self._lock:
+            if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
+                await self._read_gauges()
+                self._read_at = self._clock.monotonic()
+
     def _set_pool_gauges(self) -> None:
         in_use, maximum = self._pool_use()
         self._metrics["db_pool_in_use"].set(in_use)
@@ -69,13 +79,14 @@ class MetricsPage:
 
     async def _read_gauges(self) -> None:
         clear_table_gauges(self._metrics)
-        try:
+        with suppress(DatabaseUnavailable):
             facts = await self._source.read()
             set_table_gauges(facts, self._metrics)
             self._log_unread(facts.unread)
-            await set_gauges(self._runs, self._metrics)
-        except DatabaseUnavailable:
-            return
+            set_open_findings(await self._runs.open_findings(), self._metrics)
+            last = await self._runs.last()
+            if last is not None:
+                set_last_run(last, self._metrics)
 
     def _log_unread(self, found: Mapping[str, str | None]) -> None:
         """Log each part that cannot be read any more, once."""
@@ -83,3 +94,22 @@ class MetricsPage:
         for part in unread.keys() - self._unread:
             get_logger().warning(Event.TABLE_GAUGES_UNREAD, part=part, error=unread[part])
         self._unread = frozenset(unread)
+
+
+class _FromThread(Collector):
+    """The metrics, whose gauges are read by the event loop of the service."""
+
+    def __init__(
+        self,
+        metrics: Collector,
+        refresh: Callable[[], Coroutine[None, None, None]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._metrics = metrics
+        self._refresh = refresh
+        self._loop = loop
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics; for the server."""
+        asyncio.run_coroutine_threadsafe(self._refresh(), self._loop).result(READ_SECONDS)
+        return self._metrics.collect()
