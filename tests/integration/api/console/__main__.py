@@ -1,7 +1,7 @@
 """Takes the pictures of docs/console.md: `make pictures`, with Chromium on the PATH.
 
 It starts PostgreSQL, Kafka, the API and a browser, makes an installation with some trouble, and
-writes each page light and dark into docs/images.
+writes each page into docs/images.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_paths import PROJECT
 from tests.integration.api.console.browser.fixtures_desk import sitting
 from tests.integration.api.console.browser.fixtures_trouble import let_tasks_beat, make_trouble
-from tests.integration.api.console.fixtures_pictures import HEIGHT, PICTURES, WIDTH, name_of
 from tests.integration.api.fixtures_service import TOPIC
 
+PICTURES: Final = {
+    "start": "/?q=group:billing+tag:shown",
+    "message": "/messages/{message}",
+    "parked": "/parked",
+    "group": "/groups/billing",
+    "publishing": "/publishing",
+    "overview": "/overview",
+}
+"""The page of each picture, below the prefix."""
 CALM: Final = 4
 """Seconds before a picture: what is remembered of the stores is then new."""
 
@@ -51,9 +60,9 @@ async def _take(database_url: str, servers: str) -> None:
         await asyncio.sleep(CALM)
         for page, path in PICTURES.items():
             await desk.open(path.format(message=shown))
-            for dark in (False, True):
-                taken = await desk.tab.picture(width=WIDTH, height=HEIGHT, dark=dark)
-                await asyncio.to_thread(name_of(page, dark=dark).write_bytes, taken)
+            taken = await desk.tab.picture(width=1080, height=640, dark=False)
+            file = PROJECT / "docs" / "images" / f"console-{page}.png"
+            await asyncio.to_thread(file.write_bytes, taken)
 
 
 if __name__ == "__main__":
