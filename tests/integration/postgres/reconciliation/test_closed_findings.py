@@ -24,19 +24,3 @@ def test_a_finding_closed_long_ago_is_deleted_and_an_open_one_never(
         )
     store.save(make_run("three", "open", complete=False))
     assert statuses(database_url) == {"open": "open", "new": "resolved"}
-
-
-def test_a_finding_closed_before_a_jump_of_the_clock_is_kept_for_its_time(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url, keep_days=90)
-    store.save(make_run("one", "open", "closed"))
-    store.save(make_run("two", "open"))
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("SELECT outbox.note_clock()")
-        for table in ("reconciliation_finding", "progress"):
-            connection.execute(
-                f"UPDATE outbox.{table} SET updated_at = updated_at - interval '91 days'".encode()
-            )
-    store.save(make_run("three", "open"))
-    assert statuses(database_url) == {"open": "open", "closed": "resolved"}

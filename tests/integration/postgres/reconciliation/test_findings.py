@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
 
 from outbox.clock import SystemClock
-from outbox.errors import RunOvertaken
 from outbox.messages.message_id import HalfId
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.acceptances import PostgresAcceptances
@@ -27,7 +25,6 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
     make_run,
-    statuses,
 )
 
 pytestmark = pytest.mark.postgres
@@ -84,23 +81,6 @@ def test_a_run_adds_an_event_for_each_change_and_none_for_an_unchanged_finding(
     ]
 
 
-def test_an_event_names_the_class_severity_and_status_after_it(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a"))
-    store.save(make_run("two", findings=(graver("a"),)))
-    store.save(make_run("three"))
-    with psycopg.connect(database_url) as connection:
-        events = connection.execute(
-            "SELECT event, class, severity, status FROM outbox.reconciliation_finding_event"
-            " WHERE happened_at <= clock_timestamp() AND finding_id = 'a' ORDER BY id"
-        ).fetchall()
-    assert events == [
-        ("found", "LOST", "critical", "open"),
-        ("refined", "LOST", "high", "open"),
-        ("resolved", "LOST", "high", "resolved"),
-    ]
-
-
 def test_an_event_shows_how_a_finding_was_closed(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     names = ("repaired", "expired", "absent")
@@ -113,13 +93,6 @@ def test_an_event_shows_how_a_finding_was_closed(database_url: str) -> None:
         ("expired", "unverifiable", "LOST", "two"),
         ("absent", "resolved", "LOST", "two"),
     }
-
-
-def test_of_two_findings_of_one_run_with_one_id_the_last_is_stored(
-    database_url: str,
-) -> None:
-    PostgresRunStore(database_url).save(make_run("one", findings=(make_finding("a"), refined("a"))))
-    assert history(database_url) == [("a", "found", "SKIPPED", "one")]
 
 
 async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_finding(
@@ -154,19 +127,6 @@ def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> No
     ]
 
 
-def test_a_run_that_stores_nothing_leaves_no_event(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
-    before = history(database_url)
-    with pytest.raises(RunOvertaken):
-        store.save(make_run("late", "b", checkpoint=checkpoint_after(None)))
-    with pytest.raises(RunOvertaken):
-        store.save_rerun(make_rerun_result("a", after="zero"))
-    with pytest.raises(psycopg.errors.CheckViolation):
-        store.save(make_run("two", "b", checkpoint=checkpoint_after("one"), reports={"pdf": ""}))
-    assert (statuses(database_url), history(database_url)) == ({"a": "open"}, before)
-
-
 def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url: str) -> None:
     store = PostgresRunStore(database_url, keep_days=90)
     store.save(make_run("one", "open", "old"))
@@ -177,43 +137,6 @@ def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url:
     )
     store.save(make_run("three", "open"))
     assert history(database_url) == [("open", "found", "LOST", "one")]
-
-
-def test_what_reruns_have_closed_is_counted_once_by_the_next_run_that_is_stored(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url)
-
-    def resolved() -> Any:
-        with psycopg.connect(database_url) as connection:
-            rows = connection.execute(
-                "SELECT plan -> 'ever' -> 'resolved' FROM outbox.reconciliation_run"
-                " ORDER BY finished_at"
-            ).fetchall()
-        return rows[-1][0]
-
-    found = [replace(make_finding(n), half_id=HalfId(h)) for h, n in enumerate("abcd", 7)]
-    altered = replace(found[3], kind="mismatch")
-    store.save(make_run("one", findings=(*found[:3], altered), checkpoint=checkpoint_after(None)))
-    repair(database_url, HalfId(8))
-    store.save_rerun(
-        make_rerun_result(
-            "a", "b", "c", "d", expired_evidence=ExpiredEvidence(half_ids=[HalfId(9)])
-        )
-    )
-    assert set(statuses(database_url).values()) == {"resolved", "fixed", "unverifiable"}
-    assert resolved() == {}
-    store.save(make_run("two", "e", checkpoint=checkpoint_after("one")))
-    assert resolved() == {"missing": 2, "mismatch": 1}
-    store.save_rerun(make_rerun_result("e", after="two"))
-    for _ in range(2):
-        store.save(make_run("two", checkpoint=checkpoint_after("one")))
-    assert resolved() == {"missing": 2, "mismatch": 1}
-    for _ in range(2):
-        store.save(make_run("three", "f", checkpoint=checkpoint_after("two")))
-        assert resolved() == {"missing": 3, "mismatch": 1}
-    store.save(make_run("four", checkpoint=checkpoint_after("three")))
-    assert resolved() == {"missing": 4, "mismatch": 1}
 
 
 async def test_operators_read_the_last_changes_oldest_first(database_url: str, pool: Pool) -> None:

@@ -11,7 +11,6 @@ import pytest
 from outbox.errors import RunOvertaken
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.reconciliation.checkpoint import CheckpointUpdate
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import (
@@ -61,26 +60,6 @@ def test_it_closes_the_given_findings_that_it_did_not_see_and_stores_nothing_els
     assert stored(database_url) == before
 
 
-@pytest.mark.parametrize("last", [None, checkpoint_after(None, cut=None)])
-def test_without_a_cut_to_continue_it_leaves_none_behind(
-    database_url: str, last: CheckpointUpdate | None
-) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", checkpoint=last))
-    before = stored(database_url)
-    store.save_rerun(make_rerun_result("a", after="one" if last else None))
-    assert (statuses(database_url), stored(database_url)) == ({"a": "resolved"}, before)
-
-
-def test_the_role_of_the_reconciliation_may_store_it(database_url: str) -> None:
-    PostgresRunStore(database_url).save(
-        make_run("one", "a", "b", checkpoint=checkpoint_after(None))
-    )
-    auditor = f"{database_url}?options=-c%20role%3Doutbox_reconcile"
-    PostgresRunStore(auditor).save_rerun(make_rerun_result("a", "b", seen=[refined("b")]))
-    assert statuses(database_url) == {"a": "resolved", "b": "open"}
-
-
 def test_the_next_run_reopens_what_it_sees_and_leaves_the_others_closed(
     database_url: str,
 ) -> None:
@@ -90,19 +69,6 @@ def test_the_next_run_reopens_what_it_sees_and_leaves_the_others_closed(
     assert store.changes(["a"], True, ExpiredEvidence()).new == 1
     store.save(make_run("two", "a", "new", checkpoint=checkpoint_after("one")))
     assert statuses(database_url) == {"a": "open", "b": "resolved", "new": "open"}
-
-
-def test_a_finding_that_was_closed_or_accepted_meanwhile_does_not_change(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b", "c", checkpoint=checkpoint_after(None)))
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE outbox.reconciliation_finding SET accepted_until = 'infinity', status ="
-            " CASE finding_id WHEN 'a' THEN 'accepted' WHEN 'b' THEN 'fixed' ELSE status END"
-        )
-    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b")]))
-    assert statuses(database_url) == {"a": "accepted", "b": "fixed", "c": "resolved"}
-    assert ("b", "LOST", "critical", "fixed") in (store.statuses("one") or ())
 
 
 def test_a_partial_rerun_closes_only_unverifiable_findings(database_url: str) -> None:

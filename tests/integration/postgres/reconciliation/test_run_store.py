@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import psycopg
 import pytest
@@ -45,19 +44,6 @@ def test_a_partial_run_resolves_nothing(database_url: str) -> None:
     assert statuses(database_url) == {"a": "open"}
 
 
-def test_past_runs_come_oldest_first_with_their_open_findings_and_without_the_run_itself(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url)
-    for number, name in enumerate(("one", "two", "three")):
-        store.save(make_run(name, totals={"missing": number, "duplicate": 1}))
-    assert [(run.run_id, run.open_findings) for run in store.past("three", 29)] == [
-        ("one", 1),
-        ("two", 2),
-    ]
-    assert [run.run_id for run in store.past("new", 1)] == ["three"]
-
-
 def test_the_current_status_of_a_runs_findings_is_known_by_run(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     assert store.statuses("one") is None
@@ -70,32 +56,6 @@ def test_the_current_status_of_a_runs_findings_is_known_by_run(database_url: str
     ]
     assert store.statuses("two") == [("b", "LOST", "critical", "resolved")]
     assert store.statuses("three") == []
-
-
-def test_runs_keep_their_order_and_their_findings_when_the_clock_is_set_back(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", plan={"log": {"of": "one"}}))
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE outbox.reconciliation_run SET finished_at = finished_at + interval '1 hour'"
-            " WHERE run_id = 'one'"
-        )
-    for _ in range(2):
-        store.save(make_run("two", "a", plan={"log": {"of": "two"}}))
-        assert [run.run_id for run in store.past("new", 2)][-2:] == ["one", "two"]
-        assert store.log_state() == {"of": "two"}
-        for run_id in ("one", "two"):
-            assert store.statuses(run_id) == [("a", "LOST", "critical", "open")]
-
-
-def test_the_changes_of_a_run_are_known_by_id_and_class(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b"))
-    changes = store.changes(["b", "c"], True, ExpiredEvidence())
-    assert (changes.known_ids, changes.closed_by_class) == (frozenset({"b"}), {"LOST": 1})
-    assert store.changes([], False, ExpiredEvidence()).closed_by_class == {}
 
 
 def test_a_repaired_finding_is_fixed_and_another_one_is_resolved(
@@ -169,52 +129,6 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     assert statuses(database_url) == {"fault": "unverifiable"}
 
 
-def test_a_duplicate_stays_open_when_any_of_its_records_has_expired(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    """Without a key its records may be in two partitions, and each log begins where it wants."""
-    store, half_id = PostgresRunStore(database_url), halves[0].half_id
-    places = [{"topic": "points", "partition": n, "offset": 6} for n in (0, 1)]
-    found = replace(
-        make_finding("twice"),
-        kind="duplicate",
-        half_id=half_id,
-        detail={"partition": 0, "offset": 6, "places": places},
-    )
-    store.save(make_run("one", findings=(found,)))
-    whole = ExpiredEvidence(starts={Partition("points", 0): 0, Partition("points", 1): 6})
-    assert store.changes([], True, whole).resolved == 1
-    expired = ExpiredEvidence(starts={Partition("points", 0): 0, Partition("points", 1): 7})
-    assert own(store.remaining([], expired)) == [found]
-    store.save(make_run("two", expired_evidence=expired))
-    assert statuses(database_url) == {"twice": "open"}
-
-
-def test_a_finding_about_records_of_an_excluded_topic_stays_open_until_its_half_is_retired(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    store, repaired = PostgresRunStore(database_url), halves[0]
-    kinds = ("missing", "unexpected", "duplicate", "mismatch", "disordered")
-    others = ("stuck", "latency", "coverage")
-    found = {
-        each: replace(make_finding(each), kind=each, half_id=repaired.half_id)
-        for each in (*kinds, *others)
-    }
-    found["read"] = replace(make_finding("read"), topic="of another topic")
-    store.save(make_run("one", findings=tuple(found.values())))
-    publish_again(database_url, repaired)
-    excluded = ExpiredEvidence(excluded_topics=["points"])
-    assert {each.finding_id for each in own(store.remaining([], excluded))} == {*kinds}
-    store.save(make_run("two", expired_evidence=excluded))
-    closed = dict.fromkeys(others, "fixed") | {"read": "resolved"}
-    assert statuses(database_url) == dict.fromkeys(kinds, "open") | closed
-    retired = replace(excluded, half_ids=[repaired.half_id])
-    store.save(make_run("three", findings=(found["duplicate"],), expired_evidence=retired))
-    assert statuses(database_url)["missing"] == "unverifiable"
-    store.save(make_run("four"))
-    assert statuses(database_url)["duplicate"] == "fixed"
-
-
 def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_it_is_repaired(
     database_url: str, halves: list[HalfMessage]
 ) -> None:
@@ -275,41 +189,6 @@ def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:
     return [each for each in findings if not each.finding_id.startswith("aged-")]
 
 
-def test_messages_below_a_half_id_that_still_have_a_finding_are_known(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    found = [replace(make_finding(str(n)), half_id=HalfId(n)) for n in (7, 8, 9, 10)]
-    stuck = replace(found[1], kind="stuck")
-    store.save(make_run("one", findings=(found[0], stuck, found[2], found[3])))
-    assert sorted(store.open_below(HalfId(10))) == [7, 9]
-    store.save(make_run("two", findings=(found[2],)))
-    assert store.open_below(HalfId(10)) == [9]
-
-
-def test_all_new_and_resolved_findings_are_counted_by_kind_and_never_decrease(
-    database_url: str,
-) -> None:
-    store = PostgresRunStore(database_url)
-
-    def ever() -> Any:
-        with psycopg.connect(database_url) as connection:
-            rows = connection.execute(
-                "SELECT plan -> 'ever' FROM outbox.reconciliation_run ORDER BY finished_at"
-            ).fetchall()
-        return rows[-1][0]
-
-    altered = replace(make_finding("b"), kind="mismatch")
-    store.save(make_run("one", findings=(make_finding("a"), altered)))
-    assert ever() == {"new": {"missing": 1, "mismatch": 1}, "resolved": {}}
-    for _ in range(2):
-        store.save(make_run("two", "a"))
-        assert ever() == {"new": {"missing": 1, "mismatch": 1}, "resolved": {"mismatch": 1}}
-    store.save(make_run("three", findings=(altered,)))
-    assert ever() == {
-        "new": {"missing": 1, "mismatch": 2},
-        "resolved": {"missing": 1, "mismatch": 1},
-    }
-
-
 def publish_again(database_url: str, lost: HalfMessage) -> None:
     """Record that a repair has published a message."""
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -319,16 +198,6 @@ def publish_again(database_url: str, lost: HalfMessage) -> None:
             " VALUES (%s, %s, %s, %s, 1, 1, '', 'action', clock_timestamp())",
             (lost.half_id, lost.nonce, lost.shard, lost.message.topic_id),
         )
-
-
-def test_saving_a_run_again_changes_nothing(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a"))
-    store.save(make_run("one", "a"))
-    with psycopg.connect(database_url) as connection:
-        runs = connection.execute("SELECT run_id FROM outbox.reconciliation_run").fetchall()
-        bodies = connection.execute("SELECT body FROM outbox.reconciliation_report").fetchall()
-    assert (runs, bodies) == ([("one",)], [("<p>one</p>",)])
 
 
 def test_a_run_that_cannot_be_stored_whole_is_not_stored_at_all(database_url: str) -> None:

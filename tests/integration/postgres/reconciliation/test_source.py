@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from outbox.clock import SystemClock
-from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import DecidedBy, End, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, leaf_in
 from outbox.postgres.messages.half_store import PostgresHalfStore
@@ -98,23 +97,6 @@ def change(database_url: str, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def test_the_snapshot_takes_no_transaction_id(database_url: str) -> None:
-    with PostgresSource(database_url).snapshot() as snapshot:
-        snapshot.undecided()
-        with psycopg.connect(database_url) as connection:
-            held = connection.execute(
-                "SELECT backend_xid FROM pg_stat_activity"
-                " WHERE application_name = 'outbox-reconcile'"
-            ).fetchall()
-    assert held == [(None,)]
-
-
-def test_topics_are_those_that_were_ever_prepared_for(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    assert PostgresSource(database_url).topics() == ["points"]
-
-
 @pytest.fixture
 def auditor_url(database_url: str) -> Iterator[str]:
     """The database as a user that has only the reconciliation's role sees it."""
@@ -148,8 +130,3 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         connection.execute("SELECT half_ids FROM outbox.reconciliation_commits").fetchall()
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT value FROM outbox.half_message")
-
-
-def test_an_unreachable_database_is_reported_as_unavailable() -> None:
-    with pytest.raises(DatabaseUnavailable):
-        PostgresSource("postgresql://u@127.0.0.1:1/outbox").topics()

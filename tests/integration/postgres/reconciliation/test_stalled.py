@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from outbox.messages.message import End, HalfMessage, Prepared, Resolution
+from outbox.messages.message import HalfMessage, Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.reconciliation.stalled import read_stalled
 from outbox.postgres.sessions.connections import Pool, connect
@@ -98,25 +98,6 @@ def test_a_half_in_the_queue_is_stalled_once_its_checks_are_spent(
     assert stalled_at(database_url, after(half, 2 * INTERVAL)).halves == ()
     late = stalled_at(database_url, after(half, 2 * INTERVAL + 1))
     assert [each.reason for each in late.halves] == stuck
-
-
-def test_a_paused_groups_half_with_spent_checks_is_stalled_only_past_its_age(
-    half: HalfMessage, database_url: str
-) -> None:
-    put_back(database_url, half, count=2)
-    execute(database_url, "UPDATE outbox.producer_group SET paused = true")
-    assert stalled_at(database_url, after(half, MAX_AGE)).halves == ()
-    (found,) = stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
-    assert found.reason == "max_age"
-
-
-async def test_a_decided_half_is_not_stalled(
-    half: HalfMessage, database_url: str, pool: Pool
-) -> None:
-    end = End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.ROLLBACK)
-    await PostgresHalfStore(pool).end([end])
-    found = stalled_at(database_url, after(half, 10 * MAX_AGE))
-    assert (found.halves, found.silent) == ((), ())
 
 
 def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:

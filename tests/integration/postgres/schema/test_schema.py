@@ -17,10 +17,6 @@ from tests.fixtures_databases import drop_database, make_database, migrate
 
 pytestmark = pytest.mark.postgres
 
-LEAVES_AHEAD = """
-SELECT count(to_regclass('outbox.half_message_' || leaf))
-FROM generate_series(outbox.watermark() >> 20, (outbox.watermark() >> 20) + 20) AS leaf
-"""
 WITHOUT_IDENTITY = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f'
@@ -96,16 +92,6 @@ def test_rows_are_stored_in_the_leaf_of_their_transaction(database_url: str) -> 
         ).fetchone()
     assert row is not None
     assert row[0] == f"op_message_{row[1]}"
-
-
-def test_leaves_are_created_ahead_and_only_once(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        first = connection.execute("SELECT outbox.create_leaves(12)").fetchone()
-        again = connection.execute("SELECT outbox.create_leaves(12)").fetchone()
-        ahead = connection.execute(LEAVES_AHEAD).fetchone()
-    assert first is not None
-    assert first[0] >= 10
-    assert (again, ahead) == ((0,), (13,))
 
 
 SHARDS_IN_USE = "SELECT shards FROM outbox.installation"

@@ -9,11 +9,9 @@ from contextlib import ExitStack
 import pytest
 from psycopg_pool import PoolTimeout
 
-from outbox.postgres.sessions import connections
 from outbox.postgres.sessions.answer_limit import NoAnswer
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
 from tests.fixtures_frozen import frozen
-from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.postgres
 
@@ -45,20 +43,6 @@ async def test_a_session_without_an_answer_is_closed_and_another_one_is_lent(lim
     assert row[0] != pid
 
 
-async def test_an_idle_session_that_is_stopped_is_replaced(
-    limited: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(connections, "CHECK_SECONDS", LIMIT)
-    async with limited.connection() as first, limited.connection() as second:
-        pids = [first.info.backend_pid, second.info.backend_pid]
-    with frozen(pids[:1]):
-        async with limited.connection() as one, limited.connection() as other:
-            lent = {one.info.backend_pid, other.info.backend_pid}
-    assert pids[1] in lent
-    assert pids[0] not in lent
-
-
 async def test_sessions_that_live_on_in_the_server_keep_a_pool_from_opening_more(
     limited: Pool,
 ) -> None:
@@ -73,16 +57,6 @@ async def test_sessions_that_live_on_in_the_server_keep_a_pool_from_opening_more
                 pass
     async with asyncio.timeout(30), limited.connection(timeout=30) as connection:
         await connection.execute(PID)
-
-
-async def test_a_pool_that_cannot_connect_tries_again_when_it_is_asked_not_after_a_long_pause(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "RECONNECT_SECONDS", 0.2, raising=False)
-    async with make_pool("postgresql://127.0.0.1:1/", "limited", pool_max=2) as nowhere:
-        # Those that it tries to make count, too.
-        await asyncio.to_thread(wait_for, lambda: not nowhere.get_stats()["pool_size"])
-        assert nowhere.get_stats()["pool_size"] == 0
 
 
 def test_a_thread_that_waits_for_an_answer_is_freed(database_url: str) -> None:

@@ -10,7 +10,6 @@ from psycopg.conninfo import make_conninfo
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import DatabaseUnavailable
-from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import make_pool
 
@@ -34,11 +33,3 @@ async def test_a_pool_that_gets_no_connection_names_the_reason(full: str) -> Non
         async with pool.connection(timeout=10) as connection:
             await connection.execute("SELECT")
         assert pool.failure is None
-
-
-async def test_locks_that_get_no_connection_name_the_reason(full: str) -> None:
-    locks = PostgresAdvisoryLocks(full)
-    with psycopg.connect(full), pytest.raises(DatabaseUnavailable, match="too many connections"):
-        async with locks.try_lock("sweep"):
-            pass
-    await locks.close()

@@ -10,17 +10,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.wiring import refuse_to_start
 from benchmarks.load.committed import commit_directly, register
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
-from outbox.errors import ConfigurationError, DatabaseUnavailable, IdsBehind
+from outbox.errors import DatabaseUnavailable, IdsBehind
 from outbox.postgres.maintenance.readiness import PostgresReadiness
 from outbox.postgres.operators import installation_admin
 from outbox.postgres.sessions.connections import connect
-from outbox.postgres.sessions.id_counter import SQL, read_id_counter, refuse_ids_behind
+from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
-from outbox.settings.environment import load_settings
 from tests.fixtures_programs import program
 
 pytestmark = pytest.mark.postgres
@@ -79,43 +77,6 @@ def test_any_stored_id_above_the_counter_is_refused(database_url: str, statement
         session.execute(statement.encode())
         with pytest.raises(IdsBehind, match=COMMAND):
             refuse_ids_behind(session)
-
-
-def test_a_database_in_use_passes_and_so_does_one_without_our_tables(
-    database_url: str, postgres_server: Any
-) -> None:
-    with connect(database_url, "test") as session:
-        for _ in range(20):
-            commit_directly(session, [register(session, "topic")])
-            refuse_ids_behind(session)
-        counter = read_id_counter(session)
-        assert 0 < counter.highest < counter.following
-    with connect(postgres_server.database_url, "test") as session:
-        refuse_ids_behind(session)
-
-
-def test_the_counter_is_read_by_index(database_url: str) -> None:
-    """However many rows there are: one tuple of an index for each leaf, shard and class."""
-    with connect(database_url, "test") as session:
-        template = register(session, "topic")
-        for _ in range(4):
-            commit_directly(session, [template] * 2000, shard=3)
-        session.execute("ANALYZE")
-        row = session.execute(b"EXPLAIN (ANALYZE, FORMAT JSON) " + SQL["counter"].encode())
-        (plan,) = row.fetchall()[0][0]
-    assert sum(tuples_read(plan["Plan"])) < 500
-
-
-def tuples_read(node: dict[str, Any]) -> list[float]:
-    """Return what each scan of a plan has read."""
-    mine = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-    children = [n for each in node.get("Plans", []) for n in tuples_read(each)]
-    return [mine, *children] if "Relation Name" in node else children
-
-
-def test_an_api_does_not_start(behind: str) -> None:
-    with pytest.raises(ConfigurationError, match=COMMAND):
-        refuse_to_start(load_settings())
 
 
 async def test_the_programs_exit_with_2_and_one_sentence(behind: str) -> None:

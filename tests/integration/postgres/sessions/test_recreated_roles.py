@@ -8,11 +8,9 @@ import psycopg
 import pytest
 
 from outbox.errors import DatabaseRefused
-from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_databases import as_role
-from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 pytestmark = pytest.mark.postgres
 
@@ -46,24 +44,3 @@ async def test_a_pool_logs_in_again(database_url: str, administrator: psycopg.Co
                 await session.execute(READS)
         async with available(), pool.connection() as session:
             await session.execute(READS)
-
-
-async def test_so_does_the_session_of_the_locks(
-    database_url: str, administrator: psycopg.Connection
-) -> None:
-    clock = ManualClock()
-    locks = PostgresAdvisoryLocks(as_role(database_url, ROLE), clock)
-    other = PostgresAdvisoryLocks(as_role(database_url, "outbox_checker"))
-    async with other.try_lock("sweep") as held:
-        assert held
-        async with locks.try_lock("sweep") as free:
-            assert not free
-        recreate(administrator)
-        clock.seconds += STRANGER_SECONDS
-        with pytest.raises(DatabaseRefused):
-            async with locks.try_lock("sweep"):
-                pass
-        async with locks.try_lock("sweep") as free:
-            assert not free
-    await locks.close()
-    await other.close()

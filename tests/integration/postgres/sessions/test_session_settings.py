@@ -16,30 +16,20 @@ from psycopg_pool import PoolTimeout
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.manifest import Position
-from outbox.messages.message import End, Ended, Prepared, Resolution, State
-from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
-from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import (
     AsyncConnection,
     Connection,
-    Pool,
     connect,
     make_pool,
 )
 from tests.fixtures_databases import as_role
-from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.integration.checker.fixtures_pooler import pooled
 
 pytestmark = pytest.mark.postgres
 
 SHOWN = "SELECT current_setting('synchronous_commit')"
 OTHER_SETTINGS = "SELECT current_setting('work_mem'), current_setting('application_name')"
-GIVES_UP = (
-    "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),"
-    " current_setting('tcp_keepalives_count'), current_setting('tcp_user_timeout')"
-)
 WEAKER = ["off", "local", "remote_write"]
 FOR_OTHERS = {
     "array_nulls": "off",
@@ -90,17 +80,6 @@ async def test_a_server_that_vanishes_is_given_up_before_linux_does(database_url
         assert 0 < give_up_ms(session.fileno()) <= 20_000
     async with make_pool(database_url, "test", pool_max=1) as pool, pool.connection() as connection:
         assert 0 < give_up_ms(connection.fileno()) <= 20_000
-
-
-async def test_the_server_ends_a_session_soon_after_its_programs_host_is_gone(
-    database_url: str,
-) -> None:
-    """Its locks would stay for hours by default; so would a COPY, and no relay reads past one."""
-    times = await pool_shows(database_url, GIVES_UP)
-    assert times == thread_shows(database_url, GIVES_UP)
-    idle, interval, count, unacknowledged_ms = map(int, times)
-    assert 0 < idle + interval * count <= 20
-    assert 0 < unacknowledged_ms <= 20_000
 
 
 def give_up_ms(fileno: int) -> int:
@@ -167,73 +146,12 @@ async def test_what_a_shared_database_sets_for_others_does_not_reach_our_session
     assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ours
 
 
-async def test_a_message_is_stored_decided_and_read_beside_programs_with_other_settings(
-    database_url: str, pool: Pool
-) -> None:
-    group = await store_group(pool, make_group())
-    topic_id = await store_topic(pool, "orders")
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        set_for_others(connection)
-    messages = [
-        make_message(group, topic_id=topic_id, transaction_id=each) for each in (None, "named")
-    ]
-    async with make_pool(database_url, "test", pool_max=2) as fresh:
-        store = PostgresHalfStore(fresh)
-        halves = [each.half for each in await store.prepare(messages) if isinstance(each, Prepared)]
-        ended = await store.end(
-            [
-                End(
-                    half_id=half.half_id,
-                    nonce=half.nonce,
-                    decision=Resolution.COMMIT,
-                    transaction_id=half.message.transaction_id,
-                )
-                for half in halves
-            ]
-        )
-    states = [each.status.state for each in ended if isinstance(each, Ended)]
-    assert states == [State.COMMITTED, State.COMMITTED]
-
-
-async def test_keys_are_read_in_arrays_whatever_form_others_want(database_url: str) -> None:
-    """psycopg misreads them in the older form: a relay would publish past a held record's key."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        set_for_others(connection)
-    shown: tuple[object, ...] = thread_shows(database_url, "SELECT ARRAY['a'::bytea, 'b']")
-    assert shown == ([b"a", b"b"],)
-
-
 async def test_limits_in_the_url_are_kept(database_url: str) -> None:
     limits = "-c statement_timeout=7s -c lock_timeout=6s"
     if release(database_url) >= HAS_TRANSACTION_LIMITS:
         limits += " -c transaction_timeout=5s"
     url = with_options(database_url, limits)
     assert await pool_shows(url, LIMITS) == thread_shows(url, LIMITS) == ("7s", "6s", "5s")
-
-
-async def test_a_transaction_may_take_longer_than_those_of_other_programs(
-    database_url: str,
-) -> None:
-    if release(database_url) < HAS_TRANSACTION_LIMITS:
-        pytest.skip("transactions have no limit before PostgreSQL 17")
-    shown = "SELECT current_setting('transaction_timeout')"
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        limit = f"ALTER DATABASE {connection.info.dbname} SET transaction_timeout = '1s'"
-        connection.execute(limit.encode())
-    assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ("0",)
-
-
-async def test_a_transaction_that_the_url_limits_is_unavailable_when_its_time_is_over(
-    database_url: str,
-) -> None:
-    """PostgreSQL ends the session then, and so it does with one that is idle in a transaction."""
-    url = with_options(database_url, "-c transaction_timeout=50ms")
-    if release(database_url) < HAS_TRANSACTION_LIMITS:
-        pytest.skip("transactions have no limit before PostgreSQL 17")
-    async with make_pool(url, "test", pool_max=1) as pool:
-        with pytest.raises(DatabaseUnavailable):
-            async with available(), pool.connection() as connection, connection.transaction():
-                await connection.execute("SELECT pg_sleep(10)")
 
 
 def release(url: str) -> int:
@@ -276,10 +194,3 @@ async def test_a_pooler_that_leaves_our_settings_out_is_refused(database_url: st
 async def committed_how(connection: AsyncConnection) -> str:
     row = await (await connection.execute(SHOWN)).fetchone()
     return f"synchronous_commit is {row}"
-
-
-async def test_an_advisory_lock_is_taken_on_a_url_with_options(database_url: str) -> None:
-    locks = PostgresAdvisoryLocks(with_options(database_url, "-c work_mem=5MB"))
-    async with locks.try_lock("sweep") as held:
-        assert held
-    await locks.close()

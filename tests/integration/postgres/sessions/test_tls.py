@@ -13,7 +13,6 @@ import pytest
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import reachable, unprivileged_user
 from outbox.postgres.sessions.connections import connect
-from outbox.postgres.sessions.jdbc import jdbc_address
 from tests.fixtures_certificates import CertificateAuthority
 from tests.fixtures_paths import PROJECT
 
@@ -76,9 +75,3 @@ def test_a_server_with_a_certificate_for_another_host_gets_no_session(
     elsewhere = address(server, authority).replace("@127.0.0.1:", "@localhost:")
     with pytest.raises(psycopg.OperationalError, match="does not match host name"):
         connect(elsewhere, "api")
-
-
-def test_the_reconciliation_asks_the_same_of_the_server(
-    server: EmbeddedPostgres, authority: CertificateAuthority
-) -> None:
-    assert "sslmode=verify-full" in jdbc_address(address(server, authority)).url

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from outbox.errors import ConfigurationError
@@ -36,27 +34,6 @@ def test_the_address_has_no_user_and_no_password() -> None:
 def test_an_address_that_jdbc_cannot_reach_is_refused(given: str) -> None:
     with pytest.raises(ConfigurationError):
         jdbc_address(given)
-
-
-def test_what_a_service_file_and_the_environment_name_counts_for_spark_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "services").write_text(
-        "[prod]\nhost=db\nport=5433\nuser=auditor\npassword=s3cret\ndbname=box\n"
-    )
-    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
-    monkeypatch.setenv("PGSSLMODE", "verify-full")
-    monkeypatch.setenv("PGHOST", "elsewhere")
-    address = jdbc_address("service=prod")
-    assert address.url.startswith("jdbc:postgresql://db:5433/box?")
-    assert "sslmode=verify-full" in address.url
-    assert (address.user, address.password) == ("auditor", "s3cret")
-    assert jdbc_address("postgresql://u@/box").url.startswith(
-        "jdbc:postgresql://elsewhere:5432/box?"
-    )
-    monkeypatch.setenv("PGHOST", "/run/postgresql")
-    with pytest.raises(ConfigurationError, match="not a socket"):
-        jdbc_address("postgresql://u@/box")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -26,19 +25,8 @@ def test_each_file_is_loaded_by_the_module_beside_it() -> None:
     assert {path.with_suffix(".py") for path in FILES} == loaders()
 
 
-def test_a_module_loads_only_its_own_file() -> None:
-    calls = {path: re.findall(r"\bload\(.*?\)", (PROJECT / path).read_text()) for path in loaders()}
-    assert {path: found for path, found in calls.items() if found != ["load(__name__)"]} == {}
-
-
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_the_module_uses_each_statement_of_its_file(path: Path) -> None:
     module = ".".join(path.with_suffix("").parts)
     source = (PROJECT / path.with_suffix(".py")).read_text("utf-8")
     assert [name for name in load(module).names() if f'"{name}"' not in source] == []
-
-
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_each_statement_has_a_comment(path: Path) -> None:
-    statements = load(".".join(path.with_suffix("").parts))
-    assert [name for name in statements.names() if not statements[name].startswith("-- ")] == []
