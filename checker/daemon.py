@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
-from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
-from checker.ports import Heartbeats
+from checker.periodic_task import Heartbeats, PeriodicTask, PeriodicTaskLoop, Silent
 from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
 from outbox.messages.ports import SqlOutbox

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from checker.ports import Heartbeats
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.dependency_log import DependencyLog
@@ -29,6 +28,13 @@ class PeriodicTask:
 
     name: str
     step: Callable[[], Awaitable[float]]
+
+
+class Heartbeats(Protocol):
+    """Shows other processes that a task is alive."""
+
+    async def beat(self, task: str) -> None:
+        """Store, by the database's clock, that the task has just made progress."""
 
 
 class Silent(Exception):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from checker.advisory_locks import AdvisoryLocks
 from checker.checks.check_back import CheckBack, CheckRound
 from checker.checks.check_observer import CheckObserver
-from checker.ports import AdvisoryLocks
 from outbox.checks.breaker import BreakerState
 from outbox.checks.ports import CheckQueue
 from outbox.clock import Clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checker.ports import AdvisoryLocks
+from checker.advisory_locks import AdvisoryLocks
 from outbox.checks.ports import Sweep
 from outbox.errors import CursorMoved
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from checker.ports import AdvisoryLocks
+from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.relay.ports import Orphans, RecordNames
 from outbox.telemetry.dependency_log import DependencyLog

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from checker.ports import AdvisoryLocks
+from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record

@@ -5,10 +5,10 @@ One is for rows in a default leaf, the other for a PostgreSQL whose clock was se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
-from typing import Final
+from typing import Final, Protocol
 
-from checker.maintenance.ports import Partitions
 from outbox.clock import Clock
 from outbox.messages.message_id import LEAF_BITS
 from outbox.telemetry.events import Event, get_logger
@@ -24,6 +24,23 @@ RETRY_SECONDS: Final = 1.0
 """The wait when a session was in the way of a leaf."""
 JUMP_SECONDS: Final = 60.0
 """PostgreSQL's clock has jumped if it went on by this much more or less than ours."""
+
+
+class Partitions(Protocol):
+    """The partitions that store new rows."""
+
+    async def newest_xid(self) -> tuple[int, float]:
+        """Return the xid that comes next and the time of the database, in seconds."""
+
+    async def create_ahead(self, count: int) -> int:
+        """Create the leaves up to the newest xid, ``count`` more, and those of rows without one.
+
+        Waits for no session. Returns how many are missing because one was in the way: try again
+        soon. The leaf of many rows in a default leaf stays missing: an operator makes it.
+        """
+
+    async def default_rows(self) -> Mapping[str, bool]:
+        """Return for each partitioned table whether its default leaf has rows without a leaf."""
 
 
 class PartitionMaintenance:

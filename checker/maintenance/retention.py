@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
-from checker.maintenance.ports import Retirement
-from checker.ports import AdvisoryLocks
+from checker.advisory_locks import AdvisoryLocks
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
@@ -15,6 +14,26 @@ ORDINARY: Final = frozenset({"in use", "young"})
 """Reasons that every leaf has at some time; any other reason is logged and counted."""
 LOCK_KIND: Final = "retire"
 REASONS: Final = ("sweep", "held", "undecided", "large", "relay", "reconcile", "locked")
+
+
+class Retirement(Protocol):
+    """Leaves whose retention is over, and their removal."""
+
+    async def leaves(self) -> list[int]:
+        """Return the numbers of the leaves that exist, oldest first."""
+
+    async def waits_for(self, leaf: int) -> str | None:
+        """Return what a leaf still waits for; None: what is unfinished in it can be moved (I15)."""
+
+    async def remove(self, leaf: int) -> bool:
+        """Remove a leaf that waits for nothing, and keep what is unfinished in it.
+
+        False while a session uses it or an audit may read it: try again later. The next call
+        finishes an interrupted removal. Raises DatabaseUnavailable.
+        """
+
+    async def forget_finished(self) -> None:
+        """Delete kept messages that are finished and whose decision's leaf was removed too."""
 
 
 class Retirer:

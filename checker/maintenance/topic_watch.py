@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from checker.ports import AdvisoryLocks
+from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.messages.seen_topics import SeenTopic, SeenTopics, TopicView
 from outbox.telemetry.events import Event, get_logger

@@ -11,7 +11,7 @@ the leaf.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -32,14 +32,13 @@ LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout
 """How long a removal waits for a lock, and so delays a prepare, and how long it may move rows."""
 EVACUATED_MOST: Final = 1000
 """A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
-EVACUATED_BYTES: Final = 32 << 20
-"""So does one whose unfinished messages are larger."""
 LOOKED_AT: Final = 1000
 """How many evacuated messages are looked at each minute."""
 BEFORE_ALL: Final = -(1 << 63)
 """Below the id of every half."""
 TOO_LONG_SECONDS: Final = 3600.0
-"""So does one, for this time, whose removal took longer than LOCK_WAIT allows."""
+"""So does one, for this time, whose unfinished messages took longer to move than LOCK_WAIT
+allows."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
 SLICES: Final = 64
@@ -108,19 +107,16 @@ class PostgresRetirement:
         (reason,) = await self._row("blocked_by", bounds.whole() | times | most)
         if reason is not None:
             return str(reason)
-        last_xid, undecided, parts = 0, 0, list[dict[str, int]]()
+        last_xid, undecided = 0, 0
         for part in bounds.slices():
             count, young, xid = await self._row("slice", part | times)
             undecided += count
             if young or undecided > EVACUATED_MOST:
                 return "young" if young else "undecided"
-            parts += [part] if count else []
             last_xid = max(last_xid, xid)
         last = {"last_xid": last_xid}
         (reason,) = await self._row("readers", bounds.whole() | times | last)
-        if reason is not None:
-            return str(reason)
-        return "large" if await self._is_large(leaf, parts) else None
+        return None if reason is None else str(reason)
 
     async def remove(self, leaf: int) -> bool:
         """Remove a leaf in separate steps, each repeatable; see Retirement."""
@@ -189,20 +185,6 @@ class PostgresRetirement:
                 await connection.execute(SQL["drop"], {"table": table, "leaf": leaf})
             hit("retire.after_drop")
         return True
-
-    async def _is_large(self, leaf: int, parts: Sequence[dict[str, int]]) -> bool:
-        """Return whether the unfinished messages of a leaf are too large for one removal.
-
-        ``parts`` are the slices with undecided halves.
-        """
-        times = await self._times()
-        whole = _Bounds(leaf).whole() | times
-        async with available(), self._pool.connection() as connection:
-            kept = await _fetch(connection, "unreleased", whole)
-            for part in parts:
-                kept += await _fetch(connection, "undecided", part | times)
-        (moved,) = await self._row("evacuated_bytes", whole | {"kept": kept})
-        return int(moved) > EVACUATED_BYTES
 
     async def _attached(self, leaf: int) -> bool:
         """Return whether any of the partitioned tables still has this leaf."""

@@ -85,11 +85,6 @@ SELECT half_id FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s
     AND (released_at IS NULL OR released_at > %(young_from)s)
 
--- name: evacuated_bytes
--- Reads, by key, how many bytes the values of the given halves have.
-SELECT coalesce(sum(octet_length(value)), 0)::int8 FROM outbox.half_message
-WHERE half_id = ANY (%(kept)s::int8[]) AND half_id >= %(low)s AND half_id < %(high)s
-
 -- name: watermark
 -- Reads the watermark: what is not visible yet to a later reader has a higher xid, or this one.
 SELECT outbox.watermark()

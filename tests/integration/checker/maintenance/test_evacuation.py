@@ -29,7 +29,6 @@ from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 pytestmark = pytest.mark.postgres
 
-PAUSE = "UPDATE outbox.producer_group SET paused = %(paused)s, version = version + 1"
 GIVEN_UP = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish_error, dropped_at)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, o.xid, 1, 'refused',
@@ -101,20 +100,6 @@ async def test_a_parked_message_outlives_its_leaf_and_is_decided_audited_and_pub
     assert relayed(database_url, half, xid) == b"payload"
 
 
-async def test_an_undecided_message_of_a_paused_group_is_asked_about_after_its_leaf_is_gone(
-    world: World,
-) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url, max_age_seconds=10**6)
-        (half,) = await world.due(group)
-        await world.execute(PAUSE, paused=True)
-        await retired(world)
-        assert await world.states([half]) == [State.PREPARED]
-        await world.execute(PAUSE, paused=False)
-        await world.check(group)
-    assert await world.states([half]) == [State.COMMITTED]
-
-
 async def test_a_given_up_message_outlives_its_leaf(world: World, database_url: str) -> None:
     committed, rolled_back = await end_two(world)
     await world.execute(GIVEN_UP, half=committed.half_id)
@@ -175,21 +160,6 @@ async def test_more_unfinished_messages_than_one_removal_moves_keep_their_leaf(
     await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
     assert await retire(world) == [0]
     assert await world.states(halves[1:]) == [State.PREPARED] * 2
-
-
-async def test_unfinished_messages_with_more_bytes_than_one_removal_moves_keep_their_leaf(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("outbox.postgres.maintenance.retention.EVACUATED_BYTES", 900, raising=False)
-    group = await world.group("http://127.0.0.1:9/")
-    large, small = await world.prepare(group, 2, value=b"v" * 500)
-    await grow_old(world, "relay:")
-    assert await retire(world) == []
-    assert waiting(world, "large") == 1
-    await world.end(small, "ROLLBACK")
-    await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
-    assert await retire(world) == [0]
-    assert await world.rows(EVACUATED, leaf=world.first_leaf) == [(large.half_id,)]
 
 
 async def test_a_removal_that_takes_too_long_is_not_tried_again_each_minute(

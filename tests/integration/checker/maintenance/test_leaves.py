@@ -7,7 +7,6 @@ import time
 
 import psycopg
 import pytest
-from aiohttp import web
 
 from checker.maintenance.partition_maintenance import (
     EVERY_SECONDS,
@@ -17,11 +16,9 @@ from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import conninfo
 from tests.fixtures_databases import as_role
 from tests.integration.checker.fixtures_checks import World
-from tests.integration.checker.fixtures_producer import Check, Producer, says
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     NEXT_LEAF,
     URL,
@@ -154,27 +151,6 @@ async def test_what_waits_while_its_leaf_is_made_is_stored_there(
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
-async def test_a_verdict_that_waits_while_the_leaf_of_its_half_is_made_decides_it(
-    world: World, database_url: str
-) -> None:
-    with psycopg.connect(database_url) as maker:
-
-        async def answer(request: web.Request, check: Check) -> web.StreamResponse:
-            maker.execute("SELECT outbox.create_leaf(outbox.watermark() >> 20)")
-            return await says("COMMIT")(request, check)
-
-        async with Producer(answer) as producer:
-            group = await world.group(producer.url)
-            await world.execute(WITHOUT_LEAF)
-            (half,) = await world.due(group)
-            checking = asyncio.create_task(world.check(group))
-            await sessions_wait(world, 1)
-            maker.commit()
-            done = await checking
-    assert (done.asked, done.decided) == (1, 1)
-    assert await known(world, [half]) == [State.COMMITTED]
-
-
 async def test_the_alarm_shows_rows_that_cannot_be_moved_yet(
     world: World, database_url: str
 ) -> None:
@@ -188,18 +164,6 @@ async def test_the_alarm_shows_rows_that_cannot_be_moved_yet(
     await maintenance(world).step()
     assert alarm(world) == 0
     assert len(await known(world, halves)) == 3
-
-
-async def test_an_audit_that_has_begun_finds_rows_where_they_were(
-    world: World, database_url: str
-) -> None:
-    halves = await without_leaf(world)
-    ids = [half.half_id for half in halves]
-    with PostgresSource(database_url).snapshot() as snapshot:
-        assert await asyncio.wait_for(maintenance(world).step(), 5) == RETRY_SECONDS
-        assert sorted(snapshot.halves(ids)) == sorted(ids)
-    assert await maintenance(world).step() == EVERY_SECONDS
-    assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
 async def test_rows_too_many_for_one_move_stay_with_an_alarm_until_an_operator_moves_them(

@@ -14,7 +14,6 @@ from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
-from outbox.messages.record import Record
 from outbox.operators.parked_messages import ParkedMessage
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from tests.fixtures_kafka import (
@@ -33,8 +32,6 @@ PARK = """
 UPDATE outbox.parked_message SET parked_at = clock_timestamp(), resumed_at = NULL, copied_at = NULL
 WHERE half_id >= outbox.watermark() >> 20 << 35
 """
-DAMAGE = "UPDATE outbox.parked_message SET headers = '{name}' WHERE half_id = %(half)s"
-NOW_MS = round(time.time() * 1000)
 COPIED_BEFORE = "UPDATE outbox.parked_message SET copied_at = parked_at"
 
 
@@ -81,17 +78,6 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     assert len(committed_records(servers, topic, 2)) == 2, "parked again, copied again"
 
 
-def test_a_copy_that_is_larger_than_a_segment_of_the_topic_is_refused_for_good(
-    kafka_broker: EmbeddedKafka,
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    sizes = {"segment.bytes": str(1 << 20), "max.message.bytes": str(4 << 20)}
-    topic = make_topic(servers, partitions=1, config=sizes)
-    kafka = KafkaParkedTopic(servers, {"message.max.bytes": 4 << 20})
-    copies = [Record(topic, b"k", b"v" * size, None, ()) for size in (1, 2 << 20)]
-    assert kafka.copy(copies, NOW_MS) == [None, "RECORD_LIST_TOO_LARGE"]
-
-
 async def test_a_copy_has_the_time_of_postgresql_and_not_of_the_checkers_machine(
     world: World, kafka_broker: EmbeddedKafka
 ) -> None:
@@ -112,19 +98,6 @@ async def test_a_copy_has_the_time_of_postgresql_and_not_of_the_checkers_machine
     [message] = read_committed(servers, topic, 1)
     behind = time.time() - message.timestamp()[1] / 1000
     assert behind >= late.total_seconds()
-
-
-async def test_a_resumed_or_decided_message_is_not_copied(
-    world: World, kafka_broker: EmbeddedKafka
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1)
-    first, second, third = await parked(world, 3)
-    await world.recheck(first)
-    await world.end(second, "ROLLBACK")
-    await copies(world, servers, topic).step()
-    [record] = committed_records(servers, topic, 1)
-    assert dict(record.headers)["outbox_message_id"] == str(third.message_id).encode()
 
 
 async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_lost(
@@ -155,18 +128,3 @@ async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_los
     assert list(await messages.uncopied(10)) == []
     refused = world.metrics["publish_errors_total"].labels(topic, "MSG_SIZE_TOO_LARGE")
     assert refused._value.get() == 1
-
-
-async def test_a_parked_message_that_cannot_be_read_stops_no_other_copy(
-    world: World, kafka_broker: EmbeddedKafka
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1)
-    damaged, whole = await parked(world, 2)
-    await world.execute(DAMAGE, half=damaged.half_id)
-    await copies(world, servers, topic).step()
-    [record] = committed_records(servers, topic, 1)
-    assert dict(record.headers)["outbox_message_id"] == str(whole.message_id).encode()
-    unreadable = world.metrics["publish_errors_total"].labels(topic, "UNREADABLE")
-    assert unreadable._value.get() == 1
-    assert list(await PostgresParkedMessages(world.pool).uncopied(10)) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 
-import psycopg
 import pytest
 
 from checker.maintenance.retention import Retirer
@@ -139,20 +138,6 @@ async def test_a_leaf_that_new_transactions_still_write_to_stays(world: World) -
     await world.execute(RELAYED, names=["relay:"])
     retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION)
     assert await retirement.waits_for(world.first_leaf) == "in use"
-
-
-async def test_retirement_does_not_wait_for_an_open_transaction_and_prepares_continue(
-    world: World, database_url: str
-) -> None:
-    await ended(world)
-    await grow_old(world, "relay:")
-    with psycopg.connect(database_url) as reader:
-        reader.execute(f"SELECT FROM outbox.half_message_{world.first_leaf}".encode())
-        removed, prepared = await asyncio.gather(
-            retire(world), world.prepare(await world.group(URL, "other"))
-        )
-    assert (removed, len(prepared), waiting(world, "locked")) == ([], 1, 1)
-    assert await retire(world) == [0]
 
 
 async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What every part of the checker asks of PostgreSQL: advisory locks and heartbeats."""
+"""Locks that the tasks of several checkers take in turn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,3 @@ class AdvisoryLocks(Protocol):
 
     def try_lock(self, kind: str, number: int = 0) -> AbstractAsyncContextManager[bool]:
         """Hold a lock for the block; False when another process holds it."""
-
-
-class Heartbeats(Protocol):
-    """Shows other processes that a task is alive."""
-
-    async def beat(self, task: str) -> None:
-        """Store, by the database's clock, that the task has just made progress."""
