@@ -25,9 +25,10 @@ from api.admin.models.producer_groups import (
     SimulationResource,
 )
 from api.admin.tenant_slots import TenantSlots
-from outbox.checks.check_round import Answer, Outcome, Question
+from outbox.checks.check_round import Answer, Outcome
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
 from outbox.http_checks.conformance.cases import TestedEndpoint
 from outbox.http_checks.conformance.simulation import (
@@ -116,17 +117,17 @@ class CheckEndpointProbe:
 
     async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)
-        question = _question(group, now)
+        row = _row(group, now)
         async with self._endpoint() as endpoint:
             started = self._clock.monotonic()
-            [signed] = await endpoint.ask(group, [question], now)
+            [signed] = await endpoint.ask(group, [row], now)
             latency = self._clock.monotonic() - started
             other = replace(group, secrets=(_other_secret(),))
-            [forged] = await endpoint.ask(other, [question], now + timedelta(seconds=latency))
+            [forged] = await endpoint.ask(other, [row], now + timedelta(seconds=latency))
         return _resource(signed, forged, latency)
 
 
-def _question(group: ProducerGroup, now: datetime) -> Question:
+def _row(group: ProducerGroup, now: datetime) -> QueueRow:
     """Return the check of a message that no service has prepared."""
     number = secrets.randbits(NONCE_BITS)
     message = Message(
@@ -139,7 +140,16 @@ def _question(group: ProducerGroup, now: datetime) -> Question:
     half = HalfMessage(
         half_id=HalfId(0), nonce=Nonce(number), message=message, prepared_at=now, content_digest=0
     )
-    return Question(half=half, round=1, attempt=1)
+    return QueueRow(
+        look_id=0,
+        delay_seconds=0,
+        half_id=half.half_id,
+        round=1,
+        check_count=0,
+        only_unknown=True,
+        age_from=now,
+        half=half,
+    )
 
 
 def _resource(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:

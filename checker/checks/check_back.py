@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Final
 
 from checker.checks.check_caller import CheckCaller
@@ -17,7 +16,7 @@ from checker.checks.check_observer import CheckObserver
 from checker.checks.group_breakers import GroupBreakers, admit, stays_open
 from checker.checks.settlement import settlement_of
 from outbox.checks.check_round import CheckResult, DueSlice
-from outbox.checks.policy import Ask, Wait, decide
+from outbox.checks.policy import Decision, decide
 from outbox.checks.ports import CheckQueue
 from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
@@ -58,8 +57,8 @@ class CheckBack:
         hit("checker.after_slice")
         results, to_ask = self._split(due)
         results += await self._caller.ask_all(due, admit(due, to_ask))
-        change = self._breakers.change(due, results)
-        settlement = replace(settlement_of(due, results, random.random), breaker=change)
+        wait = self._breakers.wait_after(due, results)
+        settlement = replace(settlement_of(due, results, random.random), breaker_wait_seconds=wait)
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
@@ -72,33 +71,24 @@ class CheckBack:
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
             dropped=sum(result.decision is None for result in results),
-            more=due.more_aged
-            or (
-                (due.more or len(results) < _count(due))
-                and not (to_ask and stays_open(due, change))
-            ),
+            more=(due.more or len(results) < len(due.rows))
+            and not (to_ask and stays_open(due, wait)),
         )
 
     def _split(self, due: DueSlice) -> tuple[list[CheckResult], list[QueueRow]]:
         """Split the due rows into those that are finished and those to ask about."""
         finished: list[CheckResult] = []
         to_ask: list[QueueRow] = []
-        aged = {row.look_id for row in due.aged}
-        for row in (*due.aged, *(row for row in due.rows if row.look_id not in aged)):
+        for row in due.rows:
             if row.drop is not None:
                 self._observer.dropped(due.group, row)
                 finished.append(CheckResult(row=row))
                 continue
-            decision = decide(row, due.group, due.now, due.doubt)
-            if isinstance(decision, Ask):
-                if row.half is not None:
-                    to_ask.append(row)
-                    continue
+            decision = decide(row, due.group, due.now) if due.asks else Decision.PARK_FOR_AGE
+            if decision is Decision.ASK and row.half is not None:
+                to_ask.append(row)
+                continue
+            if decision is Decision.ASK:
                 self._observer.skipped(due.group, row, "unreadable")
-                decision = Wait(delay=timedelta(seconds=due.group.check_interval_seconds))
             finished.append(CheckResult(row=row, decision=decision))
         return finished, to_ask
-
-
-def _count(due: DueSlice) -> int:
-    return len({row.look_id for row in (*due.rows, *due.aged)})

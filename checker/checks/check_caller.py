@@ -15,8 +15,8 @@ from typing import Final
 
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from outbox.checks.check_round import Answer, CheckResult, DueSlice, Question
-from outbox.checks.policy import Ask
+from outbox.checks.check_round import Answer, CheckResult, DueSlice
+from outbox.checks.policy import Decision
 from outbox.checks.ports import CheckEndpoint
 from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
@@ -25,8 +25,6 @@ from outbox.messages.message import HalfMessage
 
 ASKING_SECONDS: Final = 1.0
 """A round starts no further call after this time, so that its results are stored soon."""
-
-
 BATCH_CONTENT_BYTES: Final = 2 * 1024 * 1024
 """Keys, values and headers of a batch: JSON makes at most six bytes of one; 16 MiB is the limit."""
 
@@ -76,9 +74,8 @@ class CheckCaller:
         group = round_.due.group
         sent = self._clock.monotonic()
         asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
-        questions = [_question(row) for row in batch]
         try:
-            answers: Sequence[Answer | None] = await self._endpoint.ask(group, questions, asked_at)
+            answers: Sequence[Answer | None] = await self._endpoint.ask(group, batch, asked_at)
         except Exception as error:
             if len(batch) > 1:
                 singly = [await self._call(round_, [row]) for row in batch]
@@ -87,11 +84,11 @@ class CheckCaller:
             answers = [None]
         latency, call = self._clock.monotonic() - sent, round_.next_call()
         hit("checker.after_call")
-        self._observer.called(group, questions[0], answers, latency)
+        self._observer.called(group, batch[0], answers, latency)
         return [
             CheckResult(
                 row=row,
-                decision=Ask(),
+                decision=Decision.ASK,
                 answer=answer,
                 asked_at=asked_at,
                 latency_ms=round(latency * 1000),
@@ -123,16 +120,12 @@ class _Round:
         self.gone = self.gone or any(each.answer and each.answer.gone for each in results)
 
 
-def _question(row: QueueRow) -> Question:
-    return Question(half=_half(row), round=row.round, attempt=row.attempt)
-
-
 def _batches(rows: Sequence[QueueRow], size: int) -> Iterator[list[QueueRow]]:
     """Yield calls of at most ``size`` checks; several fit only within BATCH_CONTENT_BYTES."""
     batch: list[QueueRow] = []
     batch_bytes = 0
     for row in rows:
-        row_bytes = _content_bytes(_half(row))
+        row_bytes = _content_bytes(row.readable)
         if batch and (len(batch) == size or batch_bytes + row_bytes > BATCH_CONTENT_BYTES):
             yield batch
             batch, batch_bytes = [], 0
@@ -146,8 +139,3 @@ def _content_bytes(half: HalfMessage) -> int:
     content = half.message.content
     headers = sum(len(name) + len(value) for name, value in content.headers)
     return len(content.key or b"") + len(content.value or b"") + headers
-
-
-def _half(row: QueueRow) -> HalfMessage:
-    assert row.half is not None
-    return row.half

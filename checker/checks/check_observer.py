@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from outbox.checks.breaker import BreakerChange, BreakerState
-from outbox.checks.check_round import Answer, GroupDue, Outcome, Question, Settled, Settlement
+from outbox.checks.breaker import CLOSES, BreakerState
+from outbox.checks.check_round import Answer, GroupDue, Outcome, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
 from outbox.messages.message import End
@@ -45,7 +45,7 @@ class CheckObserver:
     def called(
         self,
         group: ProducerGroup,
-        question: Question,
+        first: QueueRow,
         answers: Sequence[Answer | None],
         seconds: float,
     ) -> None:
@@ -57,7 +57,7 @@ class CheckObserver:
             self._metrics["checks_total"].labels(*labels).inc()
             self._metrics["check_duration_seconds"].labels(*labels).observe(seconds)
             if answer.outcome is Outcome.BLOCKED:
-                self._blocked(group, question, answer)
+                self._blocked(group, first, answer)
             self._log.debug(
                 Event.CHECK_DONE,
                 producer_group=group.name,
@@ -112,8 +112,8 @@ class CheckObserver:
                 paused=True,
                 reason=settlement.pause_reason,
             )
-        if settlement.breaker is not None and settled.breaker_changed:
-            self._breaker(group, settlement.breaker)
+        if settlement.breaker_wait_seconds is not None and settled.breaker_changed:
+            self._breaker(group, settlement.breaker_wait_seconds)
 
     def due(self, groups: Sequence[GroupDue]) -> None:
         """Note the delay of each group's checks behind their schedule (s).
@@ -130,17 +130,16 @@ class CheckObserver:
             state = BREAKER_STATES.index(each.breaker)
             self._metrics["check_breaker_state"].labels(each.producer_group).set(state)
 
-    def _breaker(self, group: ProducerGroup, change: BreakerChange) -> None:
+    def _breaker(self, group: ProducerGroup, wait_seconds: int) -> None:
         """Note that the breaker opens, or that it closes because the endpoint answers again."""
-        closes = change.wait_seconds is None
-        state = BreakerState.CLOSED if closes else BreakerState.OPEN
+        state = BreakerState.CLOSED if wait_seconds == CLOSES else BreakerState.OPEN
         self._metrics["check_breaker_state"].labels(group.name).set(BREAKER_STATES.index(state))
         self._shown.add(group.name)
         self._log.warning(
             Event.BREAKER_CHANGED,
             producer_group=group.name,
             breaker=state.value,
-            wait_seconds=change.wait_seconds,
+            wait_seconds=wait_seconds or None,
         )
 
     def _ended(self, group: ProducerGroup, end: End, seconds: float | None) -> None:
@@ -162,12 +161,12 @@ class CheckObserver:
         labels: tuple[Any, ...] = (group.name, end.decision.value, end.decided_by.value)
         self._metrics[metric].labels(*labels).inc()
 
-    def _blocked(self, group: ProducerGroup, question: Question, answer: Answer) -> None:
+    def _blocked(self, group: ProducerGroup, first: QueueRow, answer: Answer) -> None:
         self._metrics["check_ssrf_blocked_total"].labels(answer.error or "").inc()
         self._log.warning(
             Event.CHECK_BLOCKED,
             producer_group=group.name,
-            message_id=str(question.half.message_id),
+            message_id=first.message_id,
             rule=answer.error,
-            **trace_facts(question.half.message.content.traceparent),
+            **trace_facts(first.readable.message.content.traceparent),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from outbox.checks.breaker import (
-    BreakerChange,
+    CLOSES,
     BreakerState,
     Tally,
     after_calls,
@@ -26,8 +26,8 @@ class GroupBreakers:
     def __init__(self) -> None:
         self._recent: dict[int, tuple[int, tuple[Tally, ...]]] = {}
 
-    def change(self, due: DueSlice, results: Sequence[CheckResult]) -> BreakerChange | None:
-        """Return the effect of a round on the group's breaker; None: no change.
+    def wait_after(self, due: DueSlice, results: Sequence[CheckResult]) -> int | None:
+        """Return the wait (s) of the group's breaker after a round, or CLOSES; None: no change.
 
         Calls of before it opened count no more once it is closed, and calls of before a change or
         a resume of the group count no more after it.
@@ -39,10 +39,10 @@ class GroupBreakers:
             return after_probe(due.breaker, tally) if asked else None
         before = counted if version == group.version else ()
         recent = within_window((*before, tally), due.now)
-        change = after_calls(recent)
-        if change is None:
+        wait = after_calls(recent)
+        if wait is None:
             self._recent[group.id] = group.version, recent
-        return change
+        return wait
 
 
 def admit(due: DueSlice, rows: Sequence[QueueRow]) -> Sequence[QueueRow]:
@@ -52,11 +52,9 @@ def admit(due: DueSlice, rows: Sequence[QueueRow]) -> Sequence[QueueRow]:
     return rows[:1] if due.breaker.state(due.now) is BreakerState.HALF_OPEN else ()
 
 
-def stays_open(due: DueSlice, change: BreakerChange | None) -> bool:
+def stays_open(due: DueSlice, wait: int | None) -> bool:
     """Return whether an open breaker makes the group's halves wait after this round."""
-    if change is None:
-        return due.breaker is not None
-    return change.wait_seconds is not None
+    return due.breaker is not None if wait is None else wait != CLOSES
 
 
 def _tally(due: DueSlice, results: Sequence[CheckResult]) -> Tally:

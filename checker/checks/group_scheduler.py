@@ -21,8 +21,6 @@ from outbox.telemetry.events import Event, get_logger
 POLL_SECONDS: Final = 0.1
 EMPTY_SECONDS: Final = 0.25
 """The pause while no half waits: each look costs PostgreSQL as much as a small read."""
-AGE_SECONDS: Final = 5.0
-"""How often halves at their max age are looked for."""
 PAUSE_SECONDS: Final = 2.0
 GRACE_SECONDS: Final = 3.0
 """The time that running rounds have to settle their results when the process ends."""
@@ -49,7 +47,6 @@ class GroupScheduler:
         self._paused_until: dict[int, float] = {}
         self._unreadable: set[int] = set()
         """Groups whose secret cannot be opened, as the log says already."""
-        self._ages_at = 0.0
         self._log = get_logger()
 
     async def step(self) -> float:
@@ -59,20 +56,12 @@ class GroupScheduler:
         now = self._clock.monotonic()
         for group in groups:
             number = group.producer_group_id
+            waits = group.rests or group.breaker is BreakerState.OPEN
+            is_due = group.aged if waits else group.overdue_seconds >= 0
             pauses = self._paused_until.get(number, now) > now
-            waits = pauses or group.rests or group.breaker is BreakerState.OPEN
-            if group.overdue_seconds >= 0 and not waits and number not in self._running:
+            if is_due and not pauses and number not in self._running:
                 self._start(number, group.producer_group)
-        if now >= self._ages_at:
-            self._ages_at = now + AGE_SECONDS
-            await self._start_aged(now)
         return POLL_SECONDS if groups else EMPTY_SECONDS
-
-    async def _start_aged(self, now: float) -> None:
-        """Start a round where a half is at its max age, also in a group that nobody asks."""
-        for number, name in (await self._queue.aged_groups()).items():
-            if number not in self._running and self._paused_until.get(number, now) <= now:
-                self._start(number, name)
 
     async def drain(self) -> None:
         """Let running rounds settle, then cancel those that do not end in time."""

@@ -1,20 +1,18 @@
 """Turns the results of a round into its settlement.
 
 The rules of spending are here. An answer without a verdict is spent, silence is not. A decision
-ends the half. In every other case the half is put back and never lost. Pure.
+ends the half. Any other half is put back, or parked at its max age, and never lost. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Final, assert_never
 
-from outbox.checks.check_round import Answer, CheckResult, CursorMove, DueSlice, Outcome, Settlement
+from outbox.checks.check_round import Answer, CheckResult, DueSlice, Outcome, Settlement
 from outbox.checks.delays import delay_after
-from outbox.checks.policy import Ask, Park, RollBack, Wait, interval_after
-from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.policy import Decision, interval_after, is_at_max_age
 from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
 
@@ -30,21 +28,16 @@ def settlement_of(
     left out; a later round reads their rows again.
     """
     moves = _moves(due, {(each.row.delay_seconds, each.row.look_id) for each in results})
-    goals = {move.delay_seconds: move.to for move in moves}
-    aged = {row.look_id for row in due.aged}
     passed = [
-        each
-        for each in results
-        if each.row.look_id in aged or each.row.look_id <= goals.get(each.row.delay_seconds, 0)
+        each for each in results if each.row.look_id <= moves.get(each.row.delay_seconds, (0, 0))[1]
     ]
-    draft = _Draft(due.group, jitter)
+    draft = _Draft(due, jitter)
     for result in passed:
         draft.add(result)
     gone = any(each.answer is not None and each.answer.gone for each in passed)
     return Settlement(
         group=due.group,
         moves=moves,
-        removed=due.aged,
         ends=tuple(draft.ends),
         checks=tuple(each for each in passed if each.answer is not None),
         put_backs=tuple(draft.put_backs),
@@ -61,47 +54,41 @@ def _answered(results: Sequence[CheckResult]) -> bool | None:
     return any(answer.valid for answer in answers) if answers else None
 
 
-def _moves(due: DueSlice, done: set[tuple[int, int]]) -> tuple[CursorMove, ...]:
-    """Return how far each cursor gets; the cursor of a removed row stays, and is compared."""
-    goals = {row.delay_seconds: due.cursors[row.delay_seconds] for row in due.aged}
+def _moves(due: DueSlice, done: set[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return how far the cursor of each delay class gets."""
+    goals: dict[int, int] = {}
     stopped: set[int] = set()
     for row in due.rows:
         if (row.delay_seconds, row.look_id) not in done:
             stopped.add(row.delay_seconds)
         elif row.delay_seconds not in stopped:
             goals[row.delay_seconds] = row.look_id
-    return tuple(
-        CursorMove(delay_seconds=delay, position=due.cursors[delay], to=goal)
-        for delay, goal in sorted(goals.items())
-    )
+    return {delay: (due.cursors[delay], goal) for delay, goal in sorted(goals.items())}
 
 
 class _Draft:
     """The lists of a settlement while they grow."""
 
-    def __init__(self, group: ProducerGroup, jitter: Callable[[], float]) -> None:
-        self._group = group
+    def __init__(self, due: DueSlice, jitter: Callable[[], float]) -> None:
+        self._group = due.group
+        self._now = due.now
         self._jitter = jitter
         self.ends: list[End] = []
         self.put_backs: list[QueueRow] = []
         self.parkings: list[tuple[QueueRow, ParkedReason]] = []
 
     def add(self, result: CheckResult) -> None:
-        row, decision = result.row, result.decision
-        match decision:
+        match result.decision:
             case None:
                 pass
-            case Wait():
-                delay_seconds = ceil(decision.delay.total_seconds())
-                self.put_backs.append(replace(row, delay_seconds=delay_seconds))
-            case Park():
-                self.parkings.append((row, decision.reason))
-            case RollBack():
-                self._roll_back(row)
-            case Ask():
-                self._settle_check(row, result.answer)
+            case Decision.PARK_FOR_AGE | Decision.PARK_FOR_CHECKS:
+                self.parkings.append((result.row, ParkedReason(result.decision.value)))
+            case Decision.ROLL_BACK:
+                self._roll_back(result.row)
+            case Decision.ASK:
+                self._settle_check(result.row, result.answer)
             case _:
-                assert_never(decision)
+                assert_never(result.decision)
 
     def _roll_back(self, row: QueueRow) -> None:
         if row.half is None:
@@ -110,16 +97,23 @@ class _Draft:
             self.ends.append(_end(row, Resolution.ROLLBACK, DecidedBy.POLICY, None))
 
     def _settle_check(self, row: QueueRow, answer: Answer | None) -> None:
-        """End the half, or put it back; a call that could not be built (None) spends nothing."""
-        if answer is None:
-            interval = self._group.check_interval_seconds
-            self.put_backs.append(replace(row, delay_seconds=interval))
-        elif answer.verdict is not None:
-            self.ends.append(_end(row, answer.verdict, DecidedBy.CHECK, answer.reason))
-        else:
-            self.put_backs.append(self._put_back(row, answer))
+        """End the half, park it at its max age, or put it back.
 
-    def _put_back(self, row: QueueRow, answer: Answer) -> QueueRow:
+        A call that could not be built has no answer; it spends nothing.
+        """
+        if answer is not None and answer.verdict is not None:
+            self.ends.append(_end(row, answer.verdict, DecidedBy.CHECK, answer.reason))
+            return
+        if answer is None:
+            later = replace(row, delay_seconds=self._group.check_interval_seconds)
+        else:
+            later = self._after(row, answer)
+        if is_at_max_age(row, self._group, self._now):
+            self.parkings.append((later, ParkedReason.MAX_AGE))
+        else:
+            self.put_backs.append(later)
+
+    def _after(self, row: QueueRow, answer: Answer) -> QueueRow:
         """Return the row after an answer without a verdict, spent or not."""
         count = row.check_count + answer.spent
         interval = interval_after(self._group, count, self._jitter())
@@ -135,10 +129,9 @@ class _Draft:
 
 
 def _end(row: QueueRow, decision: Resolution, decided_by: DecidedBy, reason: str | None) -> End:
-    assert row.half is not None
     return End(
         half_id=row.half_id,
-        nonce=row.half.nonce,
+        nonce=row.readable.nonce,
         decision=decision,
         decided_by=decided_by,
         reason=reason,

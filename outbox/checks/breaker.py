@@ -18,6 +18,8 @@ CALLS_AT_LEAST: Final = 10
 FAILED_PERCENT: Final = 70
 FIRST_WAIT_SECONDS: Final = 30
 LONGEST_WAIT_SECONDS: Final = 300
+CLOSES: Final = 0
+"""The wait of a breaker that is closed."""
 
 
 class BreakerState(StrEnum):
@@ -37,12 +39,8 @@ class Breaker:
     probe_at: datetime
 
     def state(self, now: datetime) -> BreakerState:
-        """Return HALF_OPEN when a probe is due, otherwise OPEN.
-
-        A wait that is longer than it began was stored before the clock was set back: it is over.
-        """
-        waits = now < self.probe_at <= now + timedelta(seconds=self.wait_seconds)
-        return BreakerState.OPEN if waits else BreakerState.HALF_OPEN
+        """Return HALF_OPEN when a probe is due, otherwise OPEN."""
+        return BreakerState.OPEN if now < self.probe_at else BreakerState.HALF_OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,34 +52,27 @@ class Tally:
     failed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerChange:
-    """The effect of a round on the breaker: this wait from now on, or closed (None)."""
-
-    wait_seconds: int | None
-
-
 def within_window(recent: Sequence[Tally], now: datetime) -> tuple[Tally, ...]:
-    """Return the counts that are inside the window; a clock that jumps back keeps none longer."""
-    return tuple(tally for tally in recent if abs(now - tally.at) < WINDOW)
+    """Return the counts that are inside the window."""
+    return tuple(tally for tally in recent if now - tally.at < WINDOW)
 
 
-def after_calls(recent: Sequence[Tally]) -> BreakerChange | None:
-    """Open a closed breaker when at least ten calls of the window failed at 70 % or more."""
+def after_calls(recent: Sequence[Tally]) -> int | None:
+    """Return the first wait (s) if at least ten calls of the window failed at 70 % or more."""
     calls = sum(tally.calls for tally in recent)
     failed = sum(tally.failed for tally in recent)
     if calls < CALLS_AT_LEAST or failed * 100 < calls * FAILED_PERCENT:
         return None
-    return BreakerChange(wait_seconds=FIRST_WAIT_SECONDS)
+    return FIRST_WAIT_SECONDS
 
 
-def after_probe(breaker: Breaker, probe: Tally) -> BreakerChange:
-    """Close after a successful probe; double the wait after a failed one.
+def after_probe(breaker: Breaker, probe: Tally) -> int:
+    """Return the next wait (s): CLOSES after a successful probe, twice the wait after a failed one.
 
     A probe without a result (it was blocked, or could not be built) keeps the same wait.
     """
     if probe.calls == 0:
-        return BreakerChange(wait_seconds=breaker.wait_seconds)
+        return breaker.wait_seconds
     if probe.failed == 0:
-        return BreakerChange(wait_seconds=None)
-    return BreakerChange(wait_seconds=min(breaker.wait_seconds * 2, LONGEST_WAIT_SECONDS))
+        return CLOSES
+    return min(breaker.wait_seconds * 2, LONGEST_WAIT_SECONDS)

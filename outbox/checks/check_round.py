@@ -6,16 +6,16 @@ an answer spends one of ``check_max`` is a property of the answer alone. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from outbox.checks.breaker import Breaker, BreakerChange, BreakerState
-from outbox.checks.policy import NO_DOUBT, ClockDoubt, Decision
+from outbox.checks.breaker import Breaker, BreakerState
+from outbox.checks.policy import Decision
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.messages.message import End, HalfMessage, ParkedReason, Resolution
+from outbox.messages.message import End, ParkedReason, Resolution
 from outbox.messages.message_id import HalfId
 
 GONE: Final = 410
@@ -40,15 +40,6 @@ class Outcome(StrEnum):
 ANSWERED: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 """The outcomes of checks whose answer was valid."""
 VERDICT_OF: Final = {Outcome.COMMIT: Resolution.COMMIT, Outcome.ROLLBACK: Resolution.ROLLBACK}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One check to be asked: the half message, and the number of its counted attempt."""
-
-    half: HalfMessage
-    round: int
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +101,15 @@ class DueSlice:
     now: datetime
     cursors: dict[int, int]
     rows: tuple[QueueRow, ...]
-    """None while the group rests: paused or deleted."""
-    aged: tuple[QueueRow, ...] = ()
-    """The rows at the max age, wherever they wait; they may be among the due rows too."""
+    asks: bool = True
+    """False while the group cannot be asked: it rests, its breaker is open, or its secret cannot be
+    read. Then these are rows at their max age only."""
     more: bool = False
     """The slice is full: there may be more due rows."""
-    more_aged: bool = False
     breaker: Breaker | None = None
     """The group's breaker, unless it is closed."""
     server_started_at: datetime | None = None
     """When the server started that was read: another one may give the same ids to other rows."""
-    doubt: ClockDoubt = NO_DOUBT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +119,11 @@ class GroupDue:
     producer_group_id: int
     producer_group: str
     overdue_seconds: float
+    aged: bool = False
+    """A due half is at its max age."""
     breaker: BreakerState = BreakerState.CLOSED
     rests: bool = False
-    """Paused or deleted: nobody asks it."""
+    """Paused or deleted: it is not asked."""
 
 
 # -- What a round writes --------------------------------------------------------------------------
@@ -155,15 +146,6 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CursorMove:
-    """Moves a delay class's cursor from the position that was read; a compare-and-set (I12)."""
-
-    delay_seconds: int
-    position: int
-    to: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """Everything that one round of a group writes, in one database transaction.
 
@@ -172,10 +154,9 @@ class Settlement:
     """
 
     group: ProducerGroup
-    moves: tuple[CursorMove, ...] = ()
-    """What a cursor passes leaves the queue."""
-    removed: tuple[QueueRow, ...] = ()
-    """Rows at their max age, which leave the queue wherever they wait."""
+    moves: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """From where to where each delay class's cursor moves; the rows that it passes leave the queue.
+    The first position is compared (I12)."""
     ends: tuple[End, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     """The checks that were answered, for the history."""
@@ -187,9 +168,10 @@ class Settlement:
     """Halves that were rechecked while they were being parked: their parking is void."""
     pause_reason: str | None = None
     """Set when the endpoint is gone: the group is paused for this reason."""
-    breaker: BreakerChange | None = None
+    breaker_wait_seconds: int | None = None
+    """The wait that begins now, CLOSES, or None: no change."""
     answered: bool | None = None
-    """Whether any check got a valid verdict, UNKNOWN included; None when nobody was asked."""
+    """Whether any check got a valid verdict, UNKNOWN included; None without a question."""
     server_started_at: datetime | None = None
     """When the server started that was read, as in the slice; None: written on any server."""
 

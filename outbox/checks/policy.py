@@ -6,86 +6,45 @@ next check. PostgreSQL's time is a parameter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.messages.message import ParkedReason
 
 BACKOFF_CAP_SECONDS: Final = 3600
 """Exponential back-off doubles up to this interval."""
-STEP: Final = timedelta(minutes=2)
-"""A clock that differs by more from what was expected has stepped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockDoubt:
-    """How far an age by PostgreSQL's clock is to be trusted."""
+class Decision(StrEnum):
+    """What happens to a due half."""
 
-    skipped: timedelta = timedelta(0)
-    """What the clock may have skipped: this much of an age may not have passed."""
-    stepped_at: datetime | None = None
-    """When the clock was last found to have stepped: what seems to come later was before that."""
-
-
-NO_DOUBT: Final = ClockDoubt()
+    ASK = "ask"
+    PARK_FOR_AGE = "max_age"
+    PARK_FOR_CHECKS = "check_max"
+    ROLL_BACK = "roll_back"
+    """ROLLBACK by the policy that the group has chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """Ask the producer group."""
+def decide(row: QueueRow, group: ProducerGroup, now: datetime) -> Decision:
+    """Decide what happens to a due half of a group that can be asked (P26-P34).
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Not now: decide again after ``delay``; nothing is spent."""
-
-    delay: timedelta
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Park:
-    """Set the half aside undecided."""
-
-    reason: ParkedReason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollBack:
-    """Decide ROLLBACK by the policy that the group has chosen."""
-
-
-Decision = Ask | Wait | Park | RollBack
-
-
-def decide(
-    row: QueueRow, group: ProducerGroup, now: datetime, doubt: ClockDoubt = NO_DOUBT
-) -> Decision:
-    """Decide what happens to a due half (P26-P34).
-
-    Age parks under either policy. Spent checks act only at the next due time. A paused group has
-    no due rows: it is not asked and spends nothing, while its halves grow older. A half that is
-    due later than its delay allows is from before the clock was set back: it waits once more.
+    Spent checks act only at the next due time. Age parks after a question without a verdict, so a
+    clock that jumps ahead or a pause of all checkers parks nothing that was not asked about.
     """
-    if age(row, now, doubt) >= timedelta(seconds=group.max_age_seconds):
-        return Park(reason=ParkedReason.MAX_AGE)
-    if now < row.due_at:
-        return Wait(delay=min(row.due_at - now, timedelta(seconds=row.delay_seconds)))
     if row.check_count < group.check_max:
-        return Ask()
+        return Decision.ASK
+    if is_at_max_age(row, group, now):
+        return Decision.PARK_FOR_AGE
     if group.on_check_max is OnCheckMax.ROLLBACK and row.only_unknown:
-        return RollBack()
-    return Park(reason=ParkedReason.CHECK_MAX)
+        return Decision.ROLL_BACK
+    return Decision.PARK_FOR_CHECKS
 
 
-def age(row: QueueRow, now: datetime, doubt: ClockDoubt) -> timedelta:
-    """Return the time that has certainly passed since the row's age began."""
-    since = row.age_from
-    if since > now + STEP and doubt.stepped_at is not None:
-        since = doubt.stepped_at
-    return now - since - doubt.skipped
+def is_at_max_age(row: QueueRow, group: ProducerGroup, now: datetime) -> bool:
+    """Return whether a half that is still undecided is to be parked, under either policy."""
+    return now - row.age_from >= timedelta(seconds=group.max_age_seconds)
 
 
 def interval_after(group: ProducerGroup, check_count: int, jitter: float) -> timedelta:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -11,13 +11,13 @@ from outbox.checks.check_round import (
     Answer,
     DueSlice,
     GroupDue,
-    Question,
     Settled,
     Settlement,
     SweepRound,
 )
 from outbox.checks.group_change import GroupHealth, NewSecret, Precondition, StoredGroup
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 
 
 class Sweep(Protocol):
@@ -36,14 +36,11 @@ class CheckQueue(Protocol):
     async def due_groups(self) -> Sequence[GroupDue]:
         """Return the groups that have waiting halves; one index probe per delay class."""
 
-    async def aged_groups(self) -> Mapping[int, str]:
-        """Return the names of groups with a half at its max age; one index probe per group."""
-
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read up to ``limit`` due rows of a group and the group itself; locks nothing.
 
-        A group that is paused or deleted has no due rows, only those at their max age. None when
-        there is no row. Raises DatabaseUnavailable.
+        Of a group that cannot be asked it reads due rows at their max age only. None when there is
+        no row. Raises DatabaseUnavailable, and ConfigurationError for an unreadable secret.
         """
 
     async def settle(self, settlement: Settlement) -> Settled:
@@ -58,12 +55,12 @@ class CheckEndpoint(Protocol):
     """Asks a producer group for the results of its local transactions."""
 
     async def ask(
-        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
     ) -> Sequence[Answer]:
-        """Make one call and answer each question in order; never raises for a response.
+        """Make one call and answer for each readable row in order; never raises for a response.
 
-        ``now``, by the database's clock, is the time in the call's signature. More than one
-        question needs a group with the batch form. A response without one valid verdict for the
+        ``now``, by the database's clock, is the time in the call's signature. More than one row
+        needs a group with the batch form. A response without one valid verdict for the
         id that was asked is an Answer without a verdict.
         """
 

@@ -37,7 +37,6 @@ class QueueRow:
     check_count: int
     only_unknown: bool
     age_from: datetime
-    due_at: datetime
     nonce: Nonce | None = None
     half: HalfMessage | None = None
     drop: Drop | None = None
@@ -47,6 +46,12 @@ class QueueRow:
     def message_id(self) -> str | None:
         """The id of the message; None when it is not stored."""
         return None if self.nonce is None else message_id_text(self.half_id, self.nonce)
+
+    @property
+    def readable(self) -> HalfMessage:
+        """The half message of a row that can be asked about."""
+        assert self.half is not None
+        return self.half
 
     @property
     def attempt(self) -> int:

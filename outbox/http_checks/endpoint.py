@@ -15,8 +15,9 @@ from typing import Final, Self
 
 import aiohttp
 
-from outbox.checks.check_round import Answer, Outcome, Question
+from outbox.checks.check_round import Answer, Outcome
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.checks.ssrf_guard import CheckUrl, read_check_url
 from outbox.errors import CheckUrlForbidden
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
@@ -77,14 +78,14 @@ class HttpCheckEndpoint:
         await self._session.close()
 
     async def ask(
-        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
     ) -> Sequence[Answer]:
-        """Make one call and answer each question in order; see CheckEndpoint.ask."""
-        request = check_request(group, questions, now, secrets.token_hex(16))
+        """Make one call and answer for each row in order; see CheckEndpoint.ask."""
+        request = check_request(group, rows, now, secrets.token_hex(16))
         returned = await self.call(group, request)
         if isinstance(returned, Answer):
-            return [returned] * len(questions)
-        ids = [str(question.half.message_id) for question in questions]
+            return [returned] * len(rows)
+        ids = [str(row.readable.message_id) for row in rows]
         if group.batch_check:
             found = classify_batch(returned, ids)
             if found.unasked and self._note_unasked is not None:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook
 
-from outbox.checks.check_round import Question
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import HalfMessage
 from outbox.telemetry.version import installed_version
 
@@ -33,18 +33,18 @@ class CheckRequest:
 
 def check_request(
     group: ProducerGroup,
-    questions: Sequence[Question],
+    rows: Sequence[QueueRow],
     now: datetime,
     unique: str,
 ) -> CheckRequest:
-    """Return the signed request for one question, or for several in the group's batch form.
+    """Return the signed request for one half, or for several in the group's batch form.
 
     A single check continues the trace of its prepare, if that had one. ``unique`` is 32 new
     hexadecimal digits: the webhook id of a batch, and the id of any other trace.
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
-    checks = [_check(group, question, reply_by) for question in questions]
-    trace = None if group.batch_check else questions[0].half.message.content.traceparent
+    checks = [_check(group, row, reply_by) for row in rows]
+    trace = None if group.batch_check else rows[0].readable.message.content.traceparent
     headers = {
         "user-agent": USER_AGENT,
         "content-type": "application/json",
@@ -56,17 +56,17 @@ def check_request(
         webhook_id = f"chk_batch_{unique}"
         document = _envelope("transaction.check.batch", now, {"checks": checks})
     else:
-        webhook_id = webhook_id_of(questions[0])
+        webhook_id = webhook_id_of(rows[0])
         document = _envelope("transaction.check", now, checks[0])
-        headers["outbox-attempt"] = f"{questions[0].attempt}/{group.check_max}"
+        headers["outbox-attempt"] = f"{rows[0].attempt}/{group.check_max}"
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     headers.update(_signed(group, webhook_id, now, body))
     return CheckRequest(body=body.encode(), headers=headers)
 
 
-def webhook_id_of(question: Question) -> str:
+def webhook_id_of(row: QueueRow) -> str:
     """Return the id of a single check: new for every attempt, also after a recheck."""
-    return f"chk_{question.half.message_id}_{question.round}_{question.attempt}"
+    return f"chk_{row.readable.message_id}_{row.round}_{row.attempt}"
 
 
 def _envelope(kind: str, now: datetime, data: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def _signed(group: ProducerGroup, webhook_id: str, now: datetime, body: str) -> 
     }
 
 
-def _check(group: ProducerGroup, question: Question, reply_by: datetime) -> dict[str, Any]:
-    half = question.half
+def _check(group: ProducerGroup, row: QueueRow, reply_by: datetime) -> dict[str, Any]:
+    half = row.readable
     message, content = half.message, half.message.content
     check: dict[str, Any] = {
         "message_id": str(half.message_id),
@@ -92,7 +92,7 @@ def _check(group: ProducerGroup, question: Question, reply_by: datetime) -> dict
         "topic": content.topic,
         **_text_or_base64("key", content.key),
         "headers": dict(content.headers),
-        "attempt": question.attempt,
+        "attempt": row.attempt,
         "max_attempts": group.check_max,
         "prepared_at": _text(half.prepared_at),
         "reply_by": _text(reply_by),

@@ -22,7 +22,6 @@ OPEN_BREAKER = """
 INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)
 VALUES (%(group)s, 300, clock_timestamp() + interval '300 seconds') RETURNING probe_at
 """
-STEP = 7200
 DUE = "SELECT due_at FROM outbox.check_queue WHERE half_id = %(half)s ORDER BY id DESC LIMIT 1"
 
 
@@ -65,37 +64,6 @@ async def test_the_next_check_is_not_shown_before_the_probe_of_an_open_breaker(
     await place.sweep()
     ((probe_at,),) = await place.checker().rows(OPEN_BREAKER, group=group.id)
     assert await next_check_at(place, message_id) == probe_at
-
-
-async def test_the_next_check_is_shown_when_it_comes_after_the_clock_was_set_back(
-    place: ServicePlace,
-) -> None:
-    group = await place.register("account", rolls_back=False)
-    message_id = await prepared(place)
-    await place.pass_time(-STEP)
-    assert await seconds_left(place, message_id) <= group.transaction_timeout_seconds
-    await place.pass_time(STEP + 4 * INTERVAL)
-    await place.check(group)
-    await place.checker().execute(OPEN_BREAKER, group=group.id)
-    await place.pass_time(-STEP)
-    assert await seconds_left(place, message_id) <= group.check_interval_seconds + 1
-
-
-async def test_a_check_counts_though_its_half_is_of_a_time_ahead(place: ServicePlace) -> None:
-    group = await place.register("account", rolls_back=False)
-    message_id = await prepared(place)
-    await place.pass_time(-STEP)
-    await place.check(group)
-    await place.pass_time(INTERVAL)
-    await place.check(group)
-    assert len(await place.attempts(message_id)) == 1
-    assert (await place.read(message_id))["check_count"] == 1
-
-
-async def seconds_left(place: ServicePlace, message_id: str) -> float:
-    due_at = await next_check_at(place, message_id)
-    ((now,),) = await place.checker().rows("SELECT clock_timestamp()")
-    return float((due_at - now).total_seconds())
 
 
 async def shows_its_row(place: ServicePlace, message_id: str) -> None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from outbox.checks.check_round import Outcome, Question
+from outbox.checks.check_round import Outcome
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
 from outbox.http_checks.request import CheckRequest, check_request
 from outbox.messages.message import Content, HalfMessage, Message
@@ -53,7 +54,7 @@ class TestedEndpoint:
 def cases(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...]:
     """Return the cases in sending order; single checks, then with ``batch`` the batch form."""
     subject = replace(subject, group=replace(subject.group, batch_check=False))
-    good = _request(subject, _question(subject, 0))
+    good = _request(subject, _row(subject, 0))
     return (
         ConformanceCase(
             name="an unknown transaction is never COMMIT",
@@ -78,11 +79,11 @@ def cases(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...
 def _known(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     if subject.known is None:
         return ()
-    question = _question(subject, 1, subject.known)
-    judge = _single(_id(question), frozenset({subject.expected or Outcome.COMMIT}))
+    row = _row(subject, 1, subject.known)
+    judge = _single(_id(row), frozenset({subject.expected or Outcome.COMMIT}))
     return (
         ConformanceCase(
-            name="a known transaction is decided", request=_request(subject, question), judge=judge
+            name="a known transaction is decided", request=_request(subject, row), judge=judge
         ),
     )
 
@@ -90,17 +91,17 @@ def _known(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 def _forgeries(subject: TestedEndpoint, good: CheckRequest) -> Sequence[ConformanceCase]:
     """Return requests that the endpoint must refuse with 401."""
     forged = replace(subject, group=replace(subject.group, secrets=(OTHER_SECRET,)))
-    question = _question(subject, 0)
+    row = _row(subject, 0)
     far = timedelta(seconds=WINDOW_SECONDS + 60)
     sent = {
-        "a forged signature is refused": _request(forged, question),
+        "a forged signature is refused": _request(forged, row),
         "an altered body is refused": replace(good, body=good.body.replace(b"check", b"chekk", 1)),
         "another check's signature is refused": _with(good, "webhook-id", "chk_of_another_0_1"),
         "an unsigned check is refused": _without(good, "webhook-"),
         "a signature that is no base64 is refused": _with(good, "webhook-signature", "v1,***"),
-        "a stale check is refused": _request(replace(subject, now=subject.now - far), question),
+        "a stale check is refused": _request(replace(subject, now=subject.now - far), row),
         "a check from the future is refused": _request(
-            replace(subject, now=subject.now + far), question
+            replace(subject, now=subject.now + far), row
         ),
         "a timestamp that is no number is refused": _with(good, "webhook-timestamp", "now"),
     }
@@ -112,7 +113,7 @@ def _forgeries(subject: TestedEndpoint, good: CheckRequest) -> Sequence[Conforma
 
 def _foreign(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     other = replace(subject, group=replace(subject.group, name=subject.group.name + "-other"))
-    request = _request(other, _question(other, 0))
+    request = _request(other, _row(other, 0))
     return (
         ConformanceCase(
             name="another group's check is refused", request=request, judge=_refused(403)
@@ -122,8 +123,8 @@ def _foreign(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 
 def _batches(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     asking = replace(subject, group=replace(subject.group, batch_check=True))
-    few = [_question(asking, number) for number in range(2, 5)]
-    many = [_question(asking, number) for number in range(100, 200)]
+    few = [_row(asking, number) for number in range(2, 5)]
+    many = [_row(asking, number) for number in range(100, 200)]
     return (
         ConformanceCase(
             name="a batch is answered for each",
@@ -139,7 +140,7 @@ def _batches(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-def _question(subject: TestedEndpoint, number: int, transaction_id: str | None = None) -> Question:
+def _row(subject: TestedEndpoint, number: int, transaction_id: str | None = None) -> QueueRow:
     """Return the check of a message that was never prepared."""
     name = transaction_id or f"simulated-{subject.seed:x}-{number}"
     content = Content(topic="simulated", value=b"", key=f"key-{number}".encode())
@@ -157,12 +158,21 @@ def _question(subject: TestedEndpoint, number: int, transaction_id: str | None =
         prepared_at=subject.now - timedelta(seconds=36),
         content_digest=0,
     )
-    return Question(half=half, round=0, attempt=1)
+    return QueueRow(
+        look_id=0,
+        delay_seconds=0,
+        half_id=half.half_id,
+        round=0,
+        check_count=0,
+        only_unknown=True,
+        age_from=half.prepared_at,
+        half=half,
+    )
 
 
-def _request(subject: TestedEndpoint, *questions: Question) -> CheckRequest:
-    unique = f"{(subject.seed * 2654435761 + len(questions)) % (1 << 128):032x}"
-    return check_request(subject.group, questions, subject.now, unique)
+def _request(subject: TestedEndpoint, *rows: QueueRow) -> CheckRequest:
+    unique = f"{(subject.seed * 2654435761 + len(rows)) % (1 << 128):032x}"
+    return check_request(subject.group, rows, subject.now, unique)
 
 
 def _with(request: CheckRequest, header: str, value: str) -> CheckRequest:
@@ -180,19 +190,19 @@ def _rotated(request: CheckRequest) -> CheckRequest:
     return _with(request, "webhook-signature", f"v1,{'A' * 43}= {signature}")
 
 
-def _id(question: Question) -> str:
-    return str(question.half.message_id)
+def _id(row: QueueRow) -> str:
+    return str(row.readable.message_id)
 
 
 # -- Judges ----------------------------------------------------------------------------------------
 
 
 def _never_commit(subject: TestedEndpoint) -> Judge:
-    return _single(_id(_question(subject, 0)), NO_TRACE)
+    return _single(_id(_row(subject, 0)), NO_TRACE)
 
 
 def _decides(subject: TestedEndpoint) -> Judge:
-    return _single(_id(_question(subject, 0)), VERDICTS)
+    return _single(_id(_row(subject, 0)), VERDICTS)
 
 
 def _single(message_id: str, allowed: frozenset[Outcome]) -> Judge:
@@ -202,8 +212,8 @@ def _single(message_id: str, allowed: frozenset[Outcome]) -> Judge:
     return judge
 
 
-def _each(questions: Sequence[Question]) -> Judge:
-    ids = [_id(question) for question in questions]
+def _each(rows: Sequence[QueueRow]) -> Judge:
+    ids = [_id(row) for row in rows]
 
     def judge(answer: HttpAnswer) -> str | None:
         outcomes = [found.outcome for found in classify_batch(answer, ids).answers]

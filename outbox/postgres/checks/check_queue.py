@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,6 @@ from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
-from outbox.checks.policy import ClockDoubt, Decision, Park, decide
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
 from outbox.errors import ConfigurationError
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 PAYLOAD_ROWS: Final = 32
 """The most rows of a slice whose group wants the values: a value may have a megabyte."""
-PARKED_BYTES: Final = 8 << 20
-"""The most bytes of values that a slice parks, except for one larger: the round copies them in one
-transaction, and until that ends no relay publishes what was committed after it began."""
+SLICE_BYTES: Final = 8 << 20
+"""The most bytes of undecided values in a slice, except for one larger: a round that parks them
+copies them in one transaction, and until that ends no relay publishes what was committed later."""
 
 
 class PostgresCheckQueue:
@@ -60,18 +59,6 @@ class PostgresCheckQueue:
             await cursor.execute(SQL["due_groups"])
             return await cursor.fetchall()
 
-    async def aged_groups(self) -> Mapping[int, str]:
-        """Return the groups with halves at their max age; see CheckQueue.aged_groups."""
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["note_clock"])
-            return await self._aged_groups(connection)
-
-    async def _aged_groups(self, connection: AsyncConnection) -> Mapping[int, str]:
-        async with connection.transaction():
-            await read_in_key_order(connection)
-            cursor = await connection.execute(SQL["aged_groups"])
-            return dict(await cursor.fetchall())
-
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""
         async with (
@@ -83,33 +70,25 @@ class PostgresCheckQueue:
             row = await _read_group(connection, producer_group_id)
             if row is None:
                 return None
-            group = read_group(row, ())
-            limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
-            due = await _read_slice(connection, group, row, limit)
-            return due and replace(self._with_secrets(due, row), breaker=_breaker(row))
+            group, unreadable = read_group(row, ()), None
+            asks = _can_be_asked(row)
+            if asks:
+                try:
+                    secrets = valid_secrets(
+                        self._decrypt, row["secret"], row["previous_secrets"], group.name
+                    )
+                    group = replace(group, secrets=secrets)
+                except ConfigurationError as error:
+                    asks, unreadable = False, error
+            due = await _read_slice(connection, group, row, limit, asks=asks)
+            if due is None and unreadable is not None:
+                raise unreadable
+            return due
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
         async with available(), self._pool.connection() as connection:
             return await settle(connection, settlement)
-
-    def _with_secrets(self, due: DueSlice, row: Mapping[str, Any]) -> DueSlice:
-        """Add the signing secrets; halves at their max age need none, and are parked without.
-
-        Raises ConfigurationError if the secret cannot be read and there are only halves to ask
-        about.
-        """
-        if not due.rows:
-            return due
-        try:
-            secrets = valid_secrets(
-                self._decrypt, row["secret"], row["previous_secrets"], due.group.name
-            )
-        except ConfigurationError:
-            if not due.aged:
-                raise
-            return replace(due, rows=(), more=False)
-        return replace(due, group=replace(due.group, secrets=secrets))
 
 
 async def _read_group(
@@ -134,41 +113,39 @@ def _due(**row: Any) -> GroupDue:
 _group_due: Final = kwargs_row(_due)
 
 
+def _can_be_asked(row: Mapping[str, Any]) -> bool:
+    breaker = _breaker(row)
+    is_open = breaker is not None and breaker.state(row["now"]) is BreakerState.OPEN
+    return not (row["rests"] or is_open)
+
+
 async def _read_slice(
-    connection: AsyncConnection, group: ProducerGroup, found: Mapping[str, Any], limit: int
+    connection: AsyncConnection,
+    group: ProducerGroup,
+    found: Mapping[str, Any],
+    limit: int,
+    *,
+    asks: bool,
 ) -> DueSlice | None:
-    """Read the rows at their max age and, unless the group rests, the due rows."""
-    now: datetime = found["now"]
-    doubt = ClockDoubt(
-        skipped=timedelta(seconds=found["skipped_seconds"]), stepped_at=found["stepped_at"]
-    )
-    max_age = group.max_age_seconds + found["skipped_seconds"]
+    """Read the due rows; those at their max age only, while the group cannot be asked."""
+    limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
+    asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
     async with connection.cursor(row_factory=dict_row) as cursor:
-        asked = {"group": group.id, "now": now, "limit": limit}
-        asked |= {"max_age": max_age, "stepped_at": doubt.stepped_at}
-        await cursor.execute(SQL["aged_rows"], asked)
-        aged = await cursor.fetchall()
-        waiting: Sequence[Mapping[str, Any]] = ()
-        if not found["rests"]:
-            await cursor.execute(SQL["due_rows"], asked)
-            waiting = in_due_order(await cursor.fetchall())
+        await cursor.execute(SQL["due_rows"], {**asked, "max_age": group.max_age_seconds})
+        waiting = in_due_order(await cursor.fetchall())
         due = waiting[:limit]
-        if not (due or aged):
+        if not due:
             return None
-        halves = await _read_halves(cursor, [*due, *aged], with_value=group.check_payload)
-    rows, old = (
-        _rows_to_settle(each, halves, lambda row: decide(row, group, now, doubt))
-        for each in (due, aged)
-    )
+        halves = await _read_halves(cursor, due, with_value=group.check_payload)
+    rows = _bounded(due, halves)
     return DueSlice(
         group=group,
-        now=now,
-        doubt=doubt,
-        cursors={row["delay_seconds"]: row["position"] for row in (*due, *aged)},
+        now=found["now"],
+        cursors={row["delay_seconds"]: row["position"] for row in due},
         rows=rows,
-        aged=old,
+        asks=asks,
         more=len(waiting) >= limit or len(rows) < len(due),
-        more_aged=len(aged) >= limit or len(old) < len(aged),
+        breaker=_breaker(found),
         server_started_at=found["server_started_at"],
     )
 
@@ -183,21 +160,14 @@ async def _read_halves(
     return {row["half_id"]: row for row in await cursor.fetchall()}
 
 
-def _rows_to_settle(
-    read: Sequence[Mapping[str, Any]],
-    halves: Mapping[int, Mapping[str, Any]],
-    decided: Callable[[QueueRow], Decision],
+def _bounded(
+    read: Sequence[Mapping[str, Any]], halves: Mapping[int, Mapping[str, Any]]
 ) -> tuple[QueueRow, ...]:
-    """Return the first rows; of those that are parked as many as PARKED_BYTES allow, or one."""
+    """Return the first rows, at least one, whose undecided values have SLICE_BYTES together."""
     rows = [_queue_row(row, halves[row["half_id"]]) for row in read]
-    copied = (
-        (halves[row.half_id]["value_bytes"] or 0)
-        if row.drop is None and isinstance(decided(row), Park)
-        else 0
-        for row in rows
-    )
-    before = accumulate(copied, initial=0)
-    return tuple(row for row, parked in zip(rows, before, strict=False) if parked < PARKED_BYTES)
+    sizes = ((halves[row.half_id]["value_bytes"] or 0) if row.drop is None else 0 for row in rows)
+    before = accumulate(sizes, initial=0)
+    return tuple(row for row, size in zip(rows, before, strict=False) if size < SLICE_BYTES)
 
 
 def in_due_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -225,7 +195,6 @@ def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
         check_count=row["check_count"],
         only_unknown=row["only_unknown"],
         age_from=row["age_from"],
-        due_at=row["due_at"],
         nonce=found["nonce"],
         half=None if drop else read_if_whole(found),
         drop=drop,
@@ -238,5 +207,4 @@ def _drop(row: Mapping[str, Any], found: Mapping[str, Any]) -> Drop | None:
         return Drop.UNKNOWN
     if found["decided"]:
         return Drop.DECIDED
-    void = row.get("passed", False) or row["round"] < found["standing_round"]
-    return Drop.VOID if void else None
+    return Drop.VOID if row["round"] < found["current_round"] else None

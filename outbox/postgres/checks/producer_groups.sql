@@ -9,9 +9,7 @@ SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
-    CASE WHEN b.probe_at IS NULL THEN 'closed'
-         WHEN b.probe_at > clock_timestamp() AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
-         THEN 'open' ELSE 'half-open' END AS breaker
+    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
@@ -24,9 +22,7 @@ LIMIT %(limit)s
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
-    CASE WHEN b.probe_at IS NULL THEN 'closed'
-         WHEN b.probe_at > clock_timestamp() AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
-         THEN 'open' ELSE 'half-open' END AS breaker
+    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
 WHERE name = %(name)s AND deleted_at IS NULL

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from outbox.checks.breaker import BreakerChange
-from outbox.checks.check_round import CheckResult, CursorMove, Settled, Settlement
+from outbox.checks.breaker import CLOSES
+from outbox.checks.check_round import CheckResult, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
@@ -39,8 +39,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     group = settlement.group
     async with connection.transaction(), connection.cursor() as cursor:
         await _require_server(cursor, settlement.server_started_at)
-        await _move(cursor, group, settlement.moves)
-        await _remove(cursor, settlement)
+        await _move(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
         await _resume(cursor, settlement.resumed)
         applied = {settlement.ends[place].half_id for place in decided}
@@ -49,8 +48,8 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         parked = await _park(cursor, settlement.parkings)
         if settlement.pause_reason is not None:
             await _pause(cursor, group, settlement.pause_reason)
-        change = settlement.breaker
-        changed = change is not None and await _set_breaker(cursor, group, change)
+        wait = settlement.breaker_wait_seconds
+        changed = wait is not None and await _set_breaker(cursor, group, wait)
         if settlement.answered is not None:
             statement = "answers" if settlement.answered else "fails"
             await cursor.execute(SQL[statement], {"group": group.id, "version": group.version})
@@ -75,33 +74,18 @@ async def _require_server(cursor: Cursor, started_at: datetime | None) -> None:
         raise CursorMoved
 
 
-async def _move(cursor: Cursor, group: ProducerGroup, moves: Sequence[CursorMove]) -> None:
-    await cursor.execute(
-        SQL["move_cursors"],
-        {
-            "group": group.id,
-            "delays": [move.delay_seconds for move in moves],
-            "positions": [move.position for move in moves],
-            "goals": [move.to for move in moves],
-        },
-    )
-    if cursor.rowcount != len(moves):
+async def _move(cursor: Cursor, settlement: Settlement) -> None:
+    """Move the cursors from where they were read, and delete the rows that they pass."""
+    asked = {
+        "group": settlement.group.id,
+        "delays": list(settlement.moves),
+        "positions": [position for position, _ in settlement.moves.values()],
+        "goals": [goal for _, goal in settlement.moves.values()],
+    }
+    await cursor.execute(SQL["move_cursors"], asked)
+    if cursor.rowcount != len(settlement.moves):
         raise CursorMoved
-
-
-async def _remove(cursor: Cursor, settlement: Settlement) -> None:
-    """Delete the rows that the cursors have passed, and those at their max age."""
-    gone = [(move.delay_seconds, move.position, move.to) for move in settlement.moves]
-    gone += [(row.delay_seconds, row.look_id - 1, row.look_id) for row in settlement.removed]
-    await cursor.execute(
-        SQL["remove"],
-        {
-            "group": settlement.group.id,
-            "delays": [delay for delay, _, _ in gone],
-            "after": [after for _, after, _ in gone],
-            "last": [last for _, _, last in gone],
-        },
-    )
+    await cursor.execute(SQL["remove"], asked)
 
 
 async def _resume(cursor: Cursor, half_ids: Sequence[HalfId]) -> None:
@@ -187,16 +171,14 @@ async def _pause(cursor: Cursor, group: ProducerGroup, reason: str) -> None:
     )
 
 
-async def _set_breaker(cursor: Cursor, group: ProducerGroup, change: BreakerChange) -> bool:
+async def _set_breaker(cursor: Cursor, group: ProducerGroup, wait_seconds: int) -> bool:
     """Open the breaker for a time from now on, or close it; all checkers read it.
 
     Return False if the group was changed or resumed meanwhile, which has closed it.
     """
-    if change.wait_seconds is None:
-        await cursor.execute(SQL["close_breaker"], {"group": group.id})
-    else:
-        asked = {"group": group.id, "version": group.version, "wait": change.wait_seconds}
-        await cursor.execute(SQL["open_breaker"], asked)
+    statement = "close_breaker" if wait_seconds == CLOSES else "open_breaker"
+    asked = {"group": group.id, "version": group.version, "wait": wait_seconds}
+    await cursor.execute(SQL[statement], asked)
     return cursor.rowcount > 0
 
 

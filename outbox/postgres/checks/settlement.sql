@@ -12,10 +12,10 @@ FROM unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS mov
 WHERE c.producer_group_id = %(group)s AND c.delay_seconds = moved.delay AND c.position = moved.position
 
 -- name: remove
--- Deletes the rows of ranges of ids, each by key: the queue keeps what is open alone.
+-- Deletes the rows that the cursors have passed, each by key: the queue keeps only what is open.
 DELETE FROM outbox.check_queue q
-USING unnest(%(delays)s::int4[], %(after)s::int8[], %(last)s::int8[]) AS gone (delay, after, last)
-WHERE q.producer_group_id = %(group)s AND q.delay_seconds = gone.delay AND q.id > gone.after AND q.id <= gone.last
+USING unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS passed (delay, position, goal)
+WHERE q.producer_group_id = %(group)s AND q.delay_seconds = passed.delay AND q.id > passed.position AND q.id <= passed.goal
 
 -- name: open_classes
 -- Creates the delay classes that are missing. Sorted, so that two writers cannot deadlock.
@@ -25,8 +25,7 @@ ORDER BY g, d
 ON CONFLICT DO NOTHING
 
 -- name: put_back
--- Appends one reference for each half that waits for a later check, due after its class's delay. A half that was
--- parked at its max age meanwhile does not wait.
+-- Appends one reference for each half that waits for a later check, due after its class's delay.
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
 SELECT %(group)s, delay, (flush.xid << 15) + place, half_id, round, check_count, only_unknown, age_from,
@@ -36,8 +35,6 @@ FROM unnest(
     %(only_unknowns)s::bool[], %(ages_from)s::timestamptz[]
 ) WITH ORDINALITY AS back (delay, half_id, round, check_count, only_unknown, age_from, place)
 CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
-WHERE NOT EXISTS (
-    SELECT FROM outbox.parked_message p WHERE p.half_id = back.half_id AND p.resumed_at IS NULL)
 
 -- name: attempts
 -- Appends the history of the checks that were made, in the leaf of each half. An answer counts as a spent check
@@ -113,12 +110,12 @@ DELETE FROM outbox.check_breaker WHERE producer_group_id = %(group)s
 
 -- name: fails
 -- Notes since when all checks of a group have failed. Writes nothing if that is noted already, or if the group was
--- changed or resumed since it was read. A time that is ahead was noted before the clock was set back.
+-- changed or resumed since it was read.
 INSERT INTO outbox.progress (name, updated_at)
 SELECT 'failing:' || id, clock_timestamp()
 FROM outbox.producer_group
 WHERE id = %(group)s AND version = %(version)s
-ON CONFLICT (name) DO UPDATE SET updated_at = excluded.updated_at WHERE progress.updated_at > excluded.updated_at
+ON CONFLICT (name) DO NOTHING
 
 -- name: answers
 -- Forgets, by key, that the checks of a group have failed. Writes nothing if that was not noted.

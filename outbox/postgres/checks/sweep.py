@@ -86,7 +86,6 @@ async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
                 "position": start["position"],
                 "bound": start["bound"],
                 "young": start["now"] - YOUNGEST,
-                "now": start["now"],
                 "limit": limit,
             },
         )
@@ -118,7 +117,7 @@ async def _queue(connection: AsyncConnection, part: _Slice, found: list[_Undecid
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
-            due = [_due(half, part.now) for half in found]
+            due = [half.prepared_at + timedelta(seconds=half.immunity_seconds) for half in found]
             delays = [
                 class_of_first_check((at - part.now).total_seconds(), half.groups_immunity_seconds)
                 for half, at in zip(found, due, strict=True)
@@ -127,10 +126,6 @@ async def _queue(connection: AsyncConnection, part: _Slice, found: list[_Undecid
             classes = set(zip(groups, delays, strict=True))
             await open_classes(cursor, [group for group, _ in classes], [d for _, d in classes])
             await cursor.execute(SQL["queue"], _columns(found, groups, delays, due))
-
-
-def _due(half: _Undecided, now: datetime) -> datetime:
-    return min(half.prepared_at, now) + timedelta(seconds=half.immunity_seconds)
 
 
 def _columns(

@@ -9,10 +9,9 @@ FROM outbox.progress
 WHERE name = 'sweep'
 
 -- name: slice
--- Finds the end of a bounded slice of halves: before the first half that is too young to be swept. A half that is newer
--- than the time itself is from before the clock was set back: it is not young, or all others would wait for its time.
+-- Finds the end of a bounded slice of halves: before the first half that is too young to be swept.
 WITH slice AS MATERIALIZED (
-    SELECT half_id, prepared_at > %(young)s AND prepared_at <= %(now)s AS young
+    SELECT half_id, prepared_at > %(young)s AS young
     FROM outbox.half_message
     WHERE half_id > %(position)s AND half_id < %(bound)s
     ORDER BY half_id

@@ -36,13 +36,12 @@ LEFT JOIN LATERAL (
     ORDER BY look_id DESC LIMIT 1
 ) last ON true
 LEFT JOIN LATERAL (
-    SELECT least(due_at, clock_timestamp() + make_interval(secs => delay_seconds + 1)) AS due_at FROM outbox.check_queue
+    SELECT due_at FROM outbox.check_queue
     WHERE producer_group_id = h.producer_group_id AND age_from = coalesce(r.rechecked_at, h.prepared_at)
         AND half_id = h.half_id AND round = coalesce(r.round, 1)
     ORDER BY id DESC LIMIT 1
 ) queued ON true
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
-    AND b.probe_at <= clock_timestamp() + make_interval(secs => b.wait_seconds)
 
 -- name: checks
 -- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.

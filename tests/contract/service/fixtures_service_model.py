@@ -113,10 +113,9 @@ class Dictionary:
         return [message_id for message_id, one in self.messages.items() if one.state == "PARKED"]
 
     def due(self, group: str) -> Iterator[tuple[str, Known]]:
-        """Return the messages of a group that are due, or at their max age."""
+        """Return the messages of a group that are due."""
         for message_id, known in self.messages.items():
-            at_hand = known.due <= self.now or self.now - known.age_from >= MAX_AGE
-            if known.asked.group == group and known.waits and at_hand:
+            if known.asked.group == group and known.waits and known.due <= self.now:
                 yield message_id, known
 
     def check(self, group: str, answers: Mapping[str, str], *, rolls_back: bool) -> None:
@@ -132,10 +131,12 @@ class Dictionary:
         known.due = self.now
 
     def _look(self, known: Known, answer: str, *, rolls_back: bool) -> None:
-        if self.now - known.age_from >= MAX_AGE:
-            known.parked = "max_age"
-        elif known.spent < CHECK_MAX:
+        aged = self.now - known.age_from >= MAX_AGE
+        if known.spent < CHECK_MAX:
             self._ask(known, answer)
+            known.parked = "max_age" if aged and known.decision is None else None
+        elif aged:
+            known.parked = "max_age"
         elif rolls_back and known.only_unknown:
             known.decide(ROLLBACK, "policy")
         else:

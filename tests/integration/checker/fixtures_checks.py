@@ -50,11 +50,6 @@ UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
 UPDATE outbox.check_breaker SET probe_at = probe_at - %(by)s * interval '1 second';
 UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
 WHERE name LIKE 'failing:%%';
-UPDATE outbox.clock_step SET noticed_at = noticed_at - %(by)s * interval '1 second';
-"""
-LOOKED = """
-UPDATE outbox.progress SET updated_at = updated_at - %(by)s * interval '1 second'
-WHERE name = 'clock'
 """
 RECHECK = """
 WITH raised AS (
@@ -120,11 +115,6 @@ class World:
     async def pass_time(self, seconds: float) -> None:
         """Move all stored times into the past."""
         await self.execute(PAST, by=seconds)
-
-    async def step_clock(self, seconds: float) -> None:
-        """Set PostgreSQL's clock ahead (or back) after a checker has looked at it."""
-        await self.pass_time(seconds)
-        await self.execute(LOOKED, by=seconds)
 
     async def sweep(self, limit: int = SLICE_HALVES) -> SweepRound:
         """Run one sweep; it does nothing when another sweep is faster."""

@@ -9,24 +9,6 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-ABSURD_WAITS = {
-    "year": "Fri, 31 Dec 99999999999 23:59:59 GMT",
-    "zone": "Fri, 31 Dec 9999 23:59:59 +99999999999999",
-    "past": "Fri, 31 Dec 0001 00:00:00 +2359",
-    "future": "Fri, 31 Dec 9999 23:59:59 GMT",
-    "huge": "9" * 5000,
-    "zeros": "0" * 5000 + "1",
-    "negative": "-5",
-    "fraction": "1.5",
-    "exponent": "1e400",
-    "infinite": "inf",
-    "other digits": "\u00b2",
-    "list": "1, 2",
-    "garbage": "soon;\t=,",
-    "empty": "",
-}
-"""Values of Retry-After that are no time to wait, or hardly."""
-
 Check = dict[str, Any]
 Answer = Callable[[web.Request, Check], Awaitable[web.StreamResponse]]
 

@@ -20,7 +20,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from standardwebhooks import Webhook
 
 import outbox_client
-from outbox.checks.check_round import Question
 from outbox.http_checks.request import check_request
 from outbox_client import LocalTransactionState
 from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
@@ -28,7 +27,7 @@ from tests.fixtures_messages import make_group
 from tests.fixtures_paths import PROJECT
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.fixtures_prepared import make_check, make_prepared
-from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row
 from tests.unit.outbox.http_checks.fixtures_schemas import validator
 
 ENDPOINT, BARRIER = (
@@ -136,8 +135,7 @@ def test_the_request_shown_has_the_headers_of_the_vector() -> None:
     assert shown["webhook-timestamp"] == VECTOR["timestamp"]
     assert shown["webhook-signature"] == VECTOR["signature"]
     group = make_group(secrets=(VECTOR["secret"],))
-    question = Question(half=make_half(), round=1, attempt=2)
-    sent = check_request(group, [question], NOW, "0" * 32)
+    sent = check_request(group, [make_row(check_count=1)], NOW, "0" * 32)
     assert shown.keys() == sent.headers.keys()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.checks.check_round import Answer, Question
+from outbox.checks.check_round import Answer
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from tests.fixtures_messages import make_group
-from tests.unit.checker.checks.fixtures_queue_rows import make_half
+from tests.unit.checker.checks.fixtures_queue_rows import make_row
 
 ELSEWHERE_ALLOWED = policy_of(["192.0.2.0/24"], [], ["1-65535"])
 """Plain HTTP is allowed, but to one network alone."""
@@ -21,12 +21,7 @@ def group_at(url: str, **fields: Any) -> ProducerGroup:
     return make_group(check_url=url, **{"check_timeout_seconds": 1, **fields})
 
 
-def question(half_id: int = 1 << 15) -> Question:
-    """Return the question about a half."""
-    return Question(half=make_half(half_id), round=1, attempt=1)
-
-
 async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> Answer:
     """Ask about one half; return the answer."""
-    (answer,) = await endpoint.ask(group_at(url, **fields), [question()], SystemClock().now())
+    (answer,) = await endpoint.ask(group_at(url, **fields), [make_row()], SystemClock().now())
     return answer

@@ -29,8 +29,8 @@ from tests.integration.http_checks.fixtures_questions import (
     ELSEWHERE_ALLOWED,
     ask,
     group_at,
-    question,
 )
+from tests.unit.checker.checks.fixtures_queue_rows import make_row
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 OLD_SECRET = "whsec_b29vb29vb29vb29vb29vb29vb29vb29vb29vb29vb28="
@@ -110,7 +110,7 @@ async def test_i14_an_answer_that_nobody_asked_for_counts_for_no_later_check(
 ) -> None:
     """The endpoint answers UNKNOWN, and then COMMIT when the first check is over."""
     over, said = asyncio.Event(), asyncio.Event()
-    message_id = str(question().half.message_id)
+    message_id = str(make_row().readable.message_id)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -161,7 +161,7 @@ async def test_tls_that_fails_is_unreachable(endpoint: HttpCheckEndpoint) -> Non
 
 
 async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoint) -> None:
-    questions = [question(n << 15) for n in (1, 2, 3)]
+    rows = [make_row(n) for n in (1, 2, 3)]
 
     async def answer(_: web.Request, data: Check) -> web.StreamResponse:
         first, second, _unanswered = data["checks"]
@@ -173,7 +173,7 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 
     async with Producer(answer) as producer:
         group = group_at(producer.url, batch_check=True, secrets=(SECRET,))
-        answers = await endpoint.ask(group, questions, SystemClock().now())
+        answers = await endpoint.ask(group, rows, SystemClock().now())
     assert [each.outcome for each in answers] == [
         Outcome.COMMIT,
         Outcome.UNKNOWN,

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
-from outbox.checks.check_round import Outcome, Question
+from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.guarded_connector import GuardedResolver
 from tests.fixtures_messages import make_group
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_raw_endpoint import hostile_endpoint
-from tests.unit.checker.checks.fixtures_queue_rows import make_half
+from tests.unit.checker.checks.fixtures_queue_rows import make_row
 
 CALLS = 5
 
@@ -31,14 +31,13 @@ def no_search_for_cycles() -> Iterator[None]:
 @pytest.mark.usefixtures("no_search_for_cycles")
 @pytest.mark.parametrize("name", ["endless_headers", "not_http", "cut_short"])
 async def test_a_call_that_failed_keeps_no_connection_and_nothing_it_received(name: str) -> None:
-    question = Question(half=make_half(), round=1, attempt=1)
     async with (
         hostile_endpoint(name) as url,
         HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED)) as endpoint,
     ):
         for _ in range(CALLS):
             group = make_group(check_url=url, check_timeout_seconds=5)
-            (answer,) = await endpoint.ask(group, [question], SystemClock().now())
+            (answer,) = await endpoint.ask(group, [make_row()], SystemClock().now())
             assert answer.outcome is Outcome.UNREACHABLE
         assert connections_in_memory() == 0
 

@@ -12,9 +12,6 @@ from tests.integration.checker.fixtures_producer import Producer, says, status
 
 pytestmark = pytest.mark.postgres
 
-A_DAY_LATER = """
-UPDATE outbox.progress SET updated_at = updated_at + interval '1 day' WHERE name ~ '^failing:'
-"""
 NOBODY = "http://127.0.0.1:1/check"
 
 
@@ -39,15 +36,6 @@ async def test_one_open_half_that_nobody_answers_for_is_seen(world: World, pool:
     assert await failing(pool) == {"account": 15}
 
 
-@pytest.mark.parametrize("code", [404, 503])
-async def test_an_answer_without_a_verdict_is_a_failed_check(
-    world: World, pool: Pool, code: int
-) -> None:
-    async with Producer(status(code)) as producer:
-        await fail_for_a_quarter_of_an_hour(world, producer.url)
-    assert await failing(pool) == {"account": 15}
-
-
 async def test_a_valid_answer_ends_it_and_unknown_is_one(world: World, pool: Pool) -> None:
     async with Producer(status(500)) as producer:
         group = await fail_for_a_quarter_of_an_hour(world, producer.url)
@@ -55,25 +43,3 @@ async def test_a_valid_answer_ends_it_and_unknown_is_one(world: World, pool: Poo
         await world.pass_time(30)
         await world.check(group)
         assert await failing(pool) == {}
-
-
-async def test_a_group_that_fails_since_before_the_clock_was_set_back_is_seen(
-    world: World, pool: Pool
-) -> None:
-    group = await fail_for_a_quarter_of_an_hour(world, NOBODY)
-    await world.execute(A_DAY_LATER)
-    await world.pass_time(60)
-    await world.check(group)
-    await world.pass_time(900)
-    assert await failing(pool) == {"account": 15}
-
-
-async def test_a_group_that_waits_for_nothing_is_not_failing(world: World, pool: Pool) -> None:
-    group = await world.group(NOBODY)
-    (half,) = await world.due(group)
-    await world.check(group)
-    assert await failing(pool) == {"account": 0}
-    await world.end(half, "COMMIT")
-    await world.pass_time(60)
-    await world.check(group)
-    assert await failing(pool) == {}

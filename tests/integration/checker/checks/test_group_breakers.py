@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from devservers.ports import free_ports
-from outbox.checks.breaker import CALLS_AT_LEAST, LONGEST_WAIT_SECONDS, BreakerState
-from outbox.checks.producer_group import Backoff, ProducerGroup
+from outbox.checks.breaker import BreakerState
+from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
@@ -22,10 +21,6 @@ from tests.integration.checker.fixtures_producer import Check, Producer, says, s
 pytestmark = pytest.mark.postgres
 
 FAILING = 12
-NOBODY = "http://127.0.0.1:1/check"
-PROBE_NOW = "UPDATE outbox.check_breaker SET probe_at = clock_timestamp()"
-ALARMED_SECONDS = 600
-"""The alert OutboxChecksFailing fires after this time."""
 
 
 async def test_ten_failures_open_it_and_then_no_call_is_made(world: World) -> None:
@@ -107,33 +102,6 @@ async def test_every_checker_waits_after_one_has_opened_it(pool: Pool) -> None:
         assert (await one.check(group)).asked > 0
 
 
-async def test_one_checkers_successful_probe_closes_it_for_the_checker_that_opened_it(
-    pool: Pool,
-) -> None:
-    async with opened_by_one_of_two(pool) as (producer, group, one, other):
-        producer.answer = says("COMMIT")
-        await one.due(group, 3)
-        await one.execute(PROBE_NOW)
-        assert (await other.check(group)).asked == 1
-        assert (await one.check(group)).asked == 2
-        await one.due(group)
-        assert await one.breaker(group) is BreakerState.CLOSED
-
-
-async def test_failures_of_before_a_resume_do_not_open_it_afterwards(world: World) -> None:
-    groups = PostgresProducerGroups(world.pool, key_ring(None, insecure=True))
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url)
-        await world.due(group, CALLS_AT_LEAST - 1)
-        await world.check(group)
-        await groups.pause(group.name, "repaired", paused=False, key_id=None)
-        producer.answer = says("COMMIT")
-        await world.due(group, 1)
-        await world.check(group)
-        await world.due(group)
-        assert await world.breaker(group) is BreakerState.CLOSED
-
-
 async def test_answers_to_calls_of_before_a_resume_do_not_open_it(world: World) -> None:
     groups = PostgresProducerGroups(world.pool, key_ring(None, insecure=True))
 
@@ -152,61 +120,9 @@ async def test_answers_to_calls_of_before_a_resume_do_not_open_it(world: World) 
     assert gauge._value.get() == 0
 
 
-async def test_a_half_that_is_too_old_is_parked_behind_an_open_breaker_too(world: World) -> None:
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url, backoff=Backoff.FIXED, max_age_seconds=3600)
-        halves = await world.due(group, FAILING)
-        await world.check(group)
-        await world.pass_time(3600)
-        await world.check(group)
-    assert set(await world.states(halves)) == {State.PARKED}
-
-
-async def test_answers_that_do_not_decide_leave_it_closed(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        await world.due(group, FAILING)
-        await world.check(group)
-        assert await world.breaker(group) is BreakerState.CLOSED
-
-
 async def test_a_batch_is_one_call_to_it(world: World) -> None:
     async with Producer(status(500)) as producer:
         group = await world.group(producer.url, batch_check=True)
         await world.due(group, 100)
         await world.check(group)
         assert await world.breaker(group) is BreakerState.CLOSED
-
-
-async def test_the_metric_shows_its_state(world: World) -> None:
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url)
-        await world.due(group, FAILING)
-        await world.check(group)
-        gauge = world.metrics["check_breaker_state"].labels(group.name)
-        assert gauge._value.get() == 2
-
-
-async def test_a29_an_outage_of_twenty_times_all_checks_spends_none_and_ends_within_one_back_off(
-    world: World,
-) -> None:
-    """Nothing listens on the endpoint's port; then the endpoint is back on it."""
-    (port,) = free_ports(1)
-    group = await world.group(f"http://127.0.0.1:{port}/check", check_max=3)
-    halves = await world.due(group, FAILING)
-    for _ in range(20 * group.check_max):
-        await world.check(group)
-        await world.pass_time(group.check_interval_seconds)
-    assert set(await world.states(halves)) == {State.PREPARED}
-    assert {(await world.waiting(half))[1] for half in halves} == {0}
-    outage = 20 * group.check_max * group.check_interval_seconds
-    (failing,) = (await PostgresGauges(world.pool).read()).failing
-    assert (failing.producer_group, failing.seconds >= outage - 1) == (group.name, True)
-    assert outage > ALARMED_SECONDS
-    async with Producer(says("COMMIT"), port) as producer:
-        await world.pass_time(LONGEST_WAIT_SECONDS)
-        while (await world.check(group)).more:
-            pass
-        assert len(producer.asked) == FAILING
-    assert set(await world.states(halves)) == {State.COMMITTED}
-    assert (await PostgresGauges(world.pool).read()).failing == []

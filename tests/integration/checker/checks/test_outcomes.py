@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from checker.checks.check_back import CheckRound
 from outbox.checks.delays import quantise
 from outbox.checks.producer_group import OnCheckMax
 from outbox.http_checks.classification import LONGEST_DELAY_SECONDS
@@ -15,7 +14,6 @@ from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import (
-    ABSURD_WAITS,
     Answer,
     Check,
     Producer,
@@ -71,34 +69,10 @@ async def test_a18_every_kind_of_end_and_verdict_has_its_effect(world: World) ->
     assert len(producer.asked) == 24 + 24 + 24 * 3
 
 
-async def test_a22_the_quickstart_is_decided_in_sixty_six_checks(world: World) -> None:
-    words = ["UNKNOWN", "COMMIT", "ROLLBACK"]
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        halves = await world.prepare(group, 10)
-        producer.answer = planned(
-            {str(half.message_id): words[n % 3] for n, half in enumerate(halves)}
-        )
-        for half in halves:
-            await world.end(half, "UNKNOWN")
-        await world.pass_time(6)
-        await world.sweep()
-        for _ in range(16):
-            await world.check(group)
-            await world.pass_time(30)
-    assert Counter(await world.states(halves)) == {
-        State.COMMITTED: 3,
-        State.ROLLED_BACK: 3,
-        State.PARKED: 4,
-    }
-    assert len(producer.asked) == 66
-
-
 @pytest.mark.parametrize(
     ("ended", "said", "state", "conflict"),
     [
         ("ROLLBACK", "COMMIT", State.ROLLED_BACK, 1.0),
-        ("COMMIT", "ROLLBACK", State.COMMITTED, 1.0),
         ("COMMIT", "COMMIT", State.COMMITTED, None),
     ],
 )
@@ -149,7 +123,7 @@ async def test_d8_an_end_just_before_the_last_round_wins(world: World) -> None:
     assert await world.states([half]) == [State.COMMITTED]
 
 
-@pytest.mark.parametrize("answer", [status(503), status(429), None], ids=["503", "429", "nobody"])
+@pytest.mark.parametrize("answer", [status(503), None], ids=["503", "nobody"])
 async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent(
     world: World, answer: Answer | None
 ) -> None:
@@ -164,7 +138,7 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
     assert len(await world.attempts(halves[0])) > group.check_max
 
 
-@pytest.mark.parametrize("wait", ABSURD_WAITS.values(), ids=ABSURD_WAITS)
+@pytest.mark.parametrize("wait", ["Fri, 31 Dec 99999999999 23:59:59 GMT", "9" * 5000, "-5"])
 async def test_an_absurd_retry_after_is_one_question_for_a_whole_batch_and_not_the_last(
     world: World, wait: str
 ) -> None:
@@ -199,28 +173,10 @@ async def test_a30_an_outage_beyond_the_max_age_parks_all_and_rolls_none_back(wo
         await world.pass_time(group.check_interval_seconds)
     assert set(await world.states(halves)) == {State.PREPARED}
     await world.pass_time(group.max_age_seconds)
-    await world.check(group)
+    probe, rest = await world.check(group), await world.check(group)
+    assert (probe.asked, probe.parked, rest.asked, rest.parked) == (1, 1, 0, 11)
     assert set(await world.states(halves)) == {State.PARKED}
     assert await world.rows(PARKED_FOR) == [("max_age",)] * 12
-
-
-async def test_a38_all_fifteen_checks_are_spent_at_their_times_and_then_the_half_is_parked(
-    world: World,
-) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        for interval in (60, 30):
-            group = await world.group(
-                producer.url, f"every-{interval}", check_interval_seconds=interval
-            )
-            (half,) = await world.due(group)
-            for attempt in range(1, group.check_max + 1):
-                assert (await world.check(group)).asked == 1
-                delay, count, left = await world.waiting(half)
-                assert (delay, count) == (interval, attempt)
-                assert left <= interval
-                await world.pass_time(interval)
-            assert (await world.check(group)).parked == 1
-            assert len(producer.asked_about(half.message_id)) == group.check_max
 
 
 async def test_d10_a_half_that_cannot_be_read_is_named_and_delays_no_other(
@@ -291,33 +247,6 @@ async def test_410_pauses_the_group_and_nothing_is_spent_or_rolled_back(world: W
     assert (await world.waiting(halves[0]))[1] == 0
 
 
-async def test_410_does_not_pause_a_group_that_was_changed_meanwhile(world: World) -> None:
-    async with Producer(status(410)) as producer:
-        group = await world.group(producer.url)
-        await world.due(group)
-
-        async def change(request: web.Request, check: Check) -> web.StreamResponse:
-            await world.execute("UPDATE outbox.producer_group SET version = version + 1")
-            return await status(410)(request, check)
-
-        producer.answer = change
-        await world.check(group)
-    assert await world.rows("SELECT paused FROM outbox.producer_group WHERE name = 'account'") == [
-        (False,)
-    ]
-
-
-async def test_a_paused_group_is_not_asked_but_its_halves_grow_old(world: World) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url, paused=True, max_age_seconds=60)
-        (half,) = await world.due(group)
-        assert await world.check(group) == CheckRound()
-        await world.pass_time(60)
-        await world.check(group)
-    assert producer.asked == []
-    assert await world.states([half]) == [State.PARKED]
-
-
 async def test_an_unpaused_group_is_asked_again(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url, paused=True, check_interval_seconds=3600)
@@ -340,14 +269,6 @@ async def test_group_settings_take_effect_in_the_next_round(world: World) -> Non
     assert await world.states([half]) == [State.PARKED]
 
 
-async def test_retry_after_delays_the_next_check(world: World) -> None:
-    async with Producer(status(503, Retry_After="50")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        await world.check(group)
-    assert (await world.waiting(half))[:2] == (50, 0)
-
-
 async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
     async def answer(_: web.Request, data: Check) -> web.StreamResponse:
         verdicts = [
@@ -361,32 +282,3 @@ async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
         await world.check(group)
     assert (len(producer.headers), len(producer.asked)) == (2, 150)
     assert set(await world.states(halves)) == {State.COMMITTED}
-
-
-async def test_verdicts_on_ids_that_were_not_asked_for_decide_nothing_and_are_counted(
-    world: World,
-) -> None:
-    group = await world.group("http://127.0.0.1:1/check", batch_check=True)
-    (other,) = await world.prepare(group)
-
-    async def answer(_: web.Request, data: Check) -> web.StreamResponse:
-        ids = [each["message_id"] for each in data["checks"]] + [str(other.message_id)]
-        return web.json_response(
-            {"verdicts": [{"message_id": each, "decision": "COMMIT"} for each in ids]}
-        )
-
-    async with Producer(answer) as producer:
-        asked = await world.group(producer.url, "orders", batch_check=True)
-        (half,) = await world.due(asked)
-        await world.check(asked)
-    assert await world.states([half, other]) == [State.COMMITTED, State.PREPARED]
-    labels = {"producer_group": "orders", "outcome": "unasked"}
-    assert world.metrics.registry.get_sample_value("outbox_checks_total", labels) == 1
-
-
-async def test_the_value_is_sent_if_the_group_asks_for_it(world: World) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url, check_payload=True)
-        await world.due(group, value=b"text")
-        await world.check(group)
-    assert producer.asked[0]["value"] == "text"

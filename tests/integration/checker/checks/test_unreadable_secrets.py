@@ -65,15 +65,6 @@ async def test_a_half_at_its_max_age_is_parked_though_the_secret_cannot_be_read(
     assert await world.states([*old, *young]) == [State.PARKED] * 2 + [State.PREPARED] * 2
 
 
-async def test_a_paused_group_needs_no_secret_to_park_a_half_at_its_max_age(world: World) -> None:
-    group, _ = await with_lost_key(world, "http://127.0.0.1:1/check")
-    halves = await world.due(group)
-    await world.execute("UPDATE outbox.producer_group SET paused = true")
-    await world.pass_time(MAX_AGE)
-    assert (await world.check(group)).parked == 1
-    assert await world.states(halves) == [State.PARKED]
-
-
 async def test_a_new_secret_ends_it_at_once_though_the_previous_one_stays_valid(
     world: World,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from outbox.checks.check_round import CursorMove, Settlement
+from outbox.checks.check_round import Settlement
 from outbox.errors import CursorMoved
 from outbox.messages.message import ParkedReason, State
 from outbox.postgres.checks import check_queue, sweep
@@ -37,15 +37,6 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
 
 
-async def test_each_half_is_swept_once(world: World) -> None:
-    group = await world.group(NOBODY)
-    await world.prepare(group, 10)
-    await world.pass_time(2)
-    first, second = await world.sweep(), await world.sweep()
-    assert (first.looked, first.queued, second.looked) == (10, 10, 0)
-    assert await world.rows(QUEUED, group=group.id) == [(10,)]
-
-
 async def test_immunities_that_a_producer_chooses_make_few_delay_classes(world: World) -> None:
     group = await world.group(NOBODY)
     topic_id = await store_topic(world.pool, "points-earned")
@@ -59,14 +50,6 @@ async def test_immunities_that_a_producer_chooses_make_few_delay_classes(world: 
     classes = await world.rows(CLASSES, group=group.id)
     assert len(classes) <= 4
     assert await world.rows(EARLY, group=group.id) == [(0,)]
-
-
-async def test_the_groups_own_immunity_is_an_exact_delay_class(world: World) -> None:
-    group = await world.group(NOBODY, transaction_timeout_seconds=1234)
-    await world.prepare(group)
-    await world.pass_time(1)
-    await world.sweep()
-    assert await world.rows(CLASSES, group=group.id) == [(1233,)]
 
 
 async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World) -> None:
@@ -102,22 +85,6 @@ async def test_a_row_of_an_open_transaction_holds_back_the_rows_after_it(world: 
     assert await world.queue.claim(group.id, 10) is not None
 
 
-async def test_a_sweep_passes_a_bounded_slice(world: World) -> None:
-    group = await world.group(NOBODY)
-    await world.prepare(group, 10)
-    await world.pass_time(2)
-    rounds = [await world.sweep(limit=4) for _ in range(4)]
-    assert [each.looked for each in rounds] == [4, 4, 2, 0]
-
-
-async def test_two_sweeps_at_once_queue_each_half_once(world: World) -> None:
-    group = await world.group(NOBODY)
-    await world.prepare(group, 50)
-    await world.pass_time(2)
-    await asyncio.gather(*(world.sweep() for _ in range(4)))
-    assert await world.rows(QUEUED, group=group.id) == [(50,)]
-
-
 def waiting_for_a_lock(database_url: str) -> int:
     with psycopg.connect(database_url) as connection:
         row = connection.execute(WAITING_FOR_A_LOCK).fetchone()
@@ -137,24 +104,6 @@ async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
         await asyncio.to_thread(wait_for, lambda: waiting_for_a_lock(database_url) == 2)
     await asyncio.gather(*sweeps)
     assert await world.rows(QUEUED, group=group.id) == [(50,)]
-
-
-async def test_a_late_sweep_queues_for_the_remaining_time(world: World) -> None:
-    group = await world.group(NOBODY)
-    late, due = await world.prepare(group, check_immunity_seconds=1000), await world.prepare(group)
-    await world.pass_time(500)
-    await world.sweep()
-    assert (await world.waiting(late[0]))[0] == 503
-    assert (await world.waiting(due[0]))[0] == 0
-
-
-async def test_the_groups_timeout_at_the_time_of_the_sweep_applies(world: World) -> None:
-    group = await world.group(NOBODY)
-    (half,) = await world.prepare(group)
-    await world.execute("UPDATE outbox.producer_group SET transaction_timeout_seconds = 20")
-    await world.pass_time(1)
-    await world.sweep()
-    assert (await world.waiting(half))[0] == 19
 
 
 async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_due(
@@ -192,14 +141,12 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
     due = await world.queue.claim(group.id, 10)
     assert due is not None
     (row,) = due.rows
-    move = CursorMove(
-        delay_seconds=row.delay_seconds, position=due.cursors[row.delay_seconds], to=row.look_id
-    )
+    moves = {row.delay_seconds: (due.cursors[row.delay_seconds], row.look_id)}
     parking = (row, ParkedReason.MAX_AGE)
     other = (row, ParkedReason.CHECK_MAX)
-    await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(parking,)))
+    await world.queue.settle(Settlement(group=group, moves=moves, parkings=(parking,)))
     with pytest.raises(CursorMoved):
-        await world.queue.settle(Settlement(group=group, moves=(move,), parkings=(other,)))
+        await world.queue.settle(Settlement(group=group, moves=moves, parkings=(other,)))
     assert await world.states([half]) == [State.PARKED]
     rows = await world.rows(
         "SELECT parked_reason FROM outbox.parked_message WHERE half_id = %(half)s",
@@ -217,9 +164,8 @@ async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(wor
     started_at = due.server_started_at
     assert started_at is not None
     parkings = tuple((row, ParkedReason.MAX_AGE) for row in due.rows)
-    here = Settlement(
-        group=group, removed=due.rows, parkings=parkings, server_started_at=started_at
-    )
+    moves = {row.delay_seconds: (due.cursors[row.delay_seconds], row.look_id) for row in due.rows}
+    here = Settlement(group=group, moves=moves, parkings=parkings, server_started_at=started_at)
     with pytest.raises(CursorMoved):
         await world.queue.settle(replace(here, server_started_at=started_at - timedelta(seconds=1)))
     again = await world.queue.claim(group.id, 10)
@@ -312,7 +258,6 @@ async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
         bound=9003 * LEAF + 20_001,
         limit=4000,
         young="2100-01-01T00:00:00Z",
-        now="2100-01-01T00:00:00Z",
     )
     (scan,) = scans(nodes, "half_message")
     assert scan["Relation Name"] == "half_message_9003"
@@ -353,10 +298,11 @@ async def test_due_rows_are_read_from_each_cursor_onwards(world: World) -> None:
     )
     await world.group(NOBODY)
     queue = check_queue.SQL
+    asked = {"now": "2100-01-01T00:00:00Z", "limit": 10, "asks": False, "max_age": 60}
     ((classes,),) = await world.rows("SELECT count(*) FROM outbox.check_class")
     for statement, parameters, most in (
         (queue["due_groups"], {}, classes),
-        (queue["due_rows"], {"group": 1, "now": "2100-01-01T00:00:00Z", "limit": 10}, 10),
+        (queue["due_rows"], {"group": 1, **asked}, 10),
     ):
         nodes = await explain(world, statement, **parameters)
         (scan,) = [node for node in nodes if node.get("Relation Name") == "check_queue"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -55,7 +55,6 @@ class ListedQueue:
         self.slices = list(slices)
         self.groups = groups
         self.settled: list[Settlement] = []
-        self.aged: dict[int, str] = {}
         self.claimed: list[int] = []
         self.unavailable = False
         self.overtaken = False
@@ -63,10 +62,6 @@ class ListedQueue:
     async def due_groups(self) -> Sequence[GroupDue]:
         """Return the listed groups."""
         return self.groups
-
-    async def aged_groups(self) -> Mapping[int, str]:
-        """Return the groups that a test names."""
-        return self.aged
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Return the next slice."""

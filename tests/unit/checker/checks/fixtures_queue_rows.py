@@ -35,7 +35,6 @@ def make_row(look_id: int = 1, **fields: Any) -> QueueRow:
         "check_count": 0,
         "only_unknown": True,
         "age_from": NOW,
-        "due_at": NOW,
         "half": make_half(half_id),
     }
     return QueueRow(look_id=look_id, half_id=HalfId(half_id), **{**defaults, **fields})

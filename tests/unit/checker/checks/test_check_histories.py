@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import Answer, CheckResult, DueSlice, Outcome, Settlement
-from outbox.checks.policy import Ask, decide, immunity
+from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
+from outbox.checks.policy import Decision, decide, immunity
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.messages.message import HalfMessage
-from outbox.messages.message_id import HalfId, Nonce
-from tests.fixtures_messages import make_group, make_message
+from tests.fixtures_messages import make_group
+from tests.unit.checker.checks.fixtures_queue_rows import make_row, make_slice
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, HOUR = 86_400, 3600
@@ -109,10 +107,10 @@ MANY = settings(derandomize=True, max_examples=200, deadline=None)
 def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) -> Played:
     """Play a history on ``decide`` and ``settlement_of``."""
     due_at = BORN + immunity(group, own_immunity)
-    row = _first_row(due_at)
+    row = make_row(delay_seconds=0, age_from=BORN)
     asked, delays, at = list[Asked](), list[int](), _seconds(due_at)
     for turn in turns:
-        now = row.due_at + timedelta(seconds=turn.late)
+        now = due_at + timedelta(seconds=turn.late)
         at = _seconds(now)
         result = _result(row, group, turn, now)
         settlement = _settle(row, group, turn, result, now)
@@ -123,19 +121,19 @@ def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) 
                 delays=tuple(delays),
                 end=_end_of(settlement),
                 at=at,
-                spent=row.check_count,
+                spent=_spent(row, settlement),
             )
         (back,) = settlement.put_backs
         delays.append(back.delay_seconds)
         due_at = now + timedelta(seconds=back.delay_seconds)
-        row = replace(back, delay_seconds=row.delay_seconds, due_at=due_at)
+        row = replace(back, delay_seconds=row.delay_seconds)
     spent = row.check_count
     return Played(asked=tuple(asked), delays=tuple(delays), end="open", at=at, spent=spent)
 
 
 def _result(row: QueueRow, group: ProducerGroup, turn: Turn, now: datetime) -> CheckResult:
-    decision = decide(row, _as_set(group), now)
-    if isinstance(decision, Ask):
+    decision = decide(row, group, now)
+    if decision is Decision.ASK:
         return CheckResult(row=row, decision=decision, answer=turn.answer, asked_at=now)
     return CheckResult(row=row, decision=decision)
 
@@ -143,35 +141,11 @@ def _result(row: QueueRow, group: ProducerGroup, turn: Turn, now: datetime) -> C
 def _settle(
     row: QueueRow, group: ProducerGroup, turn: Turn, result: CheckResult, now: datetime
 ) -> Settlement:
-    cursors = {row.delay_seconds: row.look_id - 1}
-    due = DueSlice(group=_as_set(group), now=now, cursors=cursors, rows=(row,))
-    return settlement_of(due, [result], lambda: turn.jitter)
+    return settlement_of(make_slice(row, group=group, now=now), [result], lambda: turn.jitter)
 
 
-def _as_set(group: ProducerGroup) -> ProducerGroup:
-    names = ("check_interval_seconds", "check_max", "on_check_max", "backoff", "max_age_seconds")
-    return make_group(**{name: getattr(group, name) for name in names})
-
-
-def _first_row(due_at: datetime) -> QueueRow:
-    half = HalfMessage(
-        half_id=HalfId(1 << 15),
-        nonce=Nonce(1),
-        message=make_message(),
-        prepared_at=BORN,
-        content_digest=0,
-    )
-    return QueueRow(
-        look_id=1,
-        delay_seconds=0,
-        half_id=half.half_id,
-        round=1,
-        check_count=0,
-        only_unknown=True,
-        age_from=BORN,
-        due_at=due_at,
-        half=half,
-    )
+def _spent(row: QueueRow, settlement: Settlement) -> int:
+    return settlement.parkings[0][0].check_count if settlement.parkings else row.check_count
 
 
 def _end_of(settlement: Settlement) -> End:
@@ -213,7 +187,8 @@ def expected(
     at = due
     for turn in turns:
         at = due + turn.late
-        if at >= group.max_age_seconds:
+        aged = at >= group.max_age_seconds
+        if spent == group.check_max and aged:
             return ended("max_age")
         if spent == group.check_max:
             rolls_back = group.on_check_max is OnCheckMax.ROLLBACK and honest
@@ -224,6 +199,8 @@ def expected(
         counts = SPENT[(turn.answer.outcome, turn.answer.http_status)]
         spent += counts
         honest = honest and not (counts and turn.answer.outcome is not Outcome.UNKNOWN)
+        if aged:
+            return ended("max_age")
         low, high = shortest(group, spent, turn.answer)
         wait = next(delays)
         assert low <= wait <= high, f"{wait} s, not {low} to {high} s"
@@ -242,22 +219,6 @@ def test_any_history_of_a_half_agrees_with_the_oracle(
 ) -> None:
     played = play(group, own_immunity, turns)
     assert played == expected(group, own_immunity, turns, iter(played.delays))
-
-
-@MANY
-@given(GROUPS, st.one_of(st.none(), st.integers(1, HOUR)), HISTORIES)
-def test_no_check_is_early_none_is_too_many_and_silence_costs_nothing(
-    group: ProducerGroup, own_immunity: int | None, turns: list[Turn]
-) -> None:
-    """I12."""
-    played = play(group, own_immunity, turns)
-    times = [each.at for each in played.asked]
-    assert all(at >= (own_immunity or group.transaction_timeout_seconds) for at in times)
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert all(gap >= group.check_interval_seconds for gap in gaps)
-    assert played.spent <= group.check_max
-    assert all(each.attempt <= group.check_max for each in played.asked)
-    assert all(at < group.max_age_seconds for at in times)
 
 
 @settings(MANY, max_examples=50)
@@ -281,3 +242,8 @@ def test_the_queue_keeps_the_schedules_of_rocketmq_4_and_5_exactly(
     assert [each.at for each in played.asked] == list(range(6, last + 1, interval))
     assert [each.attempt for each in played.asked] == list(range(1, 16))
     assert (played.end, played.at) == ("check_max", parked)
+
+
+def test_d5_immunity_spends_no_check_and_all_fifteen_follow() -> None:
+    played = play(make_group(), 600, [Turn()] * 16)
+    assert (played.asked[0], len(played.asked)) == (Asked(at=600, attempt=1), 15)

@@ -15,8 +15,10 @@ from checker.checks.group_scheduler import (
     POLL_SECONDS,
     GroupScheduler,
 )
-from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome, Question
+from outbox.checks.breaker import BreakerState
+from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome
 from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks, ListedQueue, ManualClock
@@ -35,15 +37,15 @@ class Endpoint:
         self.calls: list[list[int]] = []
 
     async def ask(
-        self, group: ProducerGroup, questions: Sequence[Question], now: datetime
+        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
     ) -> Sequence[Answer]:
-        ids = [question.half.half_id >> 15 for question in questions]
+        ids = [row.half_id >> 15 for row in rows]
         self.calls.append(ids)
         self._clock.seconds += self._seconds
         await asyncio.sleep(0)
         if self._poison in ids:
             raise ValueError("this half cannot be put into a request")
-        return [UNKNOWN] * len(questions)
+        return [UNKNOWN] * len(rows)
 
 
 def check_back_of(queue: ListedQueue, endpoint: Endpoint, clock: ManualClock) -> CheckBack:
@@ -71,7 +73,7 @@ async def test_a_round_starts_no_call_after_its_asking_time() -> None:
     round_ = await check_back_of(queue, endpoint, clock).run_once(1)
     assert endpoint.calls == [[1], [2]]
     assert (round_.asked, round_.more) == (2, True)
-    assert [move.to for move in queue.settled[0].moves] == [2]
+    assert queue.settled[0].moves == {30: (0, 2)}
 
 
 async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_are_asked() -> None:
@@ -118,18 +120,22 @@ def scheduler_of(queue: ListedQueue, locks: FreeLocks, clock: ManualClock) -> Gr
     return GroupScheduler(check_back, queue, locks, clock, CheckObserver(Metrics()))
 
 
-def due(number: int, overdue_seconds: float = 1.0) -> GroupDue:
+def due(number: int, overdue_seconds: float = 1.0, **fields: Any) -> GroupDue:
+    name = f"g{number}"
     return GroupDue(
-        producer_group_id=number, producer_group=f"g{number}", overdue_seconds=overdue_seconds
+        producer_group_id=number, producer_group=name, overdue_seconds=overdue_seconds, **fields
     )
 
 
 async def test_only_groups_that_are_due_get_a_round() -> None:
-    queue = ListedQueue(groups=[due(1), due(2, -0.1), due(3, 0.0)])
+    groups = [due(1), due(2, -0.1), due(3, 0.0), due(4, rests=True)]
+    groups += [due(5, breaker=BreakerState.OPEN), due(6, breaker=BreakerState.HALF_OPEN)]
+    groups += [due(7, rests=True, aged=True), due(8, breaker=BreakerState.OPEN, aged=True)]
+    queue = ListedQueue(groups=groups)
     scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
     await scheduler.step()
     await scheduler.drain()
-    assert queue.claimed == [1, 3]
+    assert queue.claimed == [1, 3, 6, 7, 8]
 
 
 async def test_looks_follow_more_slowly_only_while_no_half_waits() -> None:

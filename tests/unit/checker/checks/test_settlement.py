@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import Answer, CheckResult, CursorMove, Outcome, Settlement
-from outbox.checks.policy import Ask, Park, RollBack, Wait
+from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
+from outbox.checks.policy import Decision
 from outbox.checks.producer_group import Backoff, ProducerGroup
 from outbox.checks.queue_row import Drop, QueueRow
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
@@ -17,16 +17,20 @@ from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_sl
 
 
 def settled(
-    *results: CheckResult, group: ProducerGroup | None = None, rows: tuple[QueueRow, ...] = ()
+    *results: CheckResult,
+    group: ProducerGroup | None = None,
+    rows: tuple[QueueRow, ...] = (),
+    later: timedelta = timedelta(0),
 ) -> Settlement:
     rows = rows or tuple(result.row for result in results)
-    return settlement_of(make_slice(*rows, group=group), results, lambda: 0.5)
+    due = make_slice(*rows, group=group, now=NOW + later)
+    return settlement_of(due, results, lambda: 0.5)
 
 
 def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> CheckResult:
     return CheckResult(
         row=row,
-        decision=Ask(),
+        decision=Decision.ASK,
         answer=Answer(outcome=outcome, **fields),
         asked_at=NOW,
         latency_ms=12,
@@ -89,11 +93,6 @@ def test_an_answer_without_verdict_is_spent_and_silence_is_not(
     assert (check.row.attempt, check.row.look_id, check.answer) == (5, row.look_id, answer)
 
 
-def test_only_unknown_stays_false_after_an_answer_that_was_no_unknown() -> None:
-    settlement = settled(answered(make_row(only_unknown=False), Outcome.UNKNOWN))
-    assert settlement.put_backs[0].only_unknown is False
-
-
 def test_the_endpoints_retry_after_delays_the_next_check() -> None:
     settlement = settled(
         answered(make_row(), Outcome.HTTP_ERROR, http_status=503, retry_after_seconds=45)
@@ -109,31 +108,23 @@ def test_exponential_backoff_doubles_with_the_spent_checks() -> None:
 
 def test_a_half_that_could_not_be_asked_is_put_back_unspent() -> None:
     row = make_row(check_count=3)
-    settlement = settled(CheckResult(row=row, decision=Ask()))
+    settlement = settled(CheckResult(row=row, decision=Decision.ASK))
     assert (settlement.put_backs[0].check_count, settlement.checks) == (3, ())
 
 
 def test_a_dropped_row_leaves_no_trace_but_the_cursor() -> None:
     row = make_row(drop=Drop.DECIDED, half=None)
-    assert settled(CheckResult(row=row)) == Settlement(
-        group=make_group(), moves=(CursorMove(delay_seconds=30, position=0, to=1),)
-    )
-
-
-def test_a_wait_is_put_back_unspent() -> None:
-    row = make_row(check_count=2)
-    settlement = settled(CheckResult(row=row, decision=Wait(delay=timedelta(seconds=20))))
-    assert (settlement.put_backs[0].delay_seconds, settlement.put_backs[0].check_count) == (20, 2)
+    assert settled(CheckResult(row=row)) == Settlement(group=make_group(), moves={30: (0, 1)})
 
 
 def test_parking_carries_its_reason_and_round() -> None:
     row = make_row(check_count=15, round=3)
-    settlement = settled(CheckResult(row=row, decision=Park(reason=ParkedReason.CHECK_MAX)))
+    settlement = settled(CheckResult(row=row, decision=Decision.PARK_FOR_CHECKS))
     assert settlement.parkings == ((row, ParkedReason.CHECK_MAX),)
 
 
 def test_the_policy_rolls_back_by_an_end() -> None:
-    settlement = settled(CheckResult(row=make_row(), decision=RollBack()))
+    settlement = settled(CheckResult(row=make_row(), decision=Decision.ROLL_BACK))
     assert [(end.decision, end.decided_by) for end in settlement.ends] == [
         (Resolution.ROLLBACK, DecidedBy.POLICY)
     ]
@@ -141,7 +132,7 @@ def test_the_policy_rolls_back_by_an_end() -> None:
 
 
 def test_the_policy_never_decides_for_a_half_that_cannot_be_read() -> None:
-    settlement = settled(CheckResult(row=make_row(half=None), decision=RollBack()))
+    settlement = settled(CheckResult(row=make_row(half=None), decision=Decision.ROLL_BACK))
     assert (settlement.ends, len(settlement.parkings)) == ((), 1)
 
 
@@ -157,10 +148,7 @@ def test_a_cursor_stops_before_the_first_row_that_is_not_done() -> None:
     rows = (make_row(1), make_row(2), make_row(3), make_row(9, delay_seconds=60))
     done = [answered(rows[n], Outcome.COMMIT) for n in (0, 2, 3)]
     settlement = settled(*done, rows=rows)
-    assert settlement.moves == (
-        CursorMove(delay_seconds=30, position=0, to=1),
-        CursorMove(delay_seconds=60, position=0, to=9),
-    )
+    assert settlement.moves == {30: (0, 1), 60: (0, 9)}
     assert [end.half_id for end in settlement.ends] == [rows[0].half_id, rows[3].half_id]
 
 
@@ -172,3 +160,12 @@ def test_410_pauses_the_group() -> None:
 def test_a_half_that_was_rechecked_and_parked_at_once_is_resumed() -> None:
     row = make_row(parked=True)
     assert settled(answered(row, Outcome.UNKNOWN)).resumed == (row.half_id,)
+
+
+def test_an_answer_without_verdict_at_the_max_age_parks_and_a_verdict_decides() -> None:
+    row, old = make_row(check_count=3), timedelta(days=3)
+    parked = settled(answered(row, Outcome.UNKNOWN), later=old)
+    [(after, reason)] = parked.parkings
+    assert (after.check_count, reason, parked.put_backs) == (4, ParkedReason.MAX_AGE, ())
+    assert settled(CheckResult(row=row, decision=Decision.ASK), later=old).parkings
+    assert settled(answered(row, Outcome.COMMIT), later=old).parkings == ()

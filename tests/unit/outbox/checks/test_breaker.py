@@ -3,12 +3,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from outbox.checks.breaker import (
+    CLOSES,
     Breaker,
-    BreakerChange,
     BreakerState,
     Tally,
     after_calls,
@@ -18,7 +16,7 @@ from outbox.checks.breaker import (
 from outbox.checks.check_round import Answer, Outcome
 
 NOW = datetime(2026, 9, 21, tzinfo=UTC)
-OPENS = BreakerChange(wait_seconds=30)
+OPENS = 30
 
 
 def tally(calls: int, failed: int, at: datetime = NOW) -> Tally:
@@ -30,7 +28,7 @@ def tally(calls: int, failed: int, at: datetime = NOW) -> Tally:
     [(9, 9, None), (10, 6, None), (10, 7, OPENS), (100, 69, None), (100, 70, OPENS)],
 )
 def test_it_opens_when_ten_calls_failed_at_seventy_percent(
-    calls: int, failed: int, change: BreakerChange | None
+    calls: int, failed: int, change: int | None
 ) -> None:
     assert after_calls([tally(calls, failed)]) == change
 
@@ -40,39 +38,27 @@ def test_calls_count_for_a_minute() -> None:
     assert within_window([old, young, tally(1, 1)], NOW) == (young, tally(1, 1))
 
 
-def test_calls_count_no_longer_after_the_clock_has_jumped_back() -> None:
-    assert within_window([tally(9, 9, NOW + timedelta(hours=1))], NOW) == ()
-
-
 def test_a_probe_is_due_after_the_wait() -> None:
     breaker = Breaker(wait_seconds=30, probe_at=NOW)
     assert breaker.state(NOW - timedelta(milliseconds=1)) is BreakerState.OPEN
     assert breaker.state(NOW) is BreakerState.HALF_OPEN
 
 
-def test_a_wait_that_the_clock_has_made_longer_is_over() -> None:
-    breaker = Breaker(wait_seconds=30, probe_at=NOW)
-    assert breaker.state(NOW - timedelta(seconds=30)) is BreakerState.OPEN
-    assert breaker.state(NOW - timedelta(seconds=31)) is BreakerState.HALF_OPEN
-
-
 def test_each_failed_probe_doubles_the_wait_up_to_five_minutes() -> None:
     waits = [30]
     for _ in range(5):
-        change = after_probe(Breaker(wait_seconds=waits[-1], probe_at=NOW), tally(1, 1))
-        assert change.wait_seconds is not None
-        waits.append(change.wait_seconds)
+        waits.append(after_probe(Breaker(wait_seconds=waits[-1], probe_at=NOW), tally(1, 1)))
     assert waits == [30, 60, 120, 240, 300, 300]
 
 
 def test_a_successful_probe_closes_it() -> None:
     breaker = Breaker(wait_seconds=300, probe_at=NOW)
-    assert after_probe(breaker, tally(1, 0)) == BreakerChange(wait_seconds=None)
+    assert after_probe(breaker, tally(1, 0)) == CLOSES
 
 
 def test_a_probe_without_a_result_keeps_the_wait() -> None:
     breaker = Breaker(wait_seconds=60, probe_at=NOW)
-    assert after_probe(breaker, tally(0, 0)) == BreakerChange(wait_seconds=60)
+    assert after_probe(breaker, tally(0, 0)) == 60
 
 
 @pytest.mark.parametrize(
@@ -95,10 +81,3 @@ def test_silence_and_server_errors_feed_it_and_answers_do_not(answer: Answer, fe
 
 def test_a_blocked_call_does_not_count_for_the_endpoint() -> None:
     assert not Answer(outcome=Outcome.BLOCKED).reached_endpoint
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=20))
-def test_a_healthy_group_never_waits(rounds: list[tuple[int, int]]) -> None:
-    """Fewer than 70 % failures in each round are fewer than 70 % in all."""
-    tallies = [tally(calls, min(failed, calls * 69 // 100)) for calls, failed in rounds]
-    assert after_calls(tallies) is None

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from outbox.checks.check_round import Outcome, Question
+from outbox.checks.check_round import Outcome
 from outbox.http_checks.classification import HttpAnswer, classify
 from outbox.http_checks.request import check_request
 from tests.fixtures_messages import make_group
-from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half, make_row
 from tests.unit.outbox.http_checks.fixtures_schemas import SCHEMAS, validator
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -39,16 +39,15 @@ REQUEST, ANSWER = validator("check-request"), validator("check-answer")
 )
 def test_every_form_of_a_request_fits_its_schema(batch: bool, fields: dict[str, Any]) -> None:
     group = make_group(secrets=(SECRET,), batch_check=batch, check_payload=True)
-    question = Question(half=make_half(**fields), round=0, attempt=1)
-    questions = [question, question] if batch else [question]
-    body = json.loads(check_request(group, questions, NOW, "0" * 32).body)
+    row = make_row(half=make_half(**fields))
+    rows = [row, row] if batch else [row]
+    body = json.loads(check_request(group, rows, NOW, "0" * 32).body)
     assert [error.message for error in REQUEST.iter_errors(body)] == []
 
 
 def test_a_request_without_its_message_id_does_not_fit() -> None:
     group = make_group(secrets=(SECRET,))
-    question = Question(half=make_half(), round=0, attempt=1)
-    body = json.loads(check_request(group, [question], NOW, "0" * 32).body)
+    body = json.loads(check_request(group, [make_row()], NOW, "0" * 32).body)
     del body["data"]["message_id"]
     assert not REQUEST.is_valid(body)
 

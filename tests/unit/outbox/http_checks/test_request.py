@@ -6,11 +6,10 @@ import hmac
 import json
 from typing import Any
 
-from outbox.checks.check_round import Question
 from outbox.http_checks.request import CheckRequest, check_request
 from outbox.messages.message import HalfMessage
 from tests.fixtures_messages import make_group
-from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half
+from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half, make_row
 
 UNIQUE = "0123456789abcdef" * 2
 KEY, OLD_KEY = b"k" * 32, b"o" * 32
@@ -22,8 +21,8 @@ def secret(key: bytes) -> str:
 
 def asked(half: HalfMessage, **fields: Any) -> CheckRequest:
     group = make_group(**{"secrets": (secret(KEY),), **fields})
-    question = Question(half=half, round=3, attempt=2)
-    return check_request(group, [question], NOW, UNIQUE)
+    row = make_row(half=half, round=3, check_count=1)
+    return check_request(group, [row], NOW, UNIQUE)
 
 
 def data_of(request: CheckRequest) -> Any:
