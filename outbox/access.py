@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from typing import Final, Protocol
 
 ALL_GROUPS: Final = "*"
@@ -137,22 +137,11 @@ ANYBODY: Final = Caller(key_id=None, scopes=frozenset({Scope.ADMIN}), groups=Non
 """The caller of every request under ``AUTH_MODE=dev-insecure``, which listens on loopback only."""
 
 
-class TokenOrigin(Enum):
-    """What the text of a bearer token proves by itself."""
-
-    ISSUED = auto()
-    """We issued it; the key may be revoked or expired since."""
-    UNPROVEN = auto()
-    """It has the older form, which anybody can write."""
-    FOREIGN = auto()
-    """We never issued it."""
-
-
 class ApiKeys(Protocol):
     """API keys; the secret itself is never stored."""
 
-    def origin(self, token: str) -> TokenOrigin:
-        """Return what the text of a token proves; costs no query."""
+    def is_issued(self, token: str) -> bool:
+        """Return True if we issued this token; the key may have ended since. Costs no query."""
 
     async def verify(self, tokens: Sequence[str]) -> Sequence[ApiKey | None]:
         """Return the key of each bearer token, or None, by one query.

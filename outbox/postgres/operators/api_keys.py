@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg.rows import dict_row
 
-from outbox.access import ApiKey, NewApiKey, Scope, TokenOrigin
+from outbox.access import ApiKey, NewApiKey, Scope
 from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.availability import available
@@ -34,9 +34,9 @@ class PostgresApiKeys:
         self._pool = pool
         self._tokens = ApiKeyTokens(pepper)
 
-    def origin(self, token: str) -> TokenOrigin:
-        """Return what a token proves without a query; see ApiKeys.origin."""
-        return self._tokens.origin(token)
+    def is_issued(self, token: str) -> bool:
+        """Return True if we issued this token; see ApiKeys.is_issued."""
+        return self._tokens.read(token) is not None
 
     async def verify(self, tokens: Sequence[str]) -> list[ApiKey | None]:
         """Return the keys that tokens belong to; see ApiKeys.verify."""
@@ -48,15 +48,10 @@ class PostgresApiKeys:
                 rows = {row["key_id"]: row for row in await cursor.fetchall()}
             found = [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
             used = {key.key_id for key in found if key and rows[key.key_id]["unnoted"]}
-            refused = {key_id for key_id in self._issued(tokens) if key_id not in rows}
+            refused = {key_id for key_id in key_ids if key_id not in rows}
             if used or refused:
                 await _note(connection, used, refused)
         return found
-
-    def _issued(self, tokens: Sequence[str]) -> set[str]:
-        """Return the ids in tokens that nobody else can have made."""
-        issued = (token for token in tokens if self.origin(token) is TokenOrigin.ISSUED)
-        return {part[0] for token in issued if (part := self._tokens.read(token))}
 
     def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
         stored = bytes(row["secret_hmac"]) if row else b""

@@ -176,7 +176,7 @@ def test_the_first_key_is_written_to_the_database(
     assert outbox(*words).code == ExitCode.USAGE, "no pepper"
     monkeypatch.setenv("OUTBOX_AUTH_PEPPER", "cGVwcGVyIG9mIHRoZSB0ZXN0cw==")
     made = outbox(*words, "--expires-in", "90d").json()
-    assert made["api_key"].startswith(f"obx2_{made['key_id']}_")
+    assert made["api_key"].startswith(f"obx_{made['key_id']}_")
     assert made["expires_at"] > made["created_at"]
     assert outbox(*words, "--expires-in", "soon").code == ExitCode.USAGE
     assert outbox("key", "revoke", made["key_id"]).code == ExitCode.OK

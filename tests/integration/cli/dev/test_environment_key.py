@@ -66,7 +66,7 @@ def write_dev_file(folder: Path, url: str, key: str | None) -> None:
     write_state(folder / ".outbox-dev", state)
 
 
-@pytest.mark.parametrize("own_key", [None, "obx2_of_the_folder"])
+@pytest.mark.parametrize("own_key", [None, "obx_of_the_folder"])
 def test_the_key_of_the_environment_is_not_shown_to_an_address_from_a_folder(
     tmp_path: Path, recorder: Recorder, own_key: str | None
 ) -> None:

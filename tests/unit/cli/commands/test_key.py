@@ -34,7 +34,7 @@ def create_for(group: str, status: int, problem: dict[str, str]) -> None:
     class Handler(QuietHandler):
         def serve(self) -> None:
             if self.path == "/v1/api-keys":
-                self.answer_json({"key_id": "1", "api_key": "obx2_1_secret"}, 201)
+                self.answer_json({"key_id": "1", "api_key": "obx_1_secret"}, 201)
             else:
                 self.answer_json(problem, status)
 
@@ -50,7 +50,7 @@ def test_a_key_for_a_group_that_is_not_registered_names_the_next_command(
     """The key is created all the same: a group may be registered after its key."""
     create_for(group, status, {"code": "unknown-group", "title": "None"})
     shown = capsys.readouterr()
-    assert shown.out.endswith("obx2_1_secret\n")
+    assert shown.out.endswith("obx_1_secret\n")
     named = f"outbox group set {group} --check-url URL" in shown.err
     assert named is (group == "billing")
     assert len(shown.err.splitlines()) == named
@@ -61,5 +61,5 @@ def test_a_new_key_is_shown_though_its_groups_cannot_be_looked_up(
 ) -> None:
     create_for("billing", 503, {"title": "Away"})
     shown = capsys.readouterr()
-    assert "obx2_1_secret" in shown.out
+    assert "obx_1_secret" in shown.out
     assert shown.err == ""

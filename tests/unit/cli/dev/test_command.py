@@ -19,6 +19,6 @@ def test_who_asks_for_keys_is_told_where_the_first_one_is_and_not_shown_it() -> 
         version="1",
     )
     assert "API key" not in addresses(facts, Path("data"))
-    shown = addresses(replace(facts, api_key="obx2_canary"), Path("data"))
+    shown = addresses(replace(facts, api_key="obx_canary"), Path("data"))
     assert shown["API key"] == "api_key in data/dev.json"
     assert "canary" not in str(shown)

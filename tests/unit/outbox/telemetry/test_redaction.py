@@ -11,7 +11,6 @@ KEY = f"obx_{'0' * 16}_{'a' * 64}_{'1' * 8}"
     ("text", "shown"),
     [
         (f"key {KEY}.", "key (secret)."),
-        (f"key {KEY.replace('obx', 'obx2')}.", "key (secret)."),
         (f"secret whsec_{'k' * 43}=", "secret (secret)"),
         ("postgresql://user:pa@ss/word@db:1/x?a=b", "postgresql://(secret)@db:1/x?a=b"),
         ("Authorization: Bearer abc.def-1, then", "Authorization: Bearer (secret), then"),
