@@ -1,4 +1,4 @@
-"""Links of pages lead somewhere, the files they name exist, and each page is listed."""
+"""Links of pages lead somewhere, files and settings that they name exist, each page is listed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from outbox.settings.catalogue import Settings
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_source_tree import PACKAGES
 from tests.unit.docs.fixtures_anchors import anchors
@@ -15,6 +16,9 @@ from tests.unit.docs.fixtures_pages import EDITED, PAGES, name
 DOCS = PROJECT / "docs"
 INDEX = DOCS / "README.md"
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
+SETTING = re.compile(r"\bOUTBOX_([A-Z]+(?:_[A-Z]+)*)\b(?![_…])")
+BESIDE = {"CONFIG", "CHECK_SECRET", "FUZZ_CASES"}
+"""Variables of the command and of tests."""
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
 PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
 ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
@@ -37,6 +41,13 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
         if not any((root / path).exists() for root in (PROJECT, DOCS, page.parent))
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", EDITED, ids=name)
+def test_every_setting_that_a_page_names_exists(page: Path) -> None:
+    named = set(SETTING.findall(page.read_text("utf-8")))
+    known = {field.upper() for field in Settings.model_fields} | BESIDE
+    assert {each for each in named if each.removesuffix("_FILE") not in known} == set()
 
 
 def test_code_cites_only_pages_of_this_repository() -> None:
