@@ -27,7 +27,6 @@ NOUNS = (
     "reconciliation",
     "sql_mode",
     "locks",
-    "clock",
     "leaves",
 )
 

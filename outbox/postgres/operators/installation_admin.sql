@@ -50,8 +50,6 @@ SELECT setval(counter::regclass, stored) FROM (
     UNION ALL
     SELECT pg_get_serial_sequence('outbox.plain_message', 'place'), max(place) FROM outbox.plain_message
     UNION ALL
-    SELECT pg_get_serial_sequence('outbox.clock_step', 'id'), max(id) FROM outbox.clock_step
-    UNION ALL
     SELECT pg_get_serial_sequence('outbox.reconciliation_finding_event', 'id'), max(id)
     FROM outbox.reconciliation_finding_event
 ) counters

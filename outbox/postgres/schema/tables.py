@@ -16,8 +16,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
-    Double,
-    Identity,
     Integer,
     LargeBinary,
     MetaData,
@@ -271,12 +269,4 @@ retired_leaf = Table(
     METADATA,
     Column("leaf", BigInteger, primary_key=True),
     needed("retired_at", TIME),
-)
-
-clock_step = Table(
-    "clock_step",
-    METADATA,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    needed("noticed_at", TIME),
-    needed("seconds", Double),
 )
