@@ -54,13 +54,16 @@ def kill_backend(context: Context, fault: Fault) -> bool:
 
 def leave_transaction_open(context: Context, fault: Fault) -> bool:
     """Leave a transaction with an xid open for the fault's seconds: it stops the watermark."""
-    with suppress(psycopg.Error):  # another fault may stop PostgreSQL meanwhile
-        with psycopg.connect(context.postgres.dsn(), connect_timeout=2) as connection:
-            connection.execute("SELECT pg_current_xact_id()")
-            context.stop.wait(fault.seconds)
-            connection.rollback()
-        return True
-    return False
+    met = False
+    with (
+        suppress(psycopg.Error),  # another fault may stop PostgreSQL meanwhile
+        psycopg.connect(context.postgres.dsn(), connect_timeout=2) as connection,
+    ):
+        connection.execute("SELECT pg_current_xact_id()")
+        met = True
+        context.stop.wait(fault.seconds)
+        connection.rollback()
+    return met
 
 
 def accepts(dsn: str) -> bool:
