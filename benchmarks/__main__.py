@@ -61,9 +61,9 @@ def measured(plan: Plan, *, beside_rocketmq: bool) -> dict[str, Any]:
         ours.sleep()
         subjects: list[Subject] = [ours]
         if beside_rocketmq:
-            rival = RocketMQSubject(stack.enter_context(rocketmq(plan.value_bytes)))
-            rival.sleep()
-            subjects.append(rival)
+            other = RocketMQSubject(stack.enter_context(rocketmq(plan.value_bytes)))
+            other.sleep()
+            subjects.append(other)
         rows = [row for n in range(plan.rounds) for row in one_round(subjects, n, plan)]
         ours.awaken()
         audited = audit(running)

@@ -16,7 +16,7 @@ class Mix:
     per_minute: float
     seconds: tuple[float, float] = (0.0, 0.0)
     points: tuple[str, ...] = ()
-    """the failpoints of which one is drawn for each fault"""
+    """each fault draws one of these failpoints"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

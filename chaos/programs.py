@@ -19,11 +19,11 @@ LOOK_SECONDS: Final = 1.0
 START_SECONDS: Final = 30.0
 RESTART_SECONDS: Final = 0.02
 FAILED_SECONDS: Final = 1.0
-"""A killed program is started again after RESTART_SECONDS; one that ended by itself after these."""
+"""A killed program is started again after RESTART_SECONDS; one that ended unasked after these."""
 STOPPED: Final = "stopped"
 FAILPOINT: Final = "failpoint"
 ENDED: Final = "ended with"
-"""begins the reason of a program that ended by itself: nobody asked it to, whatever its code"""
+"""begins the reason of a program that ended unasked, whatever its code"""
 
 Environment = Callable[[int], Mapping[str, str]]
 """Returns the environment of a program's life from the number of that life."""

@@ -89,7 +89,7 @@ class Link:
             client.shutdown(socket.SHUT_RDWR)
 
     def _keep(self, data: bytes) -> bool:
-        """Keep a frame that is wanted: it comes alone, as its sender waits for the answer."""
+        """Keep a wanted frame: no other bytes follow it, as its sender waits for the answer."""
         if not self._wanted or data[4:6] != struct.pack(">h", END_TXN) or self._wanted not in data:
             return False
         self._held, self._wanted = data, b""

@@ -65,7 +65,7 @@ def commit_flushes(session: Connection, group_id: int, topic_id: int, xids: rang
 def report_reads(session: Connection) -> None:
     """Send the session's statistics now, so that a later ``tuples_read`` does not see them come.
 
-    A session would otherwise send what is left of them when it ends, which nobody waits for.
+    A session would otherwise send what is left of them when it ends, and no test waits for that.
     """
     session.execute("SELECT pg_stat_force_next_flush()")
 

@@ -17,7 +17,7 @@ def end_in_order() -> None:
 
 
 def pause(roots: Iterable[int]) -> None:
-    """Stop each tree, parents first: a parent that is stopped starts nobody."""
+    """Stop each tree, parents first: a stopped parent starts no child."""
     for root in roots:
         for pid in process_tree(root):
             _send(pid, signal.SIGSTOP)

@@ -115,7 +115,7 @@ def _void_reasons(
     yield from _harness_failures(facts["ended"])
     for (role, why), count in calls.ends.items():
         if why.startswith(ENDED):
-            yield f"{role} {why} {count} times by itself"
+            yield f"{role} {why} {count} times unasked"
     for name, found in findings.invariants.items():
         if not found.checked:
             yield f"{name} was not checked: {INVARIANTS[name]}"

@@ -54,9 +54,9 @@ class LiveService:
             f"{self.url}/half-messages", json=body, timeout=CALL_SECONDS, verify=NO_TLS
         )
 
-    def prepared(self, group: str, topic: str) -> str:
+    def prepared(self, group: str, topic: str, value: str = "{}") -> str:
         """Prepare a half message; return its id."""
-        answer = self.prepare(group, topic)
+        answer = self.prepare(group, topic, value)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["message_id"])
 

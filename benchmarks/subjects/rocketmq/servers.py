@@ -70,7 +70,7 @@ def fetch() -> None:
 
 @contextmanager
 def rocketmq(size: int) -> Iterator[RocketMQ]:
-    """Run the fetched servers and the producer with values of so many bytes for the block."""
+    """Run the fetched servers and the producer with values of ``size`` bytes for the block."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="outbox-rocketmq-")))
         (names,) = free_ports(1)

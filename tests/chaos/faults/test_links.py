@@ -27,7 +27,7 @@ STILL_SECONDS = 5.0
 
 
 @contextmanager
-def standing_still(link: Link) -> Iterator[None]:
+def frozen(link: Link) -> Iterator[None]:
     """Let a link pass nothing for some seconds; the block runs meanwhile."""
     healing = threading.Timer(STILL_SECONDS, link.heal)
     link.stand_still()
@@ -58,9 +58,9 @@ def test_f12_links_that_stand_still_delay_messages_and_lose_none(
                 return answer.status_code == 201
 
             assert stored("before")
-            with standing_still(postgres):
+            with frozen(postgres):
                 wait_for(lambda: stored("postgres"), seconds=120)
-            with standing_still(linked.link):
+            with frozen(linked.link):
                 assert stored("kafka")
             records = committed_records(servers, topic, 3)
     assert [record.value for record in records] == [b"before", b"postgres", b"kafka"]

@@ -91,7 +91,7 @@ def keep_what_was_refused(run: Run) -> None:
     run.calls.refused.add("three")
 
 
-def decide_what_nobody_sent(run: Run) -> None:
+def decide_what_was_never_sent(run: Run) -> None:
     run.calls.by_message["one"].sent.clear()
 
 
@@ -112,7 +112,7 @@ BROKEN: list[tuple[Break, set[str]]] = [
     (leave_undecided, {"I17"}),
     (halt, {"I17"}),
     (keep_what_was_refused, {"I18"}),
-    (decide_what_nobody_sent, {"I18"}),
+    (decide_what_was_never_sent, {"I18"}),
 ]
 
 

@@ -40,10 +40,10 @@ def test_a_violation_is_shown_with_its_first_case() -> None:
     assert "relay:1 has halted: replay_stuck" in found.text()
 
 
-def test_a_program_that_ended_by_itself_voids_a_run() -> None:
+def test_a_program_that_ended_unasked_voids_a_run() -> None:
     run = clean_run()
     run.calls.ends = Counter({("checker", "ended with 1"): 1})
-    assert verdict(run).reasons == ["checker ended with 1 1 times by itself"]
+    assert verdict(run).reasons == ["checker ended with 1 1 times unasked"]
 
 
 def test_a_planned_fault_that_met_nothing_voids_a_run() -> None:
