@@ -21,7 +21,7 @@ from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings, refused_by_flag, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
-from outbox.telemetry.events import configure_logging, log_uncaught_errors
+from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
 
 OK: Final = 0
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bind = _parser().parse_args(arguments).bind
     try:
         settings = load_settings(overrides={"http_bind": bind} if bind else None)
-        configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+        configure_logging(settings.log_level, log_style(), secret_texts(settings))
         log_uncaught_errors()
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)

@@ -43,7 +43,6 @@ def create_app(
     contract: Contract,
     *,
     lifespan: Lifespan,
-    docs_enabled: bool,
 ) -> FastAPI:
     """Return the application of the cold routes.
 
@@ -59,8 +58,7 @@ def create_app(
     # The framework builds an included route once more for each application, at the first request.
     app.router.routes.extend(route for router in routers for route in router.routes)
     _answer_problems(app, AllowedMethods(methods))
-    if docs_enabled:
-        _serve_contract(app, contract)
+    _serve_contract(app, contract)
     return app
 
 

@@ -15,6 +15,13 @@ from outbox.postgres.checks.keyring import KeyRing, key_ring
 from outbox.settings.catalogue import Settings
 
 INSECURE_PEPPER: Final = b"outbox dev-insecure"
+MESSAGE_MAX_BYTES: Final = 1_000_000
+"""Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
+BODY_MAX_BYTES: Final = 1_048_576
+BATCH_BODY_MAX_BYTES: Final = 8_388_608
+CHECK_TIMEOUT_SECONDS: Final = 5
+CHECKS_AT_ONCE: Final = 8
+"""Concurrent checks of a group that does not set `max_inflight`."""
 
 
 def refuse_insecure_bind(settings: Settings, listens_on: str | None) -> None:
@@ -49,18 +56,15 @@ def prepare_policy(settings: Settings) -> PreparePolicy:
     """Return the rules of a prepare."""
     reserved = INTERNAL_TOPICS | ({settings.parked_topic} if settings.parked_topic else set())
     return PreparePolicy(
-        message_max_bytes=settings.message_max_bytes,
+        message_max_bytes=MESSAGE_MAX_BYTES,
         reserved_topics=frozenset(reserved),
         reject_half_messages=settings.reject_half_messages,
     )
 
 
-def http_limits(settings: Settings) -> HttpLimits:
+def http_limits() -> HttpLimits:
     """Return the size limits of requests."""
-    return HttpLimits(
-        body_bytes=settings.http_max_body_bytes,
-        batch_bytes=settings.http_max_batch_bytes,
-    )
+    return HttpLimits(body_bytes=BODY_MAX_BYTES, batch_bytes=BATCH_BODY_MAX_BYTES)
 
 
 def rates(settings: Settings, clock: SystemClock) -> RateLimits:
@@ -78,8 +82,8 @@ def group_defaults(settings: Settings) -> dict[str, int]:
     return {
         "check_interval_seconds": settings.check_interval_seconds,
         "check_max": settings.check_max,
-        "check_timeout_seconds": settings.check_timeout_seconds,
+        "check_timeout_seconds": CHECK_TIMEOUT_SECONDS,
         "transaction_timeout_seconds": settings.transaction_timeout_seconds,
         "max_age_seconds": settings.max_age_seconds,
-        "max_inflight": settings.check_max_inflight_per_group,
+        "max_inflight": CHECKS_AT_ONCE,
     }

@@ -20,6 +20,7 @@ from api.console.console import Console
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
 from api.from_settings import (
+    BODY_MAX_BYTES,
     group_defaults,
     http_limits,
     key_ring_of,
@@ -58,7 +59,11 @@ from outbox.messages.ports import TopicCatalogue
 from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
-from outbox.postgres.maintenance.readiness import PostgresReadiness, newest_revision
+from outbox.postgres.maintenance.readiness import (
+    HEARTBEAT_SECONDS,
+    PostgresReadiness,
+    newest_revision,
+)
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import PostgresMessageStatuses
@@ -75,8 +80,15 @@ from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationR
 from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, PoolShare
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
+from outbox.settings.environment import failpoints
 from outbox.settings.secret_texts import secret_texts
-from outbox.telemetry.events import Event, configure_logging, get_logger, log_uncaught_errors
+from outbox.telemetry.events import (
+    Event,
+    configure_logging,
+    get_logger,
+    log_style,
+    log_uncaught_errors,
+)
 from outbox.telemetry.metrics import Metrics
 from outbox.telemetry.metrics_server import metrics_server
 from outbox.telemetry.tracing import open_tracing
@@ -88,11 +100,14 @@ if TYPE_CHECKING:
 WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
+REQUESTS_AT_ONCE: Final = 1000
+"""Above it prepares and reads get 503; ends are still accepted."""
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
 GRACE_SECONDS: Final = 5
 """The time that background tasks have to end their step; it may wait for PostgreSQL or Kafka."""
 DRAIN_SECONDS: Final = 10
+CONSOLE_PATH: Final = "/ui"
 MESSAGE_CONNECTIONS: Final = 4
 """Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
 
@@ -128,7 +143,7 @@ def refuse_to_start(settings: Settings) -> None:
 
 def application(settings: Settings, listens_on: str, *, traces: bool) -> App:
     """Return the service in one of the server's processes; ``traces``: its spans are sent."""
-    configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+    configure_logging(settings.log_level, log_style(), secret_texts(settings))
     log_uncaught_errors()
     spans = open_tracing("outbox-api", on=traces)
     service = build(settings, listens_on=listens_on, spans=spans)
@@ -161,7 +176,7 @@ def build(
     closes them.
     """
     refuse_insecure_bind(settings, listens_on)
-    arm(settings.failpoints)
+    arm(failpoints())
     metrics, clock = Metrics(), SystemClock()
     url, most = settings.required_database_url(), settings.database_pool_max
     pool = make_verified_pool(
@@ -199,7 +214,7 @@ def build(
         group_defaults=group_defaults(settings),
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
-        heartbeat_seconds=settings.checker_heartbeat_seconds,
+        heartbeat_seconds=HEARTBEAT_SECONDS,
         version=installed_version(),
         metrics_here=settings.metrics_bind is None,
     )
@@ -229,7 +244,6 @@ def _guard(
         methods_of(ROUTERS),
         partial(contract_of, services.version),
         lifespan=lifespan,
-        docs_enabled=settings.docs_enabled,
     )
     app.state.services = services
     return Guard(
@@ -237,8 +251,8 @@ def _guard(
         hot_routes.find,
         Admission(
             authenticator,
-            http_limits(settings),
-            InFlight(settings.http_max_inflight),
+            http_limits(),
+            InFlight(REQUESTS_AT_ONCE),
             rates(settings, clock).reads,
         ),
         RequestMetrics(services.metrics, clock),
@@ -247,17 +261,13 @@ def _guard(
     )
 
 
-def _console(
-    settings: Settings, app: App, authenticator: Authenticator, version: str
-) -> Console | None:
-    """Return the console, or None if it is switched off."""
-    if not settings.ui_enabled:
-        return None
+def _console(settings: Settings, app: App, authenticator: Authenticator, version: str) -> Console:
+    """Return the console."""
     return Console(
         app,
         authenticator,
         SessionSeal(pepper(settings), SystemClock()),
-        prefix=settings.ui_prefix,
+        prefix=CONSOLE_PATH,
         trace_url=settings.ui_trace_url,
         needs_key=settings.auth_mode == "keys",
         version=version,
@@ -282,7 +292,7 @@ def _hot_routes(
         Prepares(parts.prepares, name_cache, parts.topic_cache, prepare_policy(settings), counted),
         Ends(parts.ends, name_cache, publications, counted),
         rates(settings, SystemClock()).prepares,
-        settings.http_max_body_bytes,
+        BODY_MAX_BYTES,
         _own_or_given if parts.spans else traceparent_of,
     )
 

@@ -14,9 +14,9 @@ from checker.wiring import open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings, refused_by_flag, traces_are_sent
+from outbox.settings.environment import failpoints, load_settings, refused_by_flag, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
-from outbox.telemetry.events import configure_logging, log_uncaught_errors
+from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
 from outbox.telemetry.tracing import open_tracing
 
@@ -30,8 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     only = _parser().parse_args(arguments).only
     try:
         settings = load_settings(overrides={"checker_only": only} if only else None)
-        arm(settings.failpoints)
-        configure_logging(settings.log_level, settings.log_format, secret_texts(settings))
+        arm(failpoints())
+        configure_logging(settings.log_level, log_style(), secret_texts(settings))
         log_uncaught_errors()
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         return asyncio.run(_run(settings))

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
 KAFKA_SECONDS: Final = 5.0
+BATCH_MAX: Final = 2000
+"""Records in one Kafka transaction."""
 
 
 def relay_threads(settings: Settings, metrics: Metrics, spans: Spans | None = None) -> RelayThreads:
@@ -98,8 +100,10 @@ class RelayBuilder:
         progress_topic: str = PROGRESS_TOPIC,
         *,
         spans: Spans | None = None,
+        batch_max: int = BATCH_MAX,
     ) -> None:
         self._settings = settings
+        self._batch_max = batch_max
         self._topic = progress_topic
         self._metrics = metrics
         self._spans = spans
@@ -117,7 +121,7 @@ class RelayBuilder:
         commit_log = PostgresCommitLog(
             self._settings.required_database_url(),
             shard,
-            batch_max=self._settings.relay_batch_max,
+            batch_max=self._batch_max,
             owner=self._owner,
             connect=connect_verified,
         )
@@ -138,6 +142,5 @@ class RelayBuilder:
         return sum(each.queued() for each in list(self._publishers.values()))
 
     def _transactional(self, installation: UUID, shard: int) -> dict[str, object]:
-        prefix = self._settings.relay_transactional_id_prefix
-        name = transactional_id(prefix, installation, shard)
+        name = transactional_id(installation, shard)
         return producer_config(self._servers, self._settings.kafka_config, name)

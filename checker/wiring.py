@@ -35,6 +35,7 @@ from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from outbox.postgres.maintenance.partitions import PostgresPartitions
+from outbox.postgres.maintenance.readiness import HEARTBEAT_SECONDS
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
 TASKS: Final = ("relay", "check", "sweep", "retire")
+CHECKS_AT_ONCE: Final = 256
+CHECK_BATCH_MAX: Final = 100
+"""Ids in one batch check."""
 
 
 @asynccontextmanager
@@ -98,7 +102,7 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
             PostgresHeartbeats(pool),
             clock,
             metrics,
-            beat_seconds=settings.checker_heartbeat_seconds,
+            beat_seconds=HEARTBEAT_SECONDS,
             relay=relay,
             drain=scheduler.drain if scheduler else None,
         )
@@ -184,9 +188,9 @@ async def _group_scheduler(
     queue = PostgresCheckQueue(pool, ring.open)
     caller = CheckCaller(
         endpoint,
-        FairSemaphore(settings.check_max_inflight),
+        FairSemaphore(CHECKS_AT_ONCE),
         clock,
         observer,
-        batch_max=settings.check_batch_max,
+        batch_max=CHECK_BATCH_MAX,
     )
     return GroupScheduler(CheckBack(queue, caller, observer), queue, locks, clock, observer)

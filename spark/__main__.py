@@ -6,7 +6,7 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -25,7 +25,7 @@ from spark.audit.rerun import open_findings, rerun_once
 from spark.columns.digest import Digest
 from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
-from spark.findings.verdict import exit_code, parse_tolerance
+from spark.findings.verdict import exit_code, limits, parse_tolerance
 from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
 from spark.report.report import Report
 from spark.report.run_summary import summary
@@ -33,13 +33,10 @@ from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from spark.wiring import failure_log, open_run, run_store
 
-SETTING_OF: Final = {
-    "report": "reconcile_report_dir",
-    "fail_on": "reconcile_fail_on",
-    "max": "reconcile_max",
-    "show_keys": "reconcile_show_keys",
-}
-"""Flags that override a setting."""
+REPORT_DIR: Final = "reconcile_report_dir"
+"""The setting that `--report` overrides."""
+REPORT_SAMPLES: Final = 50
+"""Listed findings of each class in a report."""
 TIMES: Final = (
     (
         "--from",
@@ -68,18 +65,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
     under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
-    redact, overrides = redaction(), dict[str, Any]()
+    redact, flags = redaction(), argparse.Namespace(report=None)
     try:
         flags = _parser().parse_args(arguments)
         signal.signal(signal.SIGTERM, _terminated)
-        overrides = _overrides(flags)
-        settings = load_settings(overrides=overrides)
+        settings = load_settings(overrides={REPORT_DIR: flags.report} if flags.report else None)
         redact = redaction(secret_texts(settings))
         configure_logging("warning", "console", secret_texts(settings))
         log_uncaught_errors()
         return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
-        line = refused_by_flag(error, _flags_of(overrides))
+        line = refused_by_flag(error, {REPORT_DIR: "--report"} if flags.report else {})
         print(redact(f"outbox-reconcile: {line}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
     except Terminated:
@@ -91,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(flags: argparse.Namespace, settings: Settings) -> int:
-    tolerance = parse_tolerance(settings.reconcile_fail_on, settings.reconcile_max)
+    tolerance = parse_tolerance(flags.fail_on, flags.max)
     resident = flags.every is not None
 
     def run() -> int:
@@ -127,9 +123,10 @@ def _run_and_print(
             full=flags.full,
             since=flags.since,
             until=flags.until,
+            show_keys=flags.show_keys,
         )
         report = Audit(context, run_options).run()
-        shown = store_run(report, context.run_store, settings.reconcile_report_samples, flags.topic)
+        shown = store_run(report, context.run_store, REPORT_SAMPLES, flags.topic)
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
@@ -141,7 +138,7 @@ def _run_and_print(
 
 def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
     """Judge the open findings of an earlier run again; without such a run Spark is not started."""
-    tolerance = parse_tolerance(settings.reconcile_fail_on, settings.reconcile_max)
+    tolerance = parse_tolerance(flags.fail_on, flags.max)
     open_findings(run_store(settings), flags.run_id)
     with open_run(settings, sys.stderr) as (context, options):
         rerun = rerun_once(context, options, flags.run_id)
@@ -156,16 +153,6 @@ def _stopped_within(seconds: float) -> bool:
         return Event().wait(seconds)
     except KeyboardInterrupt:
         return True
-
-
-def _overrides(flags: argparse.Namespace) -> dict[str, Any]:
-    given = {setting: getattr(flags, flag, None) for flag, setting in SETTING_OF.items()}
-    return {setting: value for setting, value in given.items() if value is not None}
-
-
-def _flags_of(overrides: Mapping[str, Any]) -> dict[str, str]:
-    flags = {setting: "--" + name.replace("_", "-") for name, setting in SETTING_OF.items()}
-    return {setting: flags[setting] for setting in overrides}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -210,7 +197,6 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--show-keys",
         action="store_true",
-        default=None,
         help="show keys in reports, not their hashes",
     )
     rerun = commands.add_parser(
@@ -241,10 +227,13 @@ def _add_common_flags(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--fail-on",
         choices=[each.name.lower() for each in Severity],
+        default="low",
         help="exit 7 from this severity up (low)",
     )
     command.add_argument(
         "--max",
+        type=_argument_type(limits),
+        default={},
         metavar="NAME=COUNT,…",
         help="exit 0 with at most so many findings per kind or class, such as missing=0,LOST=2",
     )

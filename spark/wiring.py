@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
-from typing import TextIO
+from typing import Final, TextIO
 
 from pyspark.sql import SparkSession
 
@@ -21,7 +21,6 @@ from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.reconciliation.log import LogEnd
 from outbox.reconciliation.ports import LogReader, RunStore
 from outbox.settings.catalogue import Settings
-from spark.columns.frames import Mode
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
 from spark.cut.cut_capture import require_readable
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
@@ -39,6 +38,16 @@ from spark.jvm.session import (
 from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
 from spark.run_context import Options, RunContext
+
+SNAPSHOT_SECONDS: Final = 3600
+"""A longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does."""
+STATEMENT_SECONDS: Final = 600
+PG_CONNECTIONS: Final = 4
+"""Connections of Spark to PostgreSQL; each reads a part of the 16 shards."""
+KEEP_DAYS: Final = 90
+"""Days for which closed findings are kept."""
+STAGE_KEEP_SECONDS: Final = 604_800
+"""Age at which the stages of killed runs are deleted; longer than any run."""
 
 
 @contextmanager
@@ -84,7 +93,7 @@ def open_run(
                 spark_session=session,
                 kafka_options=options,
                 jdbc=source.jdbc,
-                connections=settings.reconcile_pg_connections,
+                connections=PG_CONNECTIONS,
             ),
             clock=progress.clock,
             progress=progress,
@@ -96,10 +105,7 @@ def open_run(
 def postgres_source(settings: Settings) -> PostgresSource:
     """Return the audited database; it is read from its replica if one is set."""
     replica = settings.reconcile_replica_url
-    limits = TimeLimits(
-        snapshot_seconds=settings.reconcile_snapshot_max_seconds,
-        statement_seconds=settings.reconcile_statement_timeout_seconds,
-    )
+    limits = TimeLimits(snapshot_seconds=SNAPSHOT_SECONDS, statement_seconds=STATEMENT_SECONDS)
     return PostgresSource(
         settings.required_database_url(), replica.get_secret_value() if replica else None, limits
     )
@@ -107,7 +113,7 @@ def postgres_source(settings: Settings) -> PostgresSource:
 
 def run_store(settings: Settings) -> RunStore:
     """Return the store of the runs."""
-    return PostgresRunStore(settings.required_database_url(), settings.reconcile_keep_days)
+    return PostgresRunStore(settings.required_database_url(), KEEP_DAYS)
 
 
 def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:
@@ -127,11 +133,8 @@ def run_options(
         report_dir=settings.reconcile_report_dir.resolve(),
         stage_uri=stage_uri,
         grace_seconds=settings.reconcile_grace_seconds,
-        mode=Mode(settings.reconcile_mode),
-        bucket_messages=settings.reconcile_bucket_messages,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
-        show_keys=settings.reconcile_show_keys,
         versions={"spark": spark_version},
         small_rows=SMALL_ROWS if runs_here(settings) else 0,
         small_settings={
@@ -201,6 +204,6 @@ def _stage_uri(settings: Settings) -> Iterator[str]:
         yield settings.reconcile_stage_uri.rstrip("/")
         return
     parent = report_folder(settings)
-    sweep(parent, SystemClock().now().timestamp(), settings.reconcile_stage_keep_seconds)
+    sweep(parent, SystemClock().now().timestamp(), STAGE_KEEP_SECONDS)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
         yield Path(folder).as_uri()

@@ -146,8 +146,7 @@ class ShardResolution:
         frames of older epochs are refused (KIP-98). Only then are the logs complete.
         """
         installation = log.installation()[0]
-        prefix = self.settings.relay_transactional_id_prefix
-        name = transactional_id(prefix, installation, self.shard)
+        name = transactional_id(installation, self.shard)
         config = producer_config(self._servers, self.settings.kafka_config, name)
         publisher = KafkaPublisher(lambda _: config, self.shard, self.progress_topic)
         publisher.fence(installation)

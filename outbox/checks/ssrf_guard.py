@@ -46,7 +46,6 @@ class SsrfPolicy:
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
     ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
-    https_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +61,12 @@ def policy_of(
     cidrs: Iterable[str],
     hosts: Iterable[str],
     ports: Iterable[str],
-    *,
-    https_only: bool = False,
 ) -> SsrfPolicy:
     """Read a policy from settings. Raises ConfigurationError that names the wrong value."""
     return SsrfPolicy(
         networks=tuple(_network(text) for text in cidrs),
         hosts=frozenset(_bare(host) for host in hosts),
         ports=tuple(_port_range(text) for text in ports),
-        https_only=https_only,
     )
 
 
@@ -110,7 +106,7 @@ def _judge_scope(url: CheckUrl, reached: Address, policy: SsrfPolicy) -> Rule | 
     allowed = url.host in policy.hosts or _within(reached, policy.networks)
     if not allowed and _within(reached, NOT_GLOBAL):
         return Rule.NOT_GLOBAL
-    if url.scheme == "http" and (policy.https_only or not allowed):
+    if url.scheme == "http" and not allowed:
         return Rule.PLAIN_HTTP
     return None
 
@@ -240,7 +236,7 @@ def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
     if not _is_port_allowed(url, policy):
         return Rule.PORT
     inside = bool(policy.networks) or url.host in policy.hosts
-    if url.scheme == "http" and (policy.https_only or not inside):
+    if url.scheme == "http" and not inside:
         return Rule.PLAIN_HTTP
     return None
 

@@ -97,7 +97,6 @@ def guarded_resolver(settings: Settings) -> GuardedResolver:
             settings.check_allow_cidrs,
             settings.check_allow_hosts,
             settings.check_allow_ports,
-            https_only=settings.check_https_only,
         )
     )
 

@@ -207,6 +207,6 @@ def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> 
     }
 
 
-def transactional_id(prefix: str, installation: object, shard: int) -> str:
+def transactional_id(installation: object, shard: int) -> str:
     """Return a shard's transactional id; it is never random, because the fence needs it."""
-    return f"{prefix}.{installation}.{shard}"
+    return f"outbox.{installation}.{shard}"

@@ -33,7 +33,7 @@ ALONE_SECONDS: Final = 60.0
 """So long after a refusal that names no record each one is sent alone: then Kafka names it."""
 ALONE_IN_A_BATCH_SECONDS: Final = 5.0
 """The rest of a batch is then sent together: a relay must give signs of life."""
-THE_IDS: Final = "the transactional ids that begin with OUTBOX_RELAY_TRANSACTIONAL_ID_PREFIX"
+THE_IDS: Final = "the transactional ids that begin with outbox."
 
 
 class KafkaPublisher:

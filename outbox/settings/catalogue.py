@@ -9,16 +9,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic import model_validator as validator
 
 from outbox.errors import ConfigurationError
-from outbox.settings.formats import json_object, limits, long_enough, words
+from outbox.settings.formats import json_object, long_enough, words
 from outbox.settings.postgres_address import postgres_address
 
 Words = Annotated[tuple[str, ...], BeforeValidator(words)]
 
 
 JsonObject = Annotated[dict[str, Any], BeforeValidator(json_object)]
-
-
-Limits = Annotated[dict[str, int], BeforeValidator(limits)]
 
 
 Pepper = Annotated[SecretStr, AfterValidator(long_enough)]
@@ -47,14 +44,6 @@ class Settings(BaseModel):
     """address on which the API listens"""
     http_workers: int = Field(1, ge=1, le=64)
     """number of API processes"""
-    http_max_body_bytes: int = Field(1_048_576, ge=1024)
-    """largest body of a single call"""
-    http_max_batch_bytes: int = Field(8_388_608, ge=1024)
-    """largest body of a batch call"""
-    http_max_inflight: int = Field(1000, ge=1)
-    """concurrent requests; above it prepares and reads get 503, ends are still accepted"""
-    message_max_bytes: int = Field(1_000_000, ge=1)
-    """largest size of key, value and caller headers, decoded"""
 
     auth_mode: Literal["keys", "dev-insecure"] = "keys"
     """`dev-insecure` needs no keys and starts only on a loopback bind"""
@@ -71,46 +60,28 @@ class Settings(BaseModel):
     """time between two checks (RocketMQ transactionCheckInterval: 30 s, before 5.1.1 60 s)"""
     check_max: int = Field(15, ge=1, le=1000)
     """spent checks before `on_check_max` (RocketMQ transactionCheckMax)"""
-    check_timeout_seconds: int = Field(5, ge=1, le=30)
-    """time limit of a whole check call"""
     transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
     """age before the first check (RocketMQ transactionTimeOut)"""
     max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
     """older undecided messages are parked; below RETENTION_SECONDS (RocketMQ fileReservedTime)"""
-    check_max_inflight_per_group: int = Field(8, ge=1, le=256)
-    """concurrent checks per group, for groups that do not set it"""
-    check_max_inflight: int = Field(256, ge=1, le=10_000)
-    """concurrent checks per checker"""
-    check_batch_max: int = Field(100, ge=1, le=100)
-    """ids per batch check"""
     check_allow_cidrs: Words = ()
     """networks that checks may reach although they are not globally routable"""
     check_allow_hosts: Words = ()
     """host names that may resolve to such networks"""
     check_allow_ports: Words = ("80", "443", "1024-65535")
     """ports that a check URL may have"""
-    check_https_only: bool = False
-    """refuse http without TLS for every check URL"""
     check_proxy_url: SecretStr | None = None
     """(s) egress proxy for checks"""
 
     checker_only: Words = ()
     """tasks to run (relay, check, sweep, retire); empty = all"""
-    checker_heartbeat_seconds: int = Field(5, ge=1, le=300)
-    """time between heartbeats; after three missed ones /readyz fails"""
     checker_metrics_bind: str = "127.0.0.1:9464"
     """address on which the checker serves /metrics"""
     metrics_bind: str | None = None
     """separate address for the API's /metrics"""
 
-    relay_batch_max: int = Field(2000, ge=1, le=4096)
-    """records in one Kafka transaction"""
-    relay_transactional_id_prefix: str = Field("outbox", min_length=1, max_length=64)
-    """first part of each transactional.id"""
     relay_allow_kafka_release: bool = False
     """publish on Kafka 4.3 or newer to topics of fewer than three replicas (KAFKA-20734)"""
-    failpoints: str | None = None
-    """named points where a process dies, for crash tests"""
 
     create_topics: bool = False
     """create a missing topic at prepare, with the broker's defaults"""
@@ -135,49 +106,19 @@ class Settings(BaseModel):
     """folder of the connector jars; default: the jars from `make setup`"""
     reconcile_report_dir: Path = Path("reports")
     """folder of the reports"""
-    reconcile_report_samples: int = Field(50, ge=1, le=1000)
-    """listed findings per class in a report"""
     reconcile_stage_uri: str | None = None
     """target of Parquet files; default: below the report folder"""
-    reconcile_show_keys: bool = False
-    """show keys in reports, not their hash"""
-    reconcile_fail_on: Literal["info", "low", "medium", "high", "critical"] = "low"
-    """exit 7 for findings of this severity or higher"""
-    reconcile_max: Limits = Field(default_factory=dict)
-    """tolerated findings, by kind or class: `missing=0,duplicate=10`; exit 0 within the limits"""
-    reconcile_snapshot_max_seconds: int = Field(3600, ge=60)
-    """a longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does"""
-    reconcile_statement_timeout_seconds: int = Field(600, ge=1)
-    """time limit of one statement of a run"""
-    reconcile_pg_connections: int = Field(4, ge=1, le=16)
-    """connections of Spark to PostgreSQL; each reads a part of the 16 shards"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `audit.md`"""
-    reconcile_keep_days: int = Field(90, ge=1)
-    """days for which closed findings are kept"""
-    reconcile_stage_keep_seconds: int = Field(604_800, ge=3600)
-    """age at which the stages of killed runs are deleted; longer than any run"""
-    reconcile_mode: Literal["auto", "two_level", "full"] = "auto"
-    """`two_level` joins differing buckets, `full` joins all; `auto`: two_level from 1 million on"""
-    reconcile_bucket_messages: int = Field(1024, ge=1, le=1_048_576)
-    """approximate messages per bucket; with many faults, smaller buckets leave less to join"""
     reconcile_exclude_topics: Words = ()
     """topics that an audit does not read"""
 
-    ui_enabled: bool = True
-    """serve the console"""
-    ui_prefix: str = Field("/ui", pattern=r"^(/[a-z0-9-]+)+$")
-    """path of the console"""
     ui_trace_url: str | None = Field(
         None, max_length=2048, pattern=r"^https?://[^\s{}\"'<>]+\{trace_id\}[^\s{}\"'<>]*$"
     )
     """address of a trace viewer, with `{trace_id}` in it; the page of a message links there"""
-    docs_enabled: bool = True
-    """serve /docs"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """lowest level that is written"""
-    log_format: Literal["json", "console"] = "json"
-    """`json`, or `console` for reading in a terminal"""
     api_url: str | None = None
     """URL of the service for the command line; no check goes there"""
     api_key: SecretStr | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -17,10 +16,8 @@ from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import SECRETS, Settings
 
 PREFIX: Final = "OUTBOX_"
-REMOVED: Final = {"reconcile_report_language": "the report is always in English"}
-"""Settings that this release removed, and what applies now. They only cause a warning."""
-READ_BY_PRODUCERS: Final = frozenset({"OUTBOX_CHECK_SECRET"})
-"""Variables of the same prefix that a producer's own program reads; they set nothing here."""
+NO_SETTINGS: Final = frozenset({"OUTBOX_CHECK_SECRET", "OUTBOX_FAILPOINTS"})
+"""Variables of the same prefix: one of a producer's own program, and one of crash tests."""
 ALIKE: Final = 0.75
 """From this likeness on an unknown name is taken for a known one that was misspelt."""
 OTLP_PROTOCOL: Final = "http/protobuf"
@@ -32,15 +29,9 @@ def load_settings(
 ) -> Settings:
     """Return the settings from flags, environment and configuration file.
 
-    A removed setting writes one warning line to stderr.
-
     Raises ConfigurationError with one line that names the setting and the problem.
     """
     values, _ = gather(os.environ if environment is None else environment)
-    for name in REMOVED.keys() & values.keys():
-        del values[name]
-        setting = PREFIX + name.upper()
-        sys.stderr.write(f"warning: {setting} was removed and is ignored: {REMOVED[name]}\n")
     values.update(overrides or {})
     try:
         return Settings(**values)
@@ -69,7 +60,7 @@ def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, st
     path = environment.get(f"{PREFIX}CONFIG_FILE")
     for name, value in (_from_file(path) if path else {}).items():
         values[name], origin[name] = value, str(path)
-    others = READ_BY_PRODUCERS | {f"{PREFIX}CONFIG_FILE"} | _service_links(environment)
+    others = NO_SETTINGS | {f"{PREFIX}CONFIG_FILE"} | _service_links(environment)
     for key, text in environment.items():
         if key.startswith(PREFIX) and key not in others:
             name, value = _from_environment(key, text, environment)
@@ -94,6 +85,11 @@ def traces_are_sent(environment: Mapping[str, str] | None = None) -> bool:
             f"OTEL_EXPORTER_OTLP_PROTOCOL: spans are sent as {OTLP_PROTOCOL}, not {protocol!r}"
         )
     return True
+
+
+def failpoints(environment: Mapping[str, str] | None = None) -> str | None:
+    """Return the named points where a process dies, for crash tests."""
+    return (os.environ if environment is None else environment).get("OUTBOX_FAILPOINTS")
 
 
 def database_url() -> str:
@@ -123,7 +119,7 @@ def _otlp(name: str, environment: Mapping[str, str]) -> str:
 
 def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:
     name = key.removeprefix(PREFIX).lower()
-    if name in Settings.model_fields or name in REMOVED:
+    if name in Settings.model_fields:
         return name, text
     secret = name.removesuffix("_file")
     if secret == name or secret not in SECRETS:
@@ -150,7 +146,7 @@ def _from_file(path: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
     lowered = {name.lower(): value for name, value in values.items()}
-    unknown = sorted(set(lowered) - set(Settings.model_fields) - set(REMOVED))
+    unknown = sorted(set(lowered) - set(Settings.model_fields))
     if unknown:
         instead = _instead_of(unknown[0].removeprefix(PREFIX.lower()))
         raise ConfigurationError(

@@ -17,16 +17,6 @@ def words(value: Any) -> Any:
     return value
 
 
-def limits(value: Any) -> Any:
-    """Read ``name=count`` pairs, comma separated; raises ValueError for anything else."""
-    if not isinstance(value, str):
-        return value
-    pairs = [part.partition("=") for part in words(value)]
-    if not all(name.strip() and count.strip().isdecimal() for name, _, count in pairs):
-        raise ValueError("is not NAME=COUNT, comma separated")
-    return {name.strip(): int(count) for name, _, count in pairs}
-
-
 def json_object(value: Any) -> Any:
     """Read JSON text that must be an object; raises ValueError otherwise."""
     if not isinstance(value, str):

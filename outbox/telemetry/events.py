@@ -93,6 +93,11 @@ class _LibraryLines(logging.Formatter):
         return self._redact(super().format(record))
 
 
+def log_style() -> Literal["json", "console"]:
+    """Return `console` for a person at a terminal, otherwise `json`."""
+    return "console" if sys.stderr.isatty() else "json"
+
+
 def configure_logging(
     level: str, style: Literal["json", "console"], secrets: Collection[str] = ()
 ) -> None:

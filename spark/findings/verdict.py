@@ -69,6 +69,14 @@ class Tolerance:
         return kind in self.most and found[kind] <= self.most[kind]
 
 
+def limits(text: str) -> dict[str, int]:
+    """Read ``name=count`` pairs, comma separated; raises ValueError for anything else."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(name.strip() and count.strip().isdecimal() for name, _, count in pairs):
+        raise ValueError("is not NAME=COUNT, comma separated")
+    return {name.strip(): int(count) for name, _, count in pairs}
+
+
 def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     """Return the tolerance. Raises ConfigurationError for an unknown kind or class."""
     known = {*(each.value for each in Kind), *(each.value for each in FindingClass)}
@@ -76,7 +84,7 @@ def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     if unknown:
         kinds = ", ".join(Kind)
         raise ConfigurationError(
-            f"OUTBOX_RECONCILE_MAX: {unknown[0]!r} is not a kind or class: kinds are {kinds};"
+            f"--max: {unknown[0]!r} is not a kind or class: kinds are {kinds};"
             " docs/reference/findings.md lists the classes"
         )
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))

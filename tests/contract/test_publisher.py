@@ -72,11 +72,11 @@ class RealKafka:
         self.first = 0
         self.topic = make_topic(bootstrap_servers, partitions=1)
         self._progress = make_topic(bootstrap_servers, partitions=16)
-        self._prefix = f"contract-{uuid4()}"
+        self._installation = f"contract-{uuid4()}"
         self._admin = admin_client(bootstrap_servers, {})
 
     def publisher(self) -> Publisher:
-        name = transactional_id(self._prefix, INSTALLATION, SHARD)
+        name = transactional_id(self._installation, SHARD)
         config = producer_config(self._servers, {}, name)
         return KafkaPublisher(lambda _: config, SHARD, self._progress)
 

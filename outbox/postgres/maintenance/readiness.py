@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+HEARTBEAT_SECONDS: Final = 5
+"""The time between two heartbeats of a checker."""
 BEATS_MISSED: Final = 3
 ANSWER_SECONDS: Final = 2.0
 """Longest wait for a connection, and for each answer: who probes does not wait for long."""

@@ -11,7 +11,12 @@ from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.operators.installation import ShardState, shard_state
-from outbox.postgres.maintenance.readiness import BEATS_MISSED, NEEDED_TASKS, newest_revision
+from outbox.postgres.maintenance.readiness import (
+    BEATS_MISSED,
+    HEARTBEAT_SECONDS,
+    NEEDED_TASKS,
+    newest_revision,
+)
 from outbox.postgres.operators.operator_view import OperatorView, WriteRefusal
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
@@ -77,7 +82,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             detail = f"at {current or 'nothing'}, newest {newest}"
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
-                most = BEATS_MISSED * settings.checker_heartbeat_seconds
+                most = BEATS_MISSED * HEARTBEAT_SECONDS
                 yield from heartbeat_health(view.tasks(), most, triggers)
                 yield halt_health([shard_state(row) for row in view.shards()])
                 yield leaf_health(view.without_leaf())

@@ -126,7 +126,7 @@ class RelayPlace:
         return opened, made
 
     def _producer(self, installation: UUID) -> dict[str, Any]:
-        name = transactional_id("outbox", installation, self.shard)
+        name = transactional_id(installation, self.shard)
         return producer_config(self.bootstrap_servers, {}, name)
 
 

@@ -225,9 +225,3 @@ def test_a_wrong_value_of_a_flag_is_refused_in_the_name_of_the_flag(words: str, 
     done = outbox(*words.split(), **stores, OUTBOX_AUTH_MODE="dev-insecure")
     assert done.err.startswith(said)
     assert (done.code, done.err.count("\n"), "OUTBOX_" in done.err) == (2, 1, False)
-
-
-def test_a_setting_is_refused_in_its_own_name_beside_another_flag() -> None:
-    words = ("reconcile", "rerun", "R", "--fail-on", "high")
-    done = outbox(*words, OUTBOX_DATABASE_URL=NOWHERE, OUTBOX_RECONCILE_MAX="x=1")
-    assert done.err.startswith("outbox-reconcile: OUTBOX_RECONCILE_MAX: 'x' is not a kind or class")

@@ -59,7 +59,6 @@ async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
     mine = {
         "auth_mode": "dev-insecure",
         "check_allow_cidrs": "127.0.0.0/8",
-        "checker_heartbeat_seconds": "1",
         "checker_metrics_bind": f"127.0.0.1:{port}",
         **settings,
     }

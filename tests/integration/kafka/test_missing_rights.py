@@ -60,7 +60,7 @@ from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
-TRANSACTIONAL_IDS = "the transactional ids that begin with OUTBOX_RELAY_TRANSACTIONAL_ID_PREFIX"
+TRANSACTIONAL_IDS = "the transactional ids that begin with outbox."
 FIRST_SHARD = 4
 CHECKER: Final = "outbox-checker"
 API: Final = "outbox-api"

@@ -136,7 +136,6 @@ def test_a_wrong_configuration_exits_2_and_is_named() -> None:
     wrong = {
         "OUTBOX_DATABASE_URL": {},
         "spark-sql-kafka-0-10_2.13-4.0.0.jar": {"OUTBOX_RECONCILE_JARS_DIR": "/nowhere"},
-        "OUTBOX_RECONCILE_FAIL_ON": {"OUTBOX_RECONCILE_FAIL_ON": "often"},
         "RULES: 'a': ordered must be": {"OUTBOX_RECONCILE_TOPIC_RULES": '{"a": {"ordered": 1}}'},
     }
     done = run("-c", ONE_AFTER_ANOTHER, json.dumps([*wrong.values()]), program=sys.executable)

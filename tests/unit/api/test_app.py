@@ -23,7 +23,6 @@ def app_of(document: dict[str, Any]) -> FastAPI:
         methods_of(ROUTERS),
         lambda: document,
         lifespan=lambda _: nullcontext(),
-        docs_enabled=True,
     )
 
 

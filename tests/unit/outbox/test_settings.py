@@ -133,31 +133,6 @@ def test_a_required_setting_is_named_when_it_is_missing() -> None:
         settings.required_bootstrap_servers()
 
 
-def test_tolerated_counts_are_read_by_name_and_anything_else_is_refused() -> None:
-    settings = load_settings({"OUTBOX_RECONCILE_MAX": " missing=0, LOST = 3 "})
-    assert settings.reconcile_max == {"missing": 0, "LOST": 3}
-    for text in ("missing", "missing=", "missing=-1", "=1", "missing=1=2"):
-        with pytest.raises(ConfigurationError, match="OUTBOX_RECONCILE_MAX"):
-            load_settings({"OUTBOX_RECONCILE_MAX": text})
-
-
-def test_a_removed_setting_is_ignored_with_one_warning_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "outbox.toml"
-    file.write_text('reconcile_report_language = "zh"\n')
-    warning = (
-        "warning: OUTBOX_RECONCILE_REPORT_LANGUAGE was removed and is ignored:"
-        " the report is always in English\n"
-    )
-    for environment in (
-        {"OUTBOX_RECONCILE_REPORT_LANGUAGE": "zh"},
-        {"OUTBOX_CONFIG_FILE": str(file)},
-    ):
-        assert load_settings(environment) == load_settings({})
-        assert capsys.readouterr().err == warning
-
-
 def test_a_variable_of_a_producers_own_program_sets_nothing_and_is_no_error() -> None:
     assert load_settings({"OUTBOX_CHECK_SECRET": "whsec_x"}) == load_settings({})
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from api import wiring
+from api import from_settings, wiring
 from api.http import admission
 from api.http.authentication import key_authenticator
 from outbox.access import Scope
@@ -41,7 +41,7 @@ SESSIONS = (
     "SELECT pid FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name = 'outbox-api'"
 )
-SMALL = {"http_max_batch_bytes": 100_000, "database_pool_max": 2}
+SMALL = {"database_pool_max": 2}
 BATCH = 1000
 
 
@@ -53,6 +53,7 @@ def _verified_keys_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_settings, "BATCH_BODY_MAX_BYTES", 100_000)
     monkeypatch.setattr(admission, "MEMORY_BYTES", 0)  # only that for a few of the largest batches
 
 

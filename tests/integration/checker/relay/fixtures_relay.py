@@ -59,7 +59,6 @@ class RelayWorld:
         return {
             "OUTBOX_DATABASE_URL": self.database_url,
             "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": self.bootstrap_servers,
-            "OUTBOX_RELAY_BATCH_MAX": str(self.batch_max),
         }
 
     @property
@@ -72,7 +71,7 @@ class RelayWorld:
     def builder(self) -> RelayBuilder:
         """Return a process's builder of relays."""
         settings = load_settings(self.checker_environment)
-        return RelayBuilder(settings, self.metrics, self.progress_topic)
+        return RelayBuilder(settings, self.metrics, self.progress_topic, batch_max=self.batch_max)
 
     def relay(self) -> ShardRelay:
         """Open a relay of the shard, as another process would; it is closed after the test."""
@@ -97,6 +96,7 @@ class RelayWorld:
             "environment": {**self.checker_environment, "OUTBOX_FAILPOINTS": failpoints},
             "progress_topic": self.progress_topic,
             "shard": SHARD,
+            "batch_max": self.batch_max,
         }
         relay = [sys.executable, "-m", RELAY]
         command = [*relay, json.dumps(asked)]

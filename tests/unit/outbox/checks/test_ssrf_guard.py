@@ -111,12 +111,6 @@ def test_no_setting_opens_link_local_and_metadata(address: str, rule: Rule) -> N
     assert judge(url, address, INSIDE) is rule
 
 
-def test_https_only_refuses_plain_http_everywhere() -> None:
-    policy = policy_of(["127.0.0.0/8"], ["account"], ["80"], https_only=True)
-    assert refused("http://127.0.0.1/", policy) == "plain-http"
-    assert refused("http://account/", policy) == "plain-http"
-
-
 @pytest.mark.parametrize(
     ("cidrs", "ports"), [(["300.0.0.0/8"], []), ([], ["x"]), ([], ["0"]), ([], ["9-8"])]
 )
