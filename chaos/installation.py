@@ -10,6 +10,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -57,7 +58,7 @@ def installation(run: Path, profile: Profile, seed: int, kafka: str) -> Iterator
     (run / "truth").mkdir()
     with ExitStack() as stack:
         context = _servers(stack, run, profile, seed, kafka)
-        _add_programs(stack, context)
+        _Starter(stack, context).start()
         yield context
 
 
@@ -102,66 +103,73 @@ def make_topics(bootstrap: str, replication: int) -> None:
         made.result(READY_SECONDS)
 
 
-def _add_programs(stack: ExitStack, context: Context) -> None:
-    """Start the service, its check endpoint, and the clients once the APIs answer."""
-    addresses = ServiceAddresses(
-        database_url=context.postgres.dsn(),
-        bootstrap_servers=context.bootstrap,
-        pepper=_secret(f"{context.dir}/pepper"),
-        encryption_key=_secret(f"{context.dir}/encryption"),
-    )
-    key = administrator_key(context.postgres.dsn(), addresses.pepper, "chaos")
-    check_port, spare, *ports = free_ports(2 + APIS + CHECKERS)
-    apis, metrics = ports[:APIS], ports[APIS:]
+class _Starter:
+    """Starts the programs of a run; the exit stack stops them."""
 
-    def add(name: str, arguments: list[str], environment: Environment) -> Program:
-        program = Program(
-            name, arguments, environment, context.dir / "logs", partial(_end, context)
+    def __init__(self, stack: ExitStack, context: Context) -> None:
+        self._stack, self._context = stack, context
+        self._check_port, self._spare, *ports = free_ports(2 + APIS + CHECKERS)
+        self._apis, self._metrics = ports[:APIS], ports[APIS:]
+        self._addresses = ServiceAddresses(
+            database_url=context.postgres.dsn(),
+            bootstrap_servers=context.bootstrap,
+            pepper=_secret(f"{context.dir}/pepper"),
+            encryption_key=_secret(f"{context.dir}/encryption"),
         )
+        self._urls = {
+            role: context.postgres.dsn_of_role(f"outbox_{role}") for role in ("api", "checker")
+        }
+        self._key = administrator_key(context.postgres.dsn(), self._addresses.pepper, "chaos")
+
+    def start(self) -> None:
+        """Start the service, its check endpoint, and the clients once the APIs answer."""
+        for number, port in enumerate(self._apis):
+            self._serve("api", number, http_port=port, metrics_port=self._spare)
+        for number, port in enumerate(self._metrics):
+            self._serve("checker", number, http_port=0, metrics_port=port)
+        answers = partial(endpoint.environment_of, self._context.dir, self._check_port)
+        self._add("endpoint-0", [sys.executable, "-m", endpoint.__name__], answers)
+        for port in self._apis:
+            _wait_alive(port)
+        for group in CHECK_MAX:
+            _register(self._apis[0], self._key, group, f"http://127.0.0.1:{self._check_port}/check")
+        for number in range(self._context.profile.client_processes):
+            name = f"client-{number}"
+            command = [sys.executable, "-m", client.__name__]
+            self._add(name, command, partial(self._client_environment, name))
+
+    def _serve(self, role: str, number: int, *, http_port: int, metrics_port: int) -> None:
+        """Start an API or a checker, which logs in with its role as in a deployment."""
+        given = program_environment(
+            replace(self._addresses, database_url=self._urls[role]),
+            http_port=http_port,
+            metrics_port=metrics_port,
+            further=self._context.profile.settings,
+        )
+        self._add(f"{role}-{number}", [str(SCRIPTS / f"outbox-{role}")], lambda _: given)
+
+    def _add(self, name: str, arguments: list[str], environment: Environment) -> None:
+        context = self._context
+        ended = partial(_end, context)
+        program = Program(name, arguments, environment, context.dir / "logs", ended)
         context.programs[name] = program
-        stack.callback(program.stop)
+        self._stack.callback(program.stop)
         program.start()
-        return program
 
-    urls = {role: context.postgres.dsn_of_role(f"outbox_{role}") for role in ("api", "checker")}
-
-    def serve(role: str, number: int, http: int, metrics: int) -> None:
-        url = {"OUTBOX_DATABASE_URL": urls[role], **context.profile.settings}
-        given = program_environment(addresses, http_port=http, metrics_port=metrics, further=url)
-        add(f"{role}-{number}", [str(SCRIPTS / f"outbox-{role}")], lambda _: given).port = http
-
-    for number, port in enumerate(apis):
-        serve("api", number, port, spare)
-    for number, port in enumerate(metrics):
-        serve("checker", number, 0, port)
-    module = [sys.executable, "-m", endpoint.__name__]
-    add("endpoint-0", module, lambda life: endpoint.environment_of(context.dir, check_port, life))
-    for port in apis:
-        _wait_alive(port)
-    for group in CHECK_MAX:
-        _register(apis[0], key, group, f"http://127.0.0.1:{check_port}/check")
-    for number in range(context.profile.client_processes):
-        name = f"client-{number}"
-        settings = partial(_client_settings, context, name, apis, key)
-        add(name, [sys.executable, "-m", client.__name__], settings)
-
-
-def _client_settings(
-    context: Context, name: str, ports: list[int], key: str, life: int
-) -> Mapping[str, str]:
-    profile = context.profile
-    return client.environment_of(
-        ClientSettings(
-            run=str(context.dir),
-            name=name,
-            life=life,
-            seed=context.seed,
-            ports=ports,
-            api_key=key,
-            producers=PRODUCERS,
-            messages_per_second=profile.messages_per_second / profile.client_processes,
+    def _client_environment(self, name: str, life: int) -> Mapping[str, str]:
+        profile = self._context.profile
+        return client.environment_of(
+            ClientSettings(
+                run=str(self._context.dir),
+                name=name,
+                life=life,
+                seed=self._context.seed,
+                ports=self._apis,
+                api_key=self._key,
+                producers=PRODUCERS,
+                messages_per_second=profile.messages_per_second / profile.client_processes,
+            )
         )
-    )
 
 
 def _register(port: int, key: str, group: str, url: str) -> None:
