@@ -40,6 +40,8 @@ class MessageCalls:
     """the time of the first COMMIT that was sent, by its producer or in answer to a check"""
     sent: set[str] = field(default_factory=set)
     """decisions of its producer"""
+    answered: set[str] = field(default_factory=set)
+    """decisions of its check endpoint"""
 
 
 @dataclass(slots=True)
@@ -155,6 +157,7 @@ class _CallReader:
 
     def _checked(self, event: Event) -> None:
         for item in event["items"]:
+            message = self._calls.by_message[item["id"]]
+            message.answered.add(item["answered"])
             if item["answered"] == "COMMIT":
-                message = self._calls.by_message[item["id"]]
                 message.commit_sent = min(message.commit_sent, event["t"])

@@ -51,12 +51,13 @@ def _once(left: FinalState, findings: Findings) -> None:
 
 
 def _refused(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
-    """I18: nothing of a refused prepare, and no producer's decision that none has sent."""
+    """I18: nothing of a refused prepare, and no decision that was never sent or answered."""
     stored = {row["tx"] for row in chain(left.halves.values(), left.records)}
     for tx in calls.refused:
         findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)
     for message_id, op in left.ops.items():
-        if op.decided_by == "producer":
-            sent = calls.by_message[message_id].sent
+        message = calls.by_message[message_id]
+        given = {"producer": message.sent, "check": message.answered}.get(op.decided_by)
+        if given is not None:
             about = {"id": message_id, "op": op}
-            findings.check("I18", op.decision in sent, "a decision no producer sent", **about)
+            findings.check("I18", op.decision in given, "a decision never given", **about)

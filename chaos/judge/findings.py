@@ -15,7 +15,7 @@ INVARIANTS: Final = {
     "I7": "records have the prepared content",
     "I16": "no transaction is left open in Kafka",
     "I17": "the backlog drained",
-    "I18": "a refused call left no trace",
+    "I18": "a refused call left no trace, and each decision was given",
 }
 
 

@@ -38,6 +38,7 @@ def clean_run() -> Run:
     )
     calls.by_message["one"] = _committed(sent=1.0, shown=2.0)
     calls.by_message["two"] = _committed(sent=3.0, shown=4.0)
+    calls.by_message["three"] = MessageCalls(answered={"UNKNOWN", "ROLLBACK"})
     left = FinalState(
         halves={each: _half(each) for each in NAMES},
         parked={},

@@ -95,6 +95,10 @@ def decide_what_was_never_sent(run: Run) -> None:
     run.calls.by_message["one"].sent.clear()
 
 
+def decide_against_the_endpoint(run: Run) -> None:
+    run.calls.by_message["three"].answered.remove("ROLLBACK")
+
+
 BROKEN: list[tuple[Break, set[str]]] = [
     (double, {"I1"}),
     (publish_a_rollback, {"I2"}),
@@ -113,6 +117,7 @@ BROKEN: list[tuple[Break, set[str]]] = [
     (halt, {"I17"}),
     (keep_what_was_refused, {"I18"}),
     (decide_what_was_never_sent, {"I18"}),
+    (decide_against_the_endpoint, {"I18"}),
 ]
 
 
