@@ -2,7 +2,7 @@
 
 The local transaction inserts ``committed`` for its message; the check inserts ``fenced`` for the
 same primary key. Only one of the two can ever commit, so the stored row is the answer. A missing
-``committed`` row is then proof, not a guess (D27). The adapters contain the SQL.
+``committed`` row is then proof, not a guess. The adapters contain the SQL.
 """
 
 from datetime import datetime, timedelta

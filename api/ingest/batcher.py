@@ -1,7 +1,7 @@
 """Groups requests into flushes: the next flush takes what arrived while the last one ran.
 
 There is no timer. A single request is a flush of one; under load the flush grows by itself. A flush
-is sealed before its database transaction begins (O5): nothing joins it afterwards, so the order of
+is sealed before its database transaction begins: nothing joins it afterwards, so the order of
 xids is the order of arrival. No caller is answered before its flush has committed. A caller that
 disconnects does not affect the others.
 """

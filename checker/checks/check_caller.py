@@ -2,7 +2,7 @@
 
 No call starts after the round's asking time, or after the endpoint has answered that it is gone. A
 call that cannot be built stops no other: its half is skipped. The halves of such a batch are asked
-one by one (D10).
+one by one.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class CheckObserver:
             )
 
     def skipped(self, group: ProducerGroup, row: QueueRow, error: str) -> None:
-        """Note a half that could not be asked about; it is put back and delays no other (D10)."""
+        """Note a half that could not be asked about; it is put back and delays no other."""
         self._metrics["checks_total"].labels(group.name, SKIPPED).inc()
         self._log.error(
             Event.CHECK_DONE,

@@ -22,7 +22,7 @@ ENDPOINT_GONE: Final = "endpoint-gone"
 def settlement_of(
     due: DueSlice, results: Sequence[CheckResult], jitter: Callable[[], float]
 ) -> Settlement:
-    """Return everything that the round writes; ``results`` are in order of arrival (O2).
+    """Return everything that the round writes; ``results`` are in order of arrival.
 
     The cursor of a class stops before the first row that has no result. Results after that row are
     left out; a later round reads their rows again.

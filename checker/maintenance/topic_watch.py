@@ -1,7 +1,7 @@
 """Stores what the relay's principal sees of topics in Kafka; reports added partitions, lost rights.
 
 Prepares compare with it (``api.ingest``). More partitions move keys: the order of a key across that
-change is not promised (O7), and its operator must know when it was. One checker works at a time.
+change is not promised, and its operator must know when it was. One checker works at a time.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ CREATE TABLE outbox.installation (
 );
 INSERT INTO outbox.installation (shards) VALUES (2);
 
--- The based id of this transaction; taking it is what orders a flush (O5).
+-- The based id of this transaction; taking it is what orders a flush.
 CREATE FUNCTION outbox.current_xid() RETURNS bigint LANGUAGE sql VOLATILE
 RETURN pg_current_xact_id()::text::bigint + (SELECT base FROM outbox.installation);
 

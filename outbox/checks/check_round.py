@@ -149,8 +149,8 @@ class CheckResult:
 class Settlement:
     """Everything that one round of a group writes, in one database transaction.
 
-    It is complete before that transaction takes its xid (O5). ``ends`` are in the order in which
-    the verdicts arrived (O2).
+    It is complete before that transaction takes its xid. ``ends`` are in the order in which
+    the verdicts arrived.
     """
 
     group: ProducerGroup
@@ -163,7 +163,7 @@ class Settlement:
     put_backs: tuple[QueueRow, ...] = ()
     """Rows to append with a new delay: the reference moves, the half never does (P36)."""
     parkings: tuple[tuple[QueueRow, ParkedReason], ...] = ()
-    """Halves to set aside undecided, except those that have an op by then (D8)."""
+    """Halves to set aside undecided, except those that have an op by then."""
     resumed: tuple[HalfId, ...] = ()
     """Halves that were rechecked while they were being parked: their parking is void."""
     pause_reason: str | None = None

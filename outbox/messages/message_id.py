@@ -41,9 +41,9 @@ _FORM: Final = re.compile(
 
 
 def shard_of(topic: str, key: bytes | None, tiebreak: int = 0) -> Shard:
-    """Return the relay shard of a (topic, key), 0..15; equal pairs always share one (O1).
+    """Return the relay shard of a (topic, key), 0..15; equal pairs always share one.
 
-    A message without a key has no order to keep (O4): ``tiebreak`` spreads such messages.
+    A message without a key has no order to keep: ``tiebreak`` spreads such messages.
     """
     if key is None:
         return Shard(tiebreak % SHARDS)

@@ -1,6 +1,6 @@
 """Writes the results of a round of checks: cursors, decisions, history, put-backs, parkings.
 
-One transaction, complete before it takes its xid (O5). The cursors are moved first, by
+One transaction, complete before it takes its xid. The cursors are moved first, by
 compare-and-set: if another checker has passed these rows, everything is rolled back.
 """
 

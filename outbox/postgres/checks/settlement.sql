@@ -55,7 +55,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN outbox.parked_message p ON p.half_id = made.half_id AND p.resumed_at IS NULL
 
 -- name: park
--- Parks halves undecided, with their payload, unless they have an op or a newer round by now (D8). A half that was
+-- Parks halves undecided, with their payload, unless they have an op or a newer round by now. A half that was
 -- resumed and is parked again gets the new values; the earlier ones are kept for the history.
 INSERT INTO outbox.parked_message AS p (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",

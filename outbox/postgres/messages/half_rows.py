@@ -118,7 +118,7 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
 
 
 def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
-    """Build the half, or None if its stored form is broken: it must not delay others (D10)."""
+    """Build the half, or None if its stored form is broken: it must not delay others."""
     try:
         return read_half(row)
     except (ValueError, TypeError, KeyError):

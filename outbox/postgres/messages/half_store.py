@@ -1,7 +1,7 @@
 """Stores half messages by COPY and decides them by one statement; a call is a flush, one commit.
 
 Nothing here is updated or deleted. A batch is complete before its transaction takes an xid, also
-when the batch is retried (O5), so the order of xids is the order of arrival.
+when the batch is retried, so the order of xids is the order of arrival.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ async def _forget(connection: AsyncConnection, message: Message, half_id: HalfId
 
 
 def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:
-    """Answer one repeated prepare; nothing equals a half whose stored form is broken (D10)."""
+    """Answer one repeated prepare; nothing equals a half whose stored form is broken."""
     if half is None or not same_request(half.message, message):
         return TransactionIdReused(existing_message_id=status.message_id)
     if status.op is not None:

@@ -5,7 +5,7 @@ turns such rows into halves with their ops and commit log, in one short transact
 and all later steps see an ordinary commit with a recent xid, however old the producer's xid is.
 
 If one message's transaction had committed when another message was published, the first one is
-admitted first (O1): every snapshot that has the second has the first, and calls are numbered.
+admitted first: every snapshot that has the second has the first, and calls are numbered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One of three brokers dies: the service continues without loss or duplicate (F6)."""
+"""One of three brokers dies: the service continues without loss or duplicate."""
 
 from __future__ import annotations
 

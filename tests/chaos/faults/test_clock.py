@@ -1,4 +1,4 @@
-"""Wrong clocks of the programs have no effect: only PostgreSQL's clock decides (F13)."""
+"""Wrong clocks of the programs have no effect: only PostgreSQL's clock decides."""
 
 from __future__ import annotations
 

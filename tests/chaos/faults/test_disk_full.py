@@ -1,4 +1,4 @@
-"""PostgreSQL's disk is full: what is acknowledged was stored, and the service recovers (F11)."""
+"""PostgreSQL's disk is full: what is acknowledged was stored, and the service recovers."""
 
 from __future__ import annotations
 

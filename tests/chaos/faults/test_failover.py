@@ -1,4 +1,4 @@
-"""The primary or its newest commits are lost under load, and the service continues (F9, F10)."""
+"""The primary or its newest commits are lost under load, and the service continues."""
 
 from __future__ import annotations
 

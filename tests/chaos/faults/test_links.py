@@ -1,4 +1,4 @@
-"""Links to PostgreSQL and Kafka that stand still delay messages and lose none (F12)."""
+"""Links to PostgreSQL and Kafka that stand still delay messages and lose none."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Dictionary:
             known.published = known.decision == COMMIT
 
     def retire(self, message_id: str) -> None:
-        """Remove an ended message; its transaction id is free again (D32)."""
+        """Remove an ended message; its transaction id is free again."""
         known = self.messages[message_id]
         assert known.state in ("PUBLISHED", "ROLLED_BACK")
         known.retired = True

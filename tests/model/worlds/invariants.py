@@ -58,7 +58,7 @@ def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | Non
 
 
 def _in_order(database: Database, broker: Broker, lost: Lost) -> str | None:
-    """Order by the commit log, which is stronger than order by acknowledgement (O1, O7)."""
+    """Order by the commit log, which is stronger than order by acknowledgement."""
     place = {message: at for at, message in positions(database, START) if message not in lost}
     read = [record.message for record in broker.data if record.message in place]
     return None if read == sorted(read, key=place.__getitem__) else f"read in order {read}"

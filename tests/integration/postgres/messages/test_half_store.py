@@ -83,7 +83,7 @@ async def test_only_the_row_that_postgresql_refuses_fails(store: PostgresHalfSto
 async def test_only_the_repeated_prepare_of_a_damaged_half_fails(
     store: PostgresHalfStore, pool: Pool, decided: bool
 ) -> None:
-    """D10: one stored form that cannot be read keeps no other caller of the flush waiting."""
+    """One stored form that cannot be read keeps no other caller of the flush waiting."""
     sound, broken = (make_message(transaction_id=name) for name in ("sound", "broken"))
     first, damaged = await store.prepare([sound, broken])
     if decided:
@@ -110,7 +110,7 @@ async def damage(pool: Pool, prepared: object) -> None:
 async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(
     store: PostgresHalfStore, pool: Pool
 ) -> None:
-    """O2: the log keeps the order of the ends, not of the prepares."""
+    """The log keeps the order of the ends, not of the prepares."""
     ends = commits(await store.prepare([make_message() for _ in range(5)]))
     arrival = [ends[n] for n in (3, 0, 4, 1, 2)]
     await store.end(arrival)
@@ -129,7 +129,7 @@ async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(
 async def test_an_acknowledged_half_survives_an_immediate_stop(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """G1, F8: acknowledged messages are stored after PostgreSQL was killed."""
+    """G1: acknowledged messages are stored after PostgreSQL was killed."""
     from tests.fixtures_databases import make_database, make_template
 
     server = EmbeddedPostgres(tmp_path_factory.mktemp("crash"))

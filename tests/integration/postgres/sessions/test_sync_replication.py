@@ -1,4 +1,4 @@
-"""F9: nothing is acknowledged when a wait for the synchronous standby is given up."""
+"""Nothing is acknowledged when a wait for the synchronous standby is given up."""
 
 from __future__ import annotations
 

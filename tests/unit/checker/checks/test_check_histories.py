@@ -237,7 +237,7 @@ def test_an_endpoint_that_is_never_reached_spends_nothing_and_age_parks(
 def test_the_queue_keeps_the_schedules_of_rocketmq_4_and_5_exactly(
     interval: int, last: int, parked: int
 ) -> None:
-    """A38: 15 checks at 6, 6 + interval, …; parked at the look after the fifteenth."""
+    """15 checks at 6, 6 + interval, …; parked at the look after the fifteenth."""
     played = play(make_group(check_interval_seconds=interval), None, [Turn()] * 16)
     assert [each.at for each in played.asked] == list(range(6, last + 1, interval))
     assert [each.attempt for each in played.asked] == list(range(1, 16))

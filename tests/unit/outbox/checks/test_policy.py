@@ -33,7 +33,7 @@ def test_after_check_max_the_groups_policy_decides(
 
 @pytest.mark.parametrize("policy", OnCheckMax)
 def test_age_parks_under_either_policy(policy: OnCheckMax) -> None:
-    """P32, A30: after a question, unless all checks are spent."""
+    """P32: after a question, unless all checks are spent."""
     group = make_group(on_check_max=policy)
     assert decide(make_row(check_count=15), group, NOW + MAX_AGE) is Decision.PARK_FOR_AGE
     assert decide(make_row(check_count=14), group, NOW + MAX_AGE) is Decision.ASK

@@ -1,4 +1,4 @@
-"""F15: a refused record delays only its own topic and key, until Kafka accepts it."""
+"""A refused record delays only its own topic and key, until Kafka accepts it."""
 
 from __future__ import annotations
 

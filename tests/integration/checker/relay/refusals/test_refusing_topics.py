@@ -1,4 +1,4 @@
-"""F15: settings of a topic that refuse a record for ever are a refusal, and no doubt."""
+"""Settings of a topic that refuse a record for ever are a refusal, and no doubt."""
 
 from __future__ import annotations
 
