@@ -51,8 +51,6 @@ NEVER_DECIDING = st.one_of(st.just([UNKNOWN]), UNDECIDED)
 CHECKER_POINTS = st.sampled_from(
     ["checker.after_slice", "checker.after_call", "checker.before_commit", "checker.after_commit"]
 )
-INTERESTING = {"producer", "check", "policy", "check_max", "max_age", "resumed", "retired"}
-"""All kinds of endings and steps."""
 PARKS, ROLLS_BACK = 0, 1
 """The groups, by the treatment of a message after its last check."""
 
@@ -237,25 +235,3 @@ def test_the_service_answers_and_checks_as_a_dictionary_would(
         ),
     )
     assert machine.reached.keys() >= {"producer", "check", "retired"}
-
-
-@pytest.mark.postgres
-def test_the_dictionary_knows_every_ending(machine: type[ServiceMachine]) -> None:
-    """Rare cases, one after the other."""
-    steps = machine()
-    steps.begin()
-    steps.prepare(drawn=[(PARKS, None, 0)] * 2)
-    steps.check_again_and_again(which=PARKS, said=[UNKNOWN], times=4)
-    steps.resume(number=0)
-    steps.check(which=PARKS, said=[COMMIT], ticks=0)
-    steps.prepare(drawn=[(ROLLS_BACK, None, 0)] * 2)
-    steps.check_again_and_again(which=ROLLS_BACK, said=[UNKNOWN], times=4)
-    steps.prepare(drawn=[(PARKS, None, 0)] * 2)
-    ended = list(steps.messages())[-1]
-    steps.end(ended, COMMIT)
-    steps.compare(ended)
-    steps.check(which=PARKS, said=[UNKNOWN], ticks=17)
-    steps.retire()
-    steps.settle_and_retire()
-    steps.teardown()
-    assert machine.reached.keys() >= INTERESTING

@@ -14,13 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service
-from tests.fixtures_kafka import make_topic
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e]
-CLOSED = "http://127.0.0.1:65001/check"
-"""An address where nobody listens."""
 
 
 class Pages:
@@ -122,13 +119,6 @@ def test_each_program_measures_its_own_work(service: Service) -> None:
         assert abs((beat or 0) - time.time()) < 600, task
 
 
-def test_each_program_shows_how_much_of_its_pool_is_in_use(service: Service) -> None:
-    for page in Pages(service).by_program():
-        values = {name: value for name, _, value in page}
-        assert 0 <= values["db_pool_in_use"] <= values["db_pool_max"]
-        assert values["db_pool_max"] > 0
-
-
 def traffic(service: Service, topic: str) -> str:
     """End one message each way, contradict one, lose one end; return the new group's name."""
     with check_endpoint(lambda _: "COMMIT") as endpoint:
@@ -140,38 +130,3 @@ def traffic(service: Service, topic: str) -> str:
         assert service.end(undone, "COMMIT").status_code == 409
         service.wait_state(lost, "PUBLISHED")
     return group
-
-
-@pytest.mark.deep
-def test_what_waits_for_people_has_a_gauge(service: Service) -> None:
-    pages = Pages(service)
-    limit = {"max.message.bytes": "2000"}
-    bootstrap = service.facts()["kafka_bootstrap_servers"]
-    topic = make_topic(bootstrap, partitions=1, config=limit)
-    with check_endpoint(lambda _: "UNKNOWN") as endpoint:
-        undecided, failing = service.group(endpoint.url, check_max=1), service.group(CLOSED)
-        parked = service.prepare(undecided, topic)
-        waiting = service.prepare(failing, topic)
-        refused = service.prepare(failing, topic, value="x" * 5000, key="k")
-        assert service.end(refused, "COMMIT").status_code == 200
-        service.wait_state(parked, "PARKED")
-        wait_for(lambda: service.get(refused)["publish_error"])
-
-    held = {"producer_group": failing, "topic": topic}
-    wait_for(lambda: pages.value("held_messages", **held) == 1)
-    assert pages.value("publish_backlog_messages", topic=topic) == 1
-    error = {"topic": topic, "error": "MSG_SIZE_TOO_LARGE"}
-    assert (pages.value("publish_errors_total", **error) or 0) >= 1
-    assert wait_for(lambda: pages.value("parked_messages", producer_group=undecided) == 1)
-    assert pages.value("half_messages", state="PARKED", producer_group=undecided) == 1
-    for state, group in (("PARKED", undecided), ("PREPARED", failing), ("COMMITTED", failing)):
-        age = pages.value("half_oldest_age_seconds", state=state, producer_group=group)
-        assert (age or 0) > 0, state
-    assert wait_for(lambda: pages.value("check_failing_seconds", producer_group=failing))
-    assert pages.value("check_interval_seconds", producer_group=failing) == 1
-    for name in ("check_breaker_state", "check_schedule_lag_seconds"):
-        assert pages.value(name, producer_group=failing) is not None, name
-    unreachable = {"producer_group": failing, "outcome": "unreachable"}
-    assert (pages.value("checks_total", **unreachable) or 0) >= 1
-    assert service.end(waiting, "ROLLBACK").status_code == 200
-    wait_for(lambda: pages.value("check_failing_seconds", producer_group=failing) is None)

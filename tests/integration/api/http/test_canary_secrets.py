@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
@@ -19,12 +18,10 @@ import pytest
 import structlog
 
 from cli.__main__ import run
-from cli.invocation.exit_codes import ExitCode
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.events import configure_logging
-from tests.fixtures_programs import program
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     GROUPS,
@@ -159,7 +156,6 @@ async def test_an_answer_with_a_secret_is_stored_by_no_cache(service: Service) -
         assert answer.headers["cache-control"] == "no-store"
 
 
-PASSWORD = "canary-9f2b"
 PLANTED = {
     "AUTH_PEPPER": PEPPER,
     "ENCRYPTION_KEYS": RING,
@@ -205,49 +201,3 @@ def test_no_secret_is_printed_by_a_command(
     written = capfd.readouterr()
     assert written.out + written.err, "the output is not empty"
     assert "canary" not in written.out + written.err
-
-
-SPECIAL = ("@", "/", "%z", ":x/", "@/")
-"""What stands inside a password that nobody has encoded."""
-USER = "postgresql://canary-user"
-MISREAD = (
-    *(f"{USER}:{PASSWORD}{special}{PASSWORD}@127.0.0.1:9/x" for special in SPECIAL),
-    f"{USER}@127.0.0.1:9/x?password={PASSWORD}%zz",
-    f"{USER}@127.0.0.1:9/x?password={PASSWORD}&{PASSWORD}=1",
-    f"{USER}@127.0.0.1:9/x?sslmode=disable&password={PASSWORD}&{PASSWORD}",
-    f"host=127.0.0.1 port=9 password={PASSWORD} canary_9f2b=1",
-)
-"""Addresses with a password that nobody has encoded."""
-
-
-@pytest.mark.parametrize("address", MISREAD)
-@pytest.mark.parametrize("setting", ["OUTBOX_DATABASE_URL", "OUTBOX_RECONCILE_REPLICA_URL"])
-def test_a_url_that_is_misread_is_refused_without_a_piece_of_its_password(
-    address: str,
-    setting: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    planted(monkeypatch, "postgresql://outbox@127.0.0.1:9/outbox")
-    monkeypatch.setenv(setting, address)
-    assert run(("config", "show")) == ExitCode.USAGE
-    written = capfd.readouterr()
-    assert setting in written.err
-    assert "canary" not in written.out + written.err
-
-
-@pytest.mark.parametrize("address", [MISREAD[0], MISREAD[-3]])
-@pytest.mark.parametrize(
-    "command",
-    ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
-)
-def test_no_program_prints_a_piece_of_a_password(
-    command: str, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planted(monkeypatch, address)
-    name, *words = command.split()
-    done = subprocess.run([program(name), *words], capture_output=True, check=False, timeout=120)
-    written = (done.stdout + done.stderr).decode()
-    assert done.returncode == ExitCode.USAGE, written
-    assert "OUTBOX_DATABASE_URL" in written
-    assert "canary" not in written

@@ -183,23 +183,6 @@ async def test_slow_reads_of_one_tenant_leave_connections_of_the_database_to_pre
         assert (ended.status_code, ended.json()["state"]) == (200, "COMMITTED")
 
 
-async def test_slow_reads_that_were_given_up_leave_connections_to_prepares_too(
-    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PostgreSQL would go on with each of them, and the pool would open no session beside them."""
-    monkeypatch.setattr(wiring, "ANSWER_SECONDS", 0.3)
-    async with (
-        two_tenants(database_url, pool) as (listener, hostile, quiet),
-        pool.connection() as holder,
-        holder.transaction(),
-    ):
-        await holder.execute("LOCK TABLE outbox.audit_log IN ACCESS EXCLUSIVE MODE")
-        for _ in range(SMALL["database_pool_max"] + 1):
-            refused = await listener.client.get("/v1/audit-log", headers=hostile)
-            assert refused.status_code == 503
-        await prepared(listener, quiet, QUIET)
-
-
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everybody wait for a moment only."""
     for module in (wiring, readiness, gauges):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from threading import Timer
 
-import psycopg
 import pytest
 
 from api.ingest import name_cache
-from outbox.failpoints import arm
 from outbox.postgres.checks.producer_groups import SQL
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
@@ -17,10 +14,8 @@ from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     GROUP,
     GROUPS,
-    HALVES,
     TOPIC,
     Service,
-    prepare_body,
     running,
     settings_for,
 )
@@ -29,40 +24,17 @@ from tests.integration.api.fixtures_sockets import LIVENESS_SECONDS
 pytestmark = pytest.mark.postgres
 
 RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
-FORGOTTEN = "; DELETE FROM outbox.transaction_key"
 GIVEN_AWAY = "UPDATE outbox.topic SET name = 'payments-' || id WHERE name = %s"
 LAST_TOPIC = """
 SELECT t.name FROM outbox.half_message h JOIN outbox.topic t ON t.id = h.topic_id
 ORDER BY h.half_id DESC LIMIT 1
 """
 BEGIN_FLUSH = "SELECT xid FROM outbox.begin_flush(ARRAY(SELECT id FROM outbox.producer_group))"
-WAITING = """
-INSERT INTO outbox.plain_message (half_id, nonce, producer_group_id, topic_id)
-SELECT outbox.watermark() << 15, 1, id, 1 FROM outbox.producer_group WHERE name = %s
-"""
 COPIED = """
 INSERT INTO outbox.half_message (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
 SELECT %s, 1, clock_timestamp(), 1, (SELECT min(id) FROM outbox.producer_group), 1
 """
-
-
-async def test_a_batch_with_more_names_than_are_cached_is_answered(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(name_cache, "CACHE_MAX", 4)
-    names = [f"n-{number}" for number in range(6)]
-    service.topics.counts.update(dict.fromkeys(names, 1))
-    for name in names:
-        assert (await service.put_group(name)).status_code == 201
-    bodies = [prepare_body(producer_group=name, topic=name) for name in names]
-    for count in (2, 6, 6):
-        answer = await service.client.post(f"{HALVES}/batch", json={"items": bodies[:count]})
-        assert answer.status_code == 207, answer.text
-        items = answer.json()["items"]
-        assert [item["status"] for item in items] == [201] * count
-        first = items[0]["result"]
-        assert first["next_check_at"] > first["prepared_at"]
 
 
 async def test_after_a_failover_that_lost_a_topics_id_its_messages_keep_their_topic(
@@ -87,29 +59,6 @@ async def test_a_repeated_prepare_whose_message_was_retired_is_stored_as_a_new_o
     assert again.json()["message_id"] != first
     repeated = await service.prepare(transaction_id="t-1")
     assert repeated.json()["message_id"] == again.json()["message_id"]
-
-
-async def test_a_repeated_prepare_during_the_retirement_of_its_message_is_stored_as_a_new_one(
-    service: Service, database_url: str
-) -> None:
-    """Its transaction id was taken when the flush claimed it, and is free when it is read."""
-    first = await service.prepared_id(transaction_id="t-1")
-    await service.end(first, "ROLLBACK")
-
-    def retire() -> None:
-        with psycopg.connect(database_url) as connection:
-            connection.execute(RETIRED + FORGOTTEN)
-
-    timer = Timer(0.3, retire)
-    arm("api.prepare.after_commit=sleep:1500#1")
-    timer.start()
-    try:
-        again = await service.prepare(transaction_id="t-1")
-    finally:
-        arm(None)
-        timer.join()
-    assert again.status_code == 201, again.text
-    assert again.json()["message_id"] != first
 
 
 async def test_a_prepare_right_after_the_deletion_of_its_group_is_refused_by_every_process(
@@ -165,11 +114,3 @@ async def test_a_half_that_came_after_the_look_keeps_its_group(
             await service.prepared_id()
     assert not waits
     assert arrived == [(False,), (False,), (True,)]
-
-
-async def test_a_group_whose_messages_of_sql_mode_wait_is_not_deleted(
-    service: Service, pool: Pool
-) -> None:
-    await select(pool, WAITING, GROUP)
-    answer = await service.client.delete(f"{GROUPS}/{GROUP}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "group-in-use")

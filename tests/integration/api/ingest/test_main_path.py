@@ -12,7 +12,6 @@ from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import PARK, UNKNOWN, select, stored
 from tests.integration.api.fixtures_service import (
-    CHECK_URL,
     HALVES,
     Service,
     prepare_body,
@@ -206,14 +205,6 @@ async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_separately(
     assert (await stored(pool))[1] == 2
 
 
-async def test_a_batch_whose_items_all_fail_is_still_207(service: Service, pool: Pool) -> None:
-    items = [prepare_body(topic="..")] * 3
-    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
-    assert answer.status_code == 207
-    assert [result["status"] for result in answer.json()["items"]] == [422] * 3
-    assert await stored(pool) == (0, 0, 0, 0)
-
-
 async def test_an_item_of_a_batch_says_that_an_earlier_prepare_had_stored_it(
     service: Service, pool: Pool
 ) -> None:
@@ -329,14 +320,3 @@ async def test_a_missing_topic_is_created_first_where_it_is_allowed(database_url
         assert "brand.new" in service.topics.counts
         refused = await service.prepare(topic="brand..new/")
         assert refused.status_code == 422
-
-
-async def test_a_setting_that_a_put_omits_takes_the_installations_default(
-    database_url: str,
-) -> None:
-    settings = settings_for(database_url, check_interval_seconds=60, max_age_seconds=3600)
-    async with running(settings) as service:
-        group = (await service.put_group(check_max=3)).json()
-    assert (group["check_interval_seconds"], group["check_max"]) == (60, 3)
-    assert group["max_age_seconds"] == 3600
-    assert group["check_url"] == CHECK_URL

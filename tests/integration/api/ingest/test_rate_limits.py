@@ -81,19 +81,6 @@ async def made(service: Service, key: dict[str, str], *groups: str) -> dict[str,
     return {"Authorization": f"Bearer {answer.json()['api_key']}"}
 
 
-async def test_a_batch_costs_a_token_for_each_of_its_items(database_url: str, pool: Pool) -> None:
-    rate = {"rate_prepare_per_second": 640, "http_workers": 64}
-    async with running(settings_for(database_url, **KEYS, **rate)) as service:
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        await service.put_group()
-        batch = {"items": [prepare_body()] * 1000}
-        answer = await service.client.post(f"{HALVES}/batch", json=batch)
-        assert (answer.status_code, answer.headers["ratelimit"][:13]) == (207, '"prepare";r=0')
-        refused = await service.prepare()
-        assert refused.status_code == 429, "1 000 prepares are the share of 100 s"
-        assert int(refused.headers["retry-after"]) > 30
-
-
 async def test_p25_a_key_without_any_prepare_left_still_ends(database_url: str, pool: Pool) -> None:
     async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))

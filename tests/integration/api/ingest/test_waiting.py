@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx2
 import pytest
 
 from api.ingest import publication_wait
@@ -38,13 +37,6 @@ async def test_prefer_wait_answers_committed_when_kafka_takes_longer(service: Se
     assert answer.headers["preference-applied"] == "wait=1"
     again = await service.end(message_id, "COMMIT")
     assert "preference-applied" not in again.headers
-
-
-async def test_prefer_wait_counts_in_any_of_several_prefer_fields(service: Service) -> None:
-    message_id = await service.prepared_id()
-    several = httpx2.Headers([("Prefer", "wait=0"), ("Prefer", "respond-async")])
-    answer = await service.end(message_id, "COMMIT", headers=several)
-    assert answer.headers["preference-applied"] == "wait=0"
 
 
 async def test_only_an_end_with_a_wait_asks_the_relay_to_hurry(

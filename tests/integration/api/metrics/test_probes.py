@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import re
-import time
-from typing import LiteralString
-
 import pytest
 from openapi_spec_validator import validate
 
 from api.http.problems import KINDS
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
 pytestmark = pytest.mark.postgres
-DROP_ONE: LiteralString = (
-    "UPDATE outbox.held_record SET dropped_at = clock_timestamp()"
-    f" WHERE half_id = (SELECT max(half_id) FROM outbox.held_record WHERE {NEW_HALVES})"
-)
-HOLD_TWO: LiteralString = (
-    "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
-    " publish_error, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id, key,"
-    " 0, 0, 'too large', 'infinity' FROM outbox.half_message"
-    f" WHERE {NEW_HALVES} ORDER BY half_id LIMIT 2"
-)
 
 
 async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool) -> None:
@@ -44,36 +29,6 @@ async def test_ready_means_that_all_four_parts_work(service: Service, pool: Pool
     answer = await service.client.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ok")
     assert set(answer.json()["checks"].values()) == {"ok"}
-
-
-@pytest.mark.parametrize(
-    ("beating", "silent"),
-    [
-        (["sweep"], "relay, check"),
-        (["leaves", "retire", "plain", "check", "sweep"], "relay"),
-        (["relay", "sweep"], "check"),
-    ],
-)
-async def test_each_task_that_messages_wait_for_needs_its_own_heartbeat(
-    service: Service, pool: Pool, beating: list[str], silent: str
-) -> None:
-    for task in beating:
-        await PostgresHeartbeats(pool).beat(task)
-    answer = await service.client.get("/readyz")
-    assert answer.status_code == 503
-    assert answer.json()["checks"]["checker_heartbeat"] == f"silent: {silent}"
-
-
-async def test_a_heartbeat_of_the_past_is_none(service: Service, pool: Pool) -> None:
-    for task in ("relay", "check", "sweep"):
-        await PostgresHeartbeats(pool).beat(task)
-    await select(
-        pool,
-        "UPDATE outbox.progress SET updated_at = updated_at - interval '16 s'"
-        " WHERE name = 'heartbeat:relay'",
-    )
-    answer = await service.client.get("/readyz")
-    assert answer.json()["checks"]["checker_heartbeat"] == "silent: relay"
 
 
 async def test_a_heartbeat_from_before_the_clock_was_set_back_is_none(
@@ -144,14 +99,6 @@ async def test_every_problem_explains_itself(service: Service) -> None:
         assert read.json()["status"] == kind.status
 
 
-async def test_the_documentation_page_loads_nothing_from_other_servers(service: Service) -> None:
-    page = await service.client.get("/docs")
-    assert page.status_code == 200
-    assert "/v1/half-messages/{message_id}/end" in page.text
-    assert "<script" not in page.text
-    assert "http" not in page.text.replace("http-equiv", "")
-
-
 async def test_requests_are_counted_by_route_template_never_by_id(service: Service) -> None:
     message_id = await service.prepared_id()
     await service.end(message_id, "COMMIT")
@@ -178,56 +125,3 @@ async def test_the_gauges_equal_the_tables(service: Service) -> None:
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
     assert 'outbox_publish_backlog_messages{topic="invoices.issued"} 1.0' in metrics
     assert 'outbox_check_interval_seconds{producer_group="billing"} 30.0' in metrics
-
-
-async def test_the_page_shows_heartbeats_and_the_statistics_of_tables(
-    service: Service, pool: Pool
-) -> None:
-    await PostgresHeartbeats(pool).beat("relay")
-    await service.prepared_id()
-    await select(pool, "VACUUM outbox.progress")
-    await select(pool, "SELECT pg_stat_force_next_flush()")
-    metrics = (await service.client.get("/metrics")).text
-    beats = dict(
-        re.findall(r'outbox_checker_heartbeat_timestamp_seconds{chore="(\w+)"} (\S+)', metrics)
-    )
-    silent = {task for task, at in beats.items() if time.time() - float(at) > 3600}
-    assert silent == {"check", "sweep", "retire", "leaves"}
-    assert abs(float(beats["relay"]) - time.time()) < 60
-    rows = dict(re.findall(r'outbox_op_table_rows{table="(\w+)"} (\S+)', metrics))
-    assert {"half_message", "op_message", "check_queue", "progress"} <= rows.keys()
-    assert not any(re.search(r"_\d+$", table) for table in rows)
-    assert 'outbox_last_vacuum_timestamp_seconds{table="progress"}' in metrics
-
-
-async def test_messages_of_the_sql_mode_that_are_not_admitted_have_a_separate_gauge(
-    service: Service, pool: Pool
-) -> None:
-    async with pool.connection() as connection:
-        await connection.execute(
-            "SELECT outbox.allow_publish(current_user::text, 'billing', ARRAY['invoices.issued'])"
-        )
-        for _ in range(2):
-            await connection.execute("SELECT outbox.publish('billing', 'invoices.issued', 'v')")
-    metrics = (await service.client.get("/metrics")).text
-    assert 'outbox_plain_backlog_messages{producer_group="billing"} 2.0' in metrics
-    (age,) = re.findall(r'outbox_plain_oldest_age_seconds{producer_group="billing"} (\S+)', metrics)
-    assert 0 <= float(age) < 60
-    assert 'outbox_half_messages{producer_group="billing"' not in metrics
-
-
-async def test_held_messages_have_a_gauge_by_group_and_topic(service: Service, pool: Pool) -> None:
-    ids = [await service.prepared_id(key="k") for _ in range(3)]
-    for message_id in ids:
-        await service.end(message_id, "COMMIT")
-    await select(pool, HOLD_TWO)
-    await select(pool, DROP_ONE)
-    metrics = (await service.client.get("/metrics")).text
-    assert _held(metrics) == {("billing", "invoices.issued"): 1}
-
-
-def _held(metrics: str) -> dict[tuple[str, str], float]:
-    """Return the gauge by group and topic, without those that a former life has left."""
-    pattern = r'outbox_held_messages{producer_group="(.+?)",topic="(.+?)"} (\S+)'
-    found = {(group, topic): float(n) for group, topic, n in re.findall(pattern, metrics)}
-    return {place: n for place, n in found.items() if not place[0].startswith("aged-")}

@@ -19,7 +19,6 @@ from tests.fixtures_messages import make_group, make_message, store_group, store
 pytestmark = pytest.mark.postgres
 
 WAITING = "SELECT FROM pg_locks WHERE relation = 'outbox.producer_group'::regclass AND NOT granted"
-ODD_TEXTS = ["it's", 'a "quote"', "back\\slash", "{a,b}", "NULL", "", "ü", "',''),(1"]
 
 
 @pytest.fixture
@@ -64,19 +63,6 @@ async def round_trips(pool: Pool, transaction_ids: list[str | None]) -> int:
 @pytest.mark.parametrize("transaction_ids", [[None], [None] * 500, ["a", "b", None]])
 async def test_a_flush_takes_two_round_trips(one: Pool, transaction_ids: list[str | None]) -> None:
     assert await round_trips(one, transaction_ids) == 2
-
-
-async def test_any_text_is_a_transaction_id(one: Pool) -> None:
-    store = PostgresHalfStore(one)
-    messages = [make_message(transaction_id=text) for text in ODD_TEXTS]
-    first = await store.prepare(messages)
-    again = await store.prepare(messages)
-    assert [(a.half.message_id, a.replayed) for a in again if isinstance(a, Prepared)] == [
-        (a.half.message_id, True) for a in first if isinstance(a, Prepared)
-    ]
-    async with one.connection() as connection:
-        cursor = await connection.execute("SELECT transaction_id FROM outbox.transaction_key")
-        assert {row[0] for row in await cursor.fetchall()} == set(ODD_TEXTS)
 
 
 async def test_a_transaction_id_with_a_nul_is_refused_alone(one: Pool) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.postgres.messages.decisions import END, END_RACING, parameters_of
-from outbox.postgres.messages.half_reads import SQL
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import SQL as STATUS
 from outbox.postgres.sessions.connections import Pool
@@ -71,14 +70,3 @@ async def test_statuses_are_looked_up_by_key(pool: Pool, ends: list[End]) -> Non
     reads = leaf_reads(tree)
     assert "Seq Scan" not in {kind for kind, _ in reads}
     assert all("half_id = " in condition or "xid = " in condition for _, condition in reads)
-
-
-async def test_halves_are_read_by_key_and_only_from_the_leaves_in_range(
-    pool: Pool, ends: list[End]
-) -> None:
-    half_ids = [end.half_id for end in ends]
-    bounds = {"low": min(half_ids), "high": max(half_ids)}
-    tree = await plan(pool, SQL["read_halves"], {"half_ids": half_ids, **bounds})
-    reads = [node for node in nodes(tree) if node.get("Relation Name", "").startswith(LEAVES)]
-    assert [node["Relation Name"] for node in reads] == [f"half_message_{min(half_ids) >> 35}"]
-    assert reads[0]["Node Type"] in ("Index Scan", "Bitmap Heap Scan")

@@ -14,9 +14,6 @@ from psycopg.rows import dict_row
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.postgres.messages.decisions import END, parameters_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.messages.message_status import SQL as STATUS
-from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.operators.postgres_checks import TABLES_OF_AN_END
 from outbox.postgres.sessions.connections import PLAN_ONCE, AsyncConnection, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
@@ -140,17 +137,6 @@ async def test_an_end_is_planned_once_and_reads_by_key_in_one_leaf(
     assert min(removed) >= LEAVES - 1
 
 
-async def test_an_end_reads_by_key_where_leaves_were_analyzed_while_they_were_empty(
-    analyzed: tuple[AsyncConnection, list[End]],
-) -> None:
-    """PostgreSQL then plans once for empty leaves, and would read whole ones as they grow."""
-    connection, ends = analyzed
-    known = await prepared(connection, END)
-    found = await explain(connection, known["name"], END, parameters_of(ends))
-    leaf = ends[0].half_id >> 35
-    assert leaves_read(found) == {f"half_message_{leaf}": ENDED, f"op_message_{leaf}": 0}
-
-
 async def test_an_end_locks_two_tables_of_each_leaf_and_few_of_them_in_the_table_of_all_locks(
     session: tuple[AsyncConnection, list[End]],
 ) -> None:
@@ -166,37 +152,3 @@ async def test_an_end_locks_two_tables_of_each_leaf_and_few_of_them_in_the_table
     assert others < 40
     if connection.info.server_version >= FAST_FOR_ALL:
         assert slow * 4 < leaves  # PostgreSQL hashes them to groups of 16, and a group may overflow
-
-
-async def test_the_doctor_counts_the_leaves_that_an_end_locks(
-    session: tuple[AsyncConnection, list[End]], database_url: str
-) -> None:
-    assert session
-    with OperatorView(database_url) as view:
-        assert view.leaf_locks()["leaves"] >= LEAVES + 1  # one that has lived has more
-
-
-async def test_statuses_are_planned_once_and_read_by_key_in_one_leaf(
-    session: tuple[AsyncConnection, list[End]],
-) -> None:
-    connection, ends = session
-    ids = [end.half_id for end in ends]
-    for _ in range(3):
-        await read_statuses(connection, ids)
-    statement = STATUS["statuses"]
-    known = await prepared(connection, statement)
-    assert (known["custom_plans"], known["generic_plans"] >= 2) == (0, True)
-    asked = {"half_ids": ids, "low": min(ids), "high": max(ids)}
-    read = leaves_read(await explain(connection, known["name"], statement, asked))
-    leaf = ids[0] >> 35
-    assert read == {f"half_message_{leaf}": ENDED, f"op_message_{leaf}": 0}
-
-
-async def test_the_statements_of_a_flush_are_planned_once(
-    session: tuple[AsyncConnection, list[End]],
-) -> None:
-    connection, _ = session
-    cursor = await connection.execute(
-        "SELECT custom_plans FROM pg_prepared_statements WHERE name LIKE 'outbox_%'"
-    )
-    assert await cursor.fetchall() == [(0,), (0,)]

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from benchmarks.load.committed import register
-from checker.daemon import SQL_OUTBOX_OFF_SECONDS, SQL_OUTBOX_SECONDS, sql_outbox_task
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.messages.message_id import parse_message_id, shard_in, shard_of
@@ -21,7 +20,7 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_paths import PROJECT
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import drain
 from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -56,19 +55,6 @@ async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool)
     digest = content_digest(str(row[0]), record.topic, record.key, record.value, covered)
     newest = "SELECT content_digests[1] FROM outbox.commit_log ORDER BY xid DESC LIMIT 1"
     assert shop.world.one(newest) == digest
-
-
-async def test_what_waited_in_a_restored_database_is_admitted_after_the_rebase(
-    shop: Shop, pool: Pool
-) -> None:
-    with shop.transaction() as session:
-        session.execute(
-            "SELECT outbox.publish('account', %s, 'waiting', %s)", (shop.world.topic, shop.key)
-        )
-    shop.world.connection.execute("UPDATE outbox.installation SET base = base + (3 << 20)")
-    assert await PostgresSqlOutbox(pool).admit() == 1
-    drain(shop.world.relay())
-    assert shop.world.values(1) == [b"waiting"]
 
 
 async def test_a_rollback_and_a_savepoint_rolled_back_leave_no_trace(
@@ -110,18 +96,6 @@ async def test_f16_a_long_transaction_of_a_producer_delays_only_its_own_messages
     assert shop.world.one("SELECT count(*) FROM outbox.already_published WHERE shard = 3") == 0
 
 
-async def test_a_long_transaction_of_the_service_itself_holds_back_later_commits(
-    shop: Shop, pool: Pool
-) -> None:
-    with psycopg.connect(shop.world.database_url) as ours, ours.transaction():
-        ours.execute("SELECT pg_current_xact_id()")
-        held = shop.world.one("SELECT outbox.watermark()")
-        shop.publish_alone(b"waits")
-        assert await PostgresSqlOutbox(pool).admit() == 1
-        assert shop.world.one("SELECT outbox.watermark()") == held
-        assert shop.world.one("SELECT max(xid) > %s FROM outbox.commit_log", held)
-
-
 async def test_g6_a_message_published_after_the_commit_of_another_comes_after_it_whatever_the_xids(
     shop: Shop, pool: Pool
 ) -> None:
@@ -157,18 +131,6 @@ async def test_concurrent_processes_admit_each_message_once(shop: Shop, pool: Po
     assert shop.world.values(20) == [b"%d" % n for n in range(20)]
 
 
-async def test_large_messages_are_admitted_a_few_at_a_time(shop: Shop, pool: Pool) -> None:
-    """They are in memory meanwhile, in a process that serves others too."""
-    flushes = "SELECT count(DISTINCT xid) FROM outbox.commit_log"
-    before = shop.world.one(flushes)
-    with shop.transaction() as session:
-        for n in range(LARGE):
-            shop.publish(session, b"%d" % (n % 10) * LARGE_BYTES)
-    assert await PostgresSqlOutbox(pool).admit() == LARGE
-    assert shop.world.one(flushes) - before > LARGE * LARGE_BYTES / (16 << 20)
-    assert shop.world.one(WAITING) == 0
-
-
 async def test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_waiting(
     shop: Shop, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,19 +150,6 @@ async def test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_wai
     assert len(batches) == 2
 
 
-async def test_a_message_that_commits_after_the_snapshot_is_admitted_later(
-    shop: Shop, pool: Pool
-) -> None:
-    outbox = PostgresSqlOutbox(pool)
-    with shop.transaction() as slow:
-        shop.publish(slow, b"slow")
-        assert await outbox.admit() == 0
-        shop.publish_alone(b"quick")
-        assert await outbox.admit() == 1
-        assert await outbox.admit() == 0
-    assert await outbox.admit() == 1
-
-
 def test_sql_computes_the_same_ids_and_shards_as_python(shop: Shop) -> None:
     keys = ["", "a", "ключ", "k" * 8192, *(f"member-{n}" for n in range(40))]
     with shop.transaction() as session:
@@ -215,25 +164,6 @@ def test_sql_computes_the_same_ids_and_shards_as_python(shop: Shop) -> None:
         "SELECT half_id FROM outbox.plain_message ORDER BY place"
     ).fetchall()
     assert [half_id for (half_id,) in stored] == ids
-
-
-async def test_the_checkers_task_admits_and_waits_longer_while_the_mode_is_off(
-    shop: Shop, pool: Pool
-) -> None:
-    shop.publish_alone(b"v")
-    assert await sql_outbox_task(PostgresSqlOutbox(pool)).step() == SQL_OUTBOX_SECONDS
-    assert shop.world.one(WAITING) == 0
-    shop.world.connection.execute("UPDATE outbox.installation SET plain_outbox = false")
-    assert await sql_outbox_task(PostgresSqlOutbox(pool)).step() == SQL_OUTBOX_OFF_SECONDS
-
-
-async def test_while_no_role_may_publish_nothing_is_admitted(world: RelayWorld, pool: Pool) -> None:
-    assert await PostgresSqlOutbox(pool).admit() is None
-    with psycopg.connect(world.database_url) as other, other.transaction():
-        other.execute("SELECT pg_current_xact_id()")
-        held = world.one("SELECT outbox.watermark()")
-        world.commit_values(b"v")
-        assert world.one("SELECT outbox.watermark()") == held
 
 
 def test_the_example_of_the_page_on_sql_mode_runs_unchanged(shop: Shop) -> None:

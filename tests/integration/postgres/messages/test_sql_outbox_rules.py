@@ -39,33 +39,6 @@ def test_two_serializable_transactions_publish_at_the_same_time(shop: Shop) -> N
     assert shop.world.one(WAITING) == 4
 
 
-def test_messages_of_one_transaction_are_numbered_across_savepoints_and_functions(
-    shop: Shop,
-) -> None:
-    """The last number is a setting of the transaction, which a rolled back savepoint takes back."""
-    one = f"SELECT outbox.publish('account', '{shop.world.topic}', NULL, 'k')"
-    function = (
-        "CREATE FUNCTION pg_temp.in_function() RETURNS uuid LANGUAGE sql SET work_mem = '1MB'"
-        f" AS $$ {one} $$"
-    )
-    statements = (
-        one,
-        "SAVEPOINT s",
-        one,
-        one,
-        "ROLLBACK TO s",
-        one,
-        "SAVEPOINT t",
-        one,
-        "RELEASE t",
-    )
-    with shop.transaction() as session:
-        for statement in (function, *statements, "SELECT pg_temp.in_function()", one):
-            session.execute(statement.encode())
-    numbers = "SELECT array_agg(half_id >> 4 & 2047 ORDER BY place) FROM outbox.plain_message"
-    assert shop.world.one(numbers) == [0, 1, 2, 3, 4]
-
-
 FORBIDDEN = (
     "SELECT * FROM outbox.half_message",
     "SELECT * FROM outbox.plain_message",
@@ -125,19 +98,4 @@ def test_a_service_without_superuser_rights_recognizes_foreign_transactions(shop
             shop.world.connection.execute(f"SET LOCAL ROLE {service}".encode())
             assert first is not None
             assert shop.world.one("SELECT outbox.watermark()") > first[0]
-    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())
-
-
-def test_a_role_that_may_become_the_services_role_is_not_foreign(shop: Shop) -> None:
-    service = f"{shop.role}_service"
-    foreign = (
-        "SELECT outbox.is_foreign(%s::regrole, oid) FROM pg_database"
-        " WHERE datname = current_database()"
-    )
-    assert shop.world.one(foreign, shop.role) is True
-    shop.world.connection.execute(
-        f"CREATE ROLE {service}; GRANT INSERT ON outbox.commit_log TO {service};"
-        f" ALTER ROLE {shop.role} NOINHERIT; GRANT {service} TO {shop.role}".encode()
-    )
-    assert shop.world.one(foreign, shop.role) is False
     shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())

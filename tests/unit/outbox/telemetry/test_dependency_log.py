@@ -36,17 +36,3 @@ def test_a_dependency_that_never_was_lost_is_not_back() -> None:
     with capture_logs() as lines:
         DependencyLog("kafka").back()
     assert lines == []
-
-
-def test_a_second_loss_is_a_second_line_and_may_have_no_error() -> None:
-    collector = DependencyLog("trace collector")
-    with capture_logs() as lines:
-        collector.lost()
-        collector.back()
-        collector.lost()
-    assert [line["event"] for line in lines] == [
-        "dependency_lost",
-        "dependency_back",
-        "dependency_lost",
-    ]
-    assert all("error" not in line for line in lines)

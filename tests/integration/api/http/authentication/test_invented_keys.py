@@ -9,13 +9,10 @@ from typing import LiteralString
 
 import pytest
 
-from api.http.authentication.key_authenticator import KeyAuthenticator
 from outbox.access import Scope
-from outbox.clock import SystemClock
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
-from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import PEPPER, guarded, token
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import HALVES
 
@@ -84,20 +81,6 @@ async def test_one_verification_serves_everybody_and_every_spelling(
             for spelling in (f"bearer {text}", f"BEARER   {text}", f"Bearer {text} "):
                 spelled = {"Authorization": spelling}
                 assert (await service.client.get(HALVES, headers=spelled)).status_code == 200
-
-
-async def test_a_full_cache_loses_the_oldest_entry_and_nobody_else(pool: Pool) -> None:
-    keys = PostgresApiKeys(pool, PEPPER.encode())
-    authenticator = KeyAuthenticator(keys, SystemClock(), cache_max=3)
-    tokens = [(await token(pool, Scope.ADMIN))["Authorization"].encode() for _ in range(4)]
-    for each in tokens:
-        await authenticator.caller(each)
-    async with keys_unreadable(pool):
-        callers = [await authenticator.caller(each) for each in tokens[1:]]
-        assert len({caller.key_id for caller in callers}) == 3
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await authenticator.caller(tokens[0])
 
 
 async def test_a_revocation_takes_one_key_out_of_the_cache(database_url: str, pool: Pool) -> None:

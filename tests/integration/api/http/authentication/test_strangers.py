@@ -8,9 +8,9 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import WAITING, select, until_a_session_waits
-from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_service import settings_for
 from tests.integration.api.fixtures_sockets import listening, request
 
 pytestmark = pytest.mark.postgres
@@ -31,18 +31,6 @@ async def test_a_public_path_answers_without_reading_a_body(
                         assert answer is not None
                         assert answer.status == status
                         assert (answer.headers.get("allow") == "get, head") is (status == 405)
-
-
-async def test_bodies_that_never_come_refuse_nobody(database_url: str, pool: Pool) -> None:
-    admin = await token(pool, Scope.ADMIN)
-    settings = settings_for(database_url, http_max_inflight=2, **WITH_KEYS)
-    async with listening(settings, headers=admin) as listener:
-        await listener.put_group(GROUP)
-        for method, path in (("POST", "/livez"), ("GET", "/readyz"), ("POST", HALVES)):
-            for _ in range(10):
-                await listener.wire(request(method, path, "content-length: 10"))
-        assert (await listener.client.post(HALVES, json=prepare_body())).status_code == 201
-        assert (await listener.client.get(HALVES)).status_code == 200
 
 
 async def test_probes_cost_the_same_however_many_strangers_ask(
