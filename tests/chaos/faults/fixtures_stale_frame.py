@@ -6,121 +6,172 @@ The stale copy reaches the broker while the next transaction has sent a part of 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import dataclass
-from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
+from checker.relay.observer import RelayObserver
+from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
-from outbox.kafka.client_config import admin_client
-from tests.chaos.faults.fixtures_broken_relays import (
-    AbortingPublisher,
-    RelayPlace,
-    StagedPublisher,
-    Stop,
-    TrustingRelay,
+from outbox.clock import SystemClock
+from outbox.kafka.client_config import (
+    admin_client,
+    consumer_config,
+    producer_config,
+    transactional_id,
 )
+from outbox.kafka.progress_log import KafkaProgressLog
+from outbox.kafka.publisher import KafkaPublisher
+from outbox.messages.record import Record
+from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.relay.ports import DeliveryReport
+from outbox.relay.protocol import actions, answers
+from outbox.telemetry.metrics import Metrics
+from tests.fixtures_link import Link
+from tests.fixtures_waiting import wait_for
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.fixtures_link import Link
-
-STEP_SECONDS: Final = 60.0
-LOOK_SECONDS: Final = 0.02
-NEXT_BATCH: Final = 3
-PERFORMED: Final = 0
+FLUSH_SECONDS = 10.0
+PATIENCE_SECONDS = 8.0
+"""Shorter than the transaction timeout."""
+NEXT_BATCH = 3
+PERFORMED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaleFrameCase:
-    """A relay and the stale frame that it gets."""
+class Stop:
+    """A point in a batch at which the publisher waits until it may continue."""
 
-    name: str
-    relay: type[ShardRelay]
-    publisher: type[StagedPublisher]
+    after_first: bool
+    """after the first record; otherwise after the last one, before the manifest"""
+    reached: threading.Event = field(default_factory=threading.Event)
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+
+class StagedPublisher(KafkaPublisher):
+    """A correct publisher that a test can stop inside a batch, or let fail once."""
+
+    stop: Stop | None = None
+    unlucky = False
+
+    def publish(
+        self, records: Sequence[Record], manifest: bytes, at_ms: int = 0, *, apart: bool = False
+    ) -> DeliveryReport:
+        """Publish; wait at the stop if there is one; report one failure if asked to."""
+        if self.stop is not None and self.stop.after_first:
+            records = _Interrupted(records, self._wait)
+        delivery = super().publish(records, manifest, at_ms, apart=apart)
+        unlucky, self.unlucky = self.unlucky, False
+        return delivery._replace(good=0) if unlucky else delivery
+
+    def _produce_manifest(self, *arguments: Any) -> None:
+        self._wait()
+        super()._produce_manifest(*arguments)
+
+    def _wait(self) -> None:
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            self._open().flush(FLUSH_SECONDS)
+            stop.reached.set()
+            stop.go_on.wait(PATIENCE_SECONDS)
+
+
+class AbortingPublisher(StagedPublisher):
+    """Breaks the CLEAN rule: aborts a failed batch and reuses its handle."""
+
+    def fence(self, *arguments: Any) -> None:
+        """Keep the handle if there is one."""
+        if self._handle is None:
+            super().fence(*arguments)
+
+    def drop(self) -> None:
+        """Abort and keep the handle; drop it only if the abort fails."""
+        if self._handle is not None:
+            with suppress(KafkaException):
+                self._handle.abort_transaction(FLUSH_SECONDS)
+                return
+        super().drop()
+
+
+class TrustingRelay(ShardRelay):
+    """Breaks the CLEAN rule: takes every commit for clean, whatever time it took."""
+
+    def _performed(self, plan: tuple[actions.Action, ...]) -> answers.Answer:
+        answer = super()._performed(plan)
+        return replace(answer, seconds=0.0) if isinstance(answer, answers.CommitEnded) else answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A relay, and where the stale EndTxn meets it."""
+
+    relay: type[ShardRelay] = ShardRelay
+    publisher: type[StagedPublisher] = StagedPublisher
     gives_up: bool
     """The first transaction is aborted instead of committed."""
     after_first: bool
-    """The stale frame arrives after the first record of the next batch; otherwise the last."""
+    """The stale frame comes after the first record of the next batch; otherwise the last."""
+
+    def open(self, world: RelayWorld) -> tuple[ShardRelay, StagedPublisher]:
+        """Return a new relay and its publisher."""
+        brokers, clock, metrics = world.bootstrap_servers, SystemClock(), Metrics()
+        publisher = self.publisher(
+            lambda id_: producer_config(brokers, {}, transactional_id(id_, SHARD)),
+            SHARD,
+            world.progress_topic,
+        )
+        admin, consumer = admin_client(brokers, {}), consumer_config(brokers, {})
+        relay = self.relay(
+            SHARD,
+            PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control"),
+            publisher,
+            KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic),
+            clock,
+            RelayObserver(metrics, clock),
+            PublishSlots(),
+        )
+        return relay, publisher
 
 
-SOUND_COMMIT: Final = StaleFrameCase(
-    name="a commit sent twice, and the CLEAN rule",
-    relay=ShardRelay,
-    publisher=StagedPublisher,
-    gives_up=False,
-    after_first=True,
-)
-SOUND_GIVING_UP: Final = StaleFrameCase(
-    name="a batch given up, and the CLEAN rule",
-    relay=ShardRelay,
-    publisher=StagedPublisher,
-    gives_up=True,
-    after_first=False,
-)
-TRUSTED_COMMIT: Final = StaleFrameCase(
-    name="a commit sent twice, and its handle used again",
-    relay=TrustingRelay,
-    publisher=StagedPublisher,
-    gives_up=False,
-    after_first=True,
-)
-TRUSTED_ABORT: Final = StaleFrameCase(
-    name="an abort sent twice, and its handle used again",
-    relay=ShardRelay,
-    publisher=AbortingPublisher,
-    gives_up=True,
-    after_first=False,
-)
+def play(case: Case, world: RelayWorld, link: Link) -> int:
+    """Let the relay publish message 0, then 1, then 2 to 4 in a batch that the stale frame meets.
 
-
-Found = TypeVar("Found")
-
-
-class NotPlayed(RuntimeError):
-    """A step of the case did not happen in time."""
-
-
-def play(
-    case: StaleFrameCase,
-    place: RelayPlace,
-    topic: str,
-    link: Link,
-    commit: Callable[[int], None],
-) -> int:
-    """Let the relay publish 1 + 1 + 3 messages and get the stale frame in the last batch.
-
-    ``commit`` commits that many messages of the topic in the shard. Returns the broker's answer to
-    the stale frame: 0 means that it ended the wrong transaction. Raises NotPlayed.
+    Returns the broker's answer to it: 0 means that it ended the wrong transaction.
     """
-    relay, publisher = place.open(case.relay, case.publisher)
+    relay, publisher = case.open(world)
+    numbers = count()
+
+    def commit(messages: int) -> None:
+        world.commit_values(*(b"%d" % next(numbers) for _ in range(messages)))
+
     with _driven(relay) as driver:
         commit(1)
-        _wait("a first batch", lambda: driver.published >= 1)
-        link.hold_end_txn(f".{place.shard}")
+        wait_for(lambda: driver.published >= 1)
+        link.hold_end_txn(f".{SHARD}")
         publisher.unlucky = case.gives_up
         commit(1)
-        _wait("EndTxn to be held", link.has_held)
-        _wait("EndTxn to be sent again", lambda: driver.published >= 2)
+        wait_for(link.has_held)
+        wait_for(lambda: driver.published >= 2)
         stop = publisher.stop = Stop(after_first=case.after_first)
         commit(NEXT_BATCH)
-        _wait("the next transaction", stop.reached.is_set)
+        wait_for(stop.reached.is_set)
         error = link.deliver()
         if error == PERFORMED:
-            _wait("its markers", lambda: ends_agree(place.bootstrap_servers, topic))
+            wait_for(lambda: _ends_agree(world))
         stop.go_on.set()
-        _wait("the next batch", lambda: driver.published >= 2 + NEXT_BATCH)
+        wait_for(lambda: driver.published >= 2 + NEXT_BATCH)
     return error
 
 
-def ends_agree(bootstrap_servers: str, topic: str) -> bool:
+def _ends_agree(world: RelayWorld) -> bool:
     """Return whether no transaction is open in the topic's first partition."""
-    admin, partition = admin_client(bootstrap_servers, {}), TopicPartition(topic, 0)
+    admin = admin_client(world.bootstrap_servers, {})
+    partition = TopicPartition(world.topic, 0)
     ends = [
         admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level)  # type: ignore[no-untyped-call]
         for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
@@ -133,20 +184,18 @@ class _Driver(threading.Thread):
     """Runs a relay and counts what it has published by its own account."""
 
     def __init__(self, relay: ShardRelay) -> None:
-        super().__init__(name="control-relay")
+        super().__init__()
         self._relay = relay
         self.published = 0
         self.stop = threading.Event()
 
     def run(self) -> None:
         """Run until asked to stop."""
-        try:
-            while not self.stop.is_set():
-                done = self._relay.run_once()
-                self.published += done.published
-                self.stop.wait(min(done.rest_seconds, LOOK_SECONDS))
-        finally:
-            self._relay.close()
+        while not self.stop.is_set():
+            done = self._relay.run_once()
+            self.published += done.published
+            self.stop.wait(min(done.rest_seconds, 0.02))
+        self._relay.close()
 
 
 @contextmanager
@@ -157,13 +206,19 @@ def _driven(relay: ShardRelay) -> Iterator[_Driver]:
         yield driver
     finally:
         driver.stop.set()
-        driver.join(STEP_SECONDS)
+        driver.join()
 
 
-def _wait(what: str, look: Callable[[], Found | None]) -> Found:
-    deadline, pause = monotonic() + STEP_SECONDS, threading.Event()
-    while not (found := look()):
-        if monotonic() > deadline:
-            raise NotPlayed(f"timed out waiting for {what}")
-        pause.wait(LOOK_SECONDS)
-    return found
+class _Interrupted(list[Record]):
+    """Records with a wait after the first one."""
+
+    def __init__(self, records: Sequence[Record], wait: Callable[[], None]) -> None:
+        super().__init__(records)
+        self._wait_between = wait
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the first record, wait, then yield the others."""
+        for place, record in enumerate(super().__iter__()):
+            if place == 1:
+                self._wait_between()
+            yield record
