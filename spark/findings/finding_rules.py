@@ -286,7 +286,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="an open Kafka transaction hides the end of the partition",
-        action="If it is the relay's, restart the checkers and do not abort it. "
+        action="If it is the relay's, its next commit there ends it: do not abort. "
         "Otherwise its owner ends it.",
         command=f"kafka-transactions.sh {SERVERS} describe-producers"
         " --topic {topic} --partition {partition}",
