@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.admission import HttpLimits
 from api.http.authentication.loopback_authenticator import is_loopback
 from api.http.rate_limits import RateLimits, rate_limits
 from api.ingest.prepare_rules import INTERNAL_TOPICS
@@ -17,8 +16,6 @@ from outbox.settings.catalogue import Settings
 INSECURE_PEPPER: Final = b"outbox dev-insecure"
 MESSAGE_MAX_BYTES: Final = 1_000_000
 """Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
-BODY_MAX_BYTES: Final = 1_048_576
-BATCH_BODY_MAX_BYTES: Final = 8_388_608
 CHECK_TIMEOUT_SECONDS: Final = 5
 CHECKS_AT_ONCE: Final = 8
 """Concurrent checks of a group that does not set `max_inflight`."""
@@ -60,11 +57,6 @@ def prepare_policy(settings: Settings) -> PreparePolicy:
         reserved_topics=frozenset(reserved),
         reject_half_messages=settings.reject_half_messages,
     )
-
-
-def http_limits() -> HttpLimits:
-    """Return the size limits of requests."""
-    return HttpLimits(body_bytes=BODY_MAX_BYTES, batch_bytes=BATCH_BODY_MAX_BYTES)
 
 
 def rates(settings: Settings, clock: SystemClock) -> RateLimits:

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from api.console.console import Console
-from api.http.admission import Admission
+from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission
 from api.http.exchange import AsgiScope, Exchange, HotRoute, HttpRequest, Receive, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
@@ -96,8 +96,7 @@ class Guard:
         if exchange.scope["query_string"]:
             raise invalid("", "this route takes no query parameters")
         validate_type(headers)
-        limits = admission.limits
-        most = limits.batch_bytes if route.is_batch else limits.body_bytes
+        most = BATCH_BODY_MAX_BYTES if route.is_batch else BODY_MAX_BYTES
         with admission.place(caller, headers, most, is_end=route.is_end):
             body = await read_body(exchange.receive, most)
             request = HttpRequest(exchange.path, headers, body, caller, exchange.request_id)
@@ -109,7 +108,7 @@ class Guard:
         caller = await admission.caller(headers)
         if exchange.method in READS:
             exchange.extra_headers.extend(admission.reads.spend(caller))
-        most = admission.limits.body_bytes if exchange.method in WITH_BODY else 0
+        most = BODY_MAX_BYTES if exchange.method in WITH_BODY else 0
         with admission.place(caller, headers, most):
             body = await read_body(exchange.receive, most) if most else b""
             if body:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from api.http.authentication.authenticator import Authenticator
@@ -14,6 +13,9 @@ from api.http.rate_limits import RateLimit
 from api.http.request_body import declared_size
 from outbox.access import Caller
 
+BODY_MAX_BYTES: Final = 1_048_576
+"""Largest body, but for a batch; also the largest item of a batch."""
+BATCH_BODY_MAX_BYTES: Final = 8_388_608
 MEMORY_BYTES: Final = 268_435_456
 """Most memory of the requests under way, for ends and for the others; one tenant has at most as
 much of it as is left free."""
@@ -22,30 +24,19 @@ BYTES_A_BODY_BYTE: Final = 4
 """What a waiting request takes in memory (measured): so much, and so much for each byte of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpLimits:
-    """Limits of one request, in bytes."""
-
-    body_bytes: int = 1_048_576
-    batch_bytes: int = 8_388_608
-
-
 class Admission:
     """The door of one process."""
 
     def __init__(
         self,
         authenticator: Authenticator,
-        limits: HttpLimits,
         in_flight: InFlight,
         reads: RateLimit,
     ) -> None:
         self.authenticator = authenticator
-        self.limits = limits
         self.reads = reads
         self._in_flight = in_flight
-        most = max(MEMORY_BYTES, 4 * _size(limits.batch_bytes))
-        self._ends, self._others = TenantShares(most), TenantShares(most)
+        self._ends, self._others = TenantShares(MEMORY_BYTES), TenantShares(MEMORY_BYTES)
 
     async def caller(self, headers: dict[bytes, bytes]) -> Caller:
         """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
+from outbox.operators.table_facts import GaugeFacts, Unfinished
 from outbox.telemetry.metrics import Metrics
 
 FROM_TABLES: Final = (
@@ -32,77 +33,10 @@ PLAIN: Final = "PLAIN"
 """Published in SQL mode and not yet admitted: not a state of a half message."""
 
 
-class UnfinishedCount(Protocol):
-    """The messages of a group and topic in a state, and the age of the oldest in seconds.
-
-    ``capped``: there are more than were counted.
-    """
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def producer_group(self) -> str: ...
-    @property
-    def topic(self) -> str: ...
-    @property
-    def messages(self) -> int: ...
-    @property
-    def capped(self) -> bool: ...
-    @property
-    def oldest_age_seconds(self) -> float: ...
-    @property
-    def check_interval_seconds(self) -> int: ...
-
-
-class LastBeat(Protocol):
-    """The time of a task's last heartbeat, in seconds since 1970; 0: never."""
-
-    @property
-    def chore(self) -> str: ...
-    @property
-    def beaten_at(self) -> float: ...
-
-
-class FailingGroup(Protocol):
-    """For how many seconds all checks of a group have failed."""
-
-    @property
-    def producer_group(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-
-
-class TableStatistics(Protocol):
-    """A table's estimated rows, and its last vacuum in seconds since 1970."""
-
-    @property
-    def table(self) -> str: ...
-    @property
-    def live_rows(self) -> float: ...
-    @property
-    def vacuumed_at(self) -> float | None: ...
-
-
-class TableFacts(Protocol):
-    """What one reading of the tables found."""
-
-    @property
-    def unfinished(self) -> Sequence[UnfinishedCount]: ...
-    @property
-    def heartbeats(self) -> Sequence[LastBeat]: ...
-    @property
-    def failing(self) -> Sequence[FailingGroup]: ...
-    @property
-    def tables(self) -> Sequence[TableStatistics]: ...
-    @property
-    def unread(self) -> Mapping[str, str | None]:
-        """Each part, and the error if it could not be read."""
-
-
 class GaugeSource(Protocol):
     """Where the gauges are read."""
 
-    async def read(self) -> TableFacts:
+    async def read(self) -> GaugeFacts:
         """Return the facts of now. Raises DatabaseUnavailable."""
 
 
@@ -112,7 +46,7 @@ def clear_table_gauges(metrics: Metrics) -> None:
         metrics[name].clear()
 
 
-def set_table_gauges(facts: TableFacts, metrics: Metrics) -> None:
+def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
     """Set the gauges to what was found."""
     for part, error in facts.unread.items():
         metrics["table_gauges_unread"].labels(part).set(error is not None)
@@ -128,7 +62,7 @@ def set_table_gauges(facts: TableFacts, metrics: Metrics) -> None:
             vacuumed.labels(table.table).set(table.vacuumed_at)
 
 
-def _set_unfinished(counts: Sequence[UnfinishedCount], metrics: Metrics) -> None:
+def _set_unfinished(counts: Sequence[Unfinished], metrics: Metrics) -> None:
     messages: dict[tuple[str, str], int] = defaultdict(int)
     ages: dict[tuple[str, str], float] = defaultdict(float)
     capped: dict[tuple[str, str], bool] = defaultdict(bool)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.rows import class_row
 
 from outbox.clock import SystemClock
-from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES, PLAIN, Unfinished
+from outbox.operators.table_facts import Failing, GaugeFacts, Heartbeat, TableFacts, Unfinished
+from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES, PLAIN
 from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
 from outbox.postgres.sessions.key_order import read_in_key_order
@@ -28,43 +28,6 @@ waits 10 s for the page, which has the process's own metrics too."""
 ANSWER_SECONDS: Final = 5.0
 """A server that has not cancelled a statement by then is given up."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
-    """The time of a task's last heartbeat, in seconds since 1970."""
-
-    chore: str
-    beaten_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
-    """A group with waiting halves, and for how many seconds all its checks have failed."""
-
-    producer_group: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
-    """PostgreSQL's estimate of a table's rows, and its last vacuum in seconds since 1970."""
-
-    table: str
-    live_rows: float
-    vacuumed_at: float | None
-
-
-@dataclass(slots=True, kw_only=True)
-class GaugeFacts:
-    """What one reading found, part by part."""
-
-    unfinished: list[Unfinished] = field(default_factory=list)
-    heartbeats: list[Heartbeat] = field(default_factory=list)
-    failing: list[Failing] = field(default_factory=list)
-    tables: list[TableFacts] = field(default_factory=list)
-    unread: dict[str, str | None] = field(default_factory=dict)
-    """Each part, and the error if it could not be read; the others are whole."""
 
 
 class PostgresGauges:

@@ -7,7 +7,6 @@ messages of one are found beside very many of another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from outbox.postgres.sessions.statements import load
@@ -18,22 +17,3 @@ BOUNDS: Final = {"most": 10_000, "all": 16_000}
 OF_HALVES: Final = ("undecided", "unpublished", "held", "parked")
 """In the order in which a message goes through them: one that moves on meanwhile is not missed."""
 PLAIN: Final = "plain"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """How many messages of a group and topic are in a state, and the age of the oldest in seconds.
-
-    ``capped``: there are more than were counted.
-
-    Two are not states of a half message: ``HELD`` is COMMITTED and refused by Kafka, ``PLAIN``
-    counts rows that will become one (SQL mode).
-    """
-
-    state: str
-    producer_group: str
-    topic: str
-    messages: int
-    capped: bool
-    oldest_age_seconds: float
-    check_interval_seconds: int

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from api import from_settings, wiring
+from api import ingest_wiring, wiring
 from api.http import admission
 from api.http.authentication import key_authenticator
 from outbox.access import Scope
@@ -53,8 +53,7 @@ def _verified_keys_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_settings, "BATCH_BODY_MAX_BYTES", 100_000)
-    monkeypatch.setattr(admission, "MEMORY_BYTES", 0)  # only that for a few of the largest batches
+    monkeypatch.setattr(admission, "MEMORY_BYTES", 1_665_536)
 
 
 @asynccontextmanager
@@ -148,7 +147,7 @@ async def test_ends_whose_clients_come_and_go_wait_in_bounded_memory_of_their_te
 async def test_prepares_of_one_tenant_leave_places_in_the_queue_to_another(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "WAITING_ROWS", 10)
+    monkeypatch.setattr(ingest_wiring, "WAITING_ROWS", 10)
     async with two_tenants(database_url, pool) as (listener, hostile, quiet):
         await prepared(listener, quiet, QUIET)
         await prepared(listener, hostile, HOSTILE)

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from api import wiring
 from api.ingest import publication_wait
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
@@ -73,9 +74,10 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
 
 
 async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_pass(
-    database_url: str, pool: Pool
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running(settings_for(database_url, http_max_inflight=1)) as service:
+    monkeypatch.setattr(wiring, "REQUESTS_AT_ONCE", 1)
+    async with running(settings_for(database_url)) as service:
         await service.put_group()
         message_id = await service.prepared_id()
         async with pool.connection() as holder, holder.transaction():
@@ -92,8 +94,11 @@ async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_
         assert (await ending).status_code == 200
 
 
-async def test_ends_that_wait_for_kafka_refuse_nobody(database_url: str, pool: Pool) -> None:
-    async with running(settings_for(database_url, http_max_inflight=1)) as service:
+async def test_ends_that_wait_for_kafka_refuse_nobody(
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "REQUESTS_AT_ONCE", 1)
+    async with running(settings_for(database_url)) as service:
         await service.put_group()
         ids = [await service.prepared_id() for _ in range(5)]
         waiting = [

@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.load.history import tuples_read
 from devservers.postgres import EmbeddedPostgres
-from outbox.postgres.maintenance.gauges import GaugeFacts, PostgresGauges
-from outbox.postgres.maintenance.unfinished_count import OF_HALVES, PLAIN, SQL, Unfinished
+from outbox.operators.table_facts import GaugeFacts, Unfinished
+from outbox.postgres.maintenance.gauges import PostgresGauges
+from outbox.postgres.maintenance.unfinished_count import OF_HALVES, PLAIN, SQL
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
 from outbox.postgres.sessions.key_order import read_in_key_order
 from tests.fixtures_databases import drop_database, make_database

@@ -1,0 +1,79 @@
+"""Builds the hot routes: prepare and end on PostgreSQL's half store and Kafka's topics."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from api.from_settings import prepare_policy, rates
+from api.http.admission import BODY_MAX_BYTES
+from api.ingest.batcher import FlushLimits, MicroBatcher
+from api.ingest.ends import Ends
+from api.ingest.flush_timer import timed
+from api.ingest.hot_routes import HotRoutes
+from api.ingest.ingest_metrics import IngestMetrics
+from api.ingest.name_cache import NameCache
+from api.ingest.prepare_rules import traceparent_of
+from api.ingest.prepares import Prepares
+from api.ingest.publication_wait import PublicationWait
+from api.ingest.topic_cache import TopicCache
+from api.lifecycle import Flushes
+from outbox.clock import SystemClock
+from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
+from outbox.messages.ports import TopicCatalogue
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.messages.interned_names import PostgresInternedNames
+from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
+from outbox.postgres.sessions.connections import Pool
+from outbox.settings.catalogue import Settings
+from outbox.telemetry.metrics import Metrics
+
+WAITING_ROWS: Final = 40_000
+"""Prepares that may wait for a flush, one tenant's half of them about one second at the measured
+rates."""
+
+
+class IngestWiring:
+    """The parts of prepare and end."""
+
+    def __init__(
+        self, settings: Settings, pool: Pool, metrics: Metrics, catalogue: TopicCatalogue | None
+    ) -> None:
+        """Build the parts; ``catalogue`` replaces Kafka's list of topics."""
+        self._settings = settings
+        self._pool = pool
+        self._metrics = metrics
+        self._clock = clock = SystemClock()
+        servers, config = settings.required_bootstrap_servers(), settings.kafka_config
+        self.topic_cache = TopicCache(
+            catalogue or KafkaTopicCatalogue(servers, config),
+            clock,
+            create=settings.create_topics,
+            seen=PostgresSeenTopics(pool),
+        )
+        self.name_cache = NameCache(PostgresInternedNames(pool), clock)
+        store, waiting = PostgresHalfStore(pool), FlushLimits(waiting_rows=WAITING_ROWS)
+        self.flushes = Flushes(
+            prepares=MicroBatcher(timed(store.prepare, "prepare", metrics, clock), waiting),
+            ends=MicroBatcher(timed(store.end, "end", metrics, clock), FlushLimits()),
+        )
+
+    def hot_routes(self, *, traced: bool) -> HotRoutes:
+        """Return the routes; ``traced``: a prepare stores the context of its own span."""
+        names, counted = self.name_cache, IngestMetrics(self._metrics, self.name_cache)
+        publications = PublicationWait(PostgresMessageStatuses(self._pool))
+        policy = prepare_policy(self._settings)
+        return HotRoutes(
+            Prepares(self.flushes.prepares, names, self.topic_cache, policy, counted),
+            Ends(self.flushes.ends, names, publications, counted),
+            rates(self._settings, self._clock).prepares,
+            BODY_MAX_BYTES,
+            _own_or_given if traced else traceparent_of,
+        )
+
+
+def _own_or_given(header: str | None) -> str | None:
+    """Return the context of the span of this request, or if it is not recorded the caller's."""
+    from outbox.telemetry.spans import recorded_traceparent
+
+    return recorded_traceparent() or traceparent_of(header)
