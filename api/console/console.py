@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
-from api.console.search import BOX_MAX, EXAMPLE, QUALIFIERS
+from api.console.search import EXAMPLE, QUALIFIERS
 from api.console.session import COOKIE, Session, SessionSeal
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
@@ -98,7 +98,6 @@ class Console:
             navigation=NAVIGATION,
             all_qualifiers=QUALIFIERS,
             example=EXAMPLE,
-            search_box_max=BOX_MAX,
             static={name: static_url(prefix, name) for name in NAMES},
             by_compose=service_manager() is ServiceManager.COMPOSE,
             start_postgres=start_command("postgres"),

@@ -63,10 +63,6 @@ class InProcessApi:
         self._count = count
         self.calls: list[str] = []
 
-    def quiet(self) -> InProcessApi:
-        """Return the same API, whose calls are not shown: they only help to fill in a form."""
-        return InProcessApi(self._app, self._caller, self._request_id, self._count)
-
     async def get(self, path: str, query: Query | None = None) -> Any:
         """Return the JSON of a GET. Raises Refused."""
         return (await self.fetch(path, query)).json()

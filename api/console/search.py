@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,8 +28,6 @@ QUALIFIERS: Final = {
 }
 EXAMPLE: Final = "group:billing age:>5m checks:>3"
 LONGEST: Final = 1000
-BOX_MAX: Final = LONGEST + 1
-"""The search box holds one character too many, so that what it cuts off is refused."""
 _FILTERS: Final = {
     "group": "producer_group",
     "topic": "topic",
@@ -65,17 +62,6 @@ class MessageSearch:
     def query(self, state: State) -> dict[str, str]:
         """Return the query parameters for messages of a state."""
         return {"state": state.value, **self.filters}
-
-    def command(self, state: State) -> str:
-        """Return the command line that lists the same messages."""
-        given = self.query(state).items()
-        flags = (f"--{flag(name)} {shlex.quote(value)}" for name, value in given)
-        return " ".join(["outbox message list", *flags])
-
-
-def flag(name: str) -> str:
-    """Return the option of `outbox message list` for a query parameter."""
-    return name.removeprefix("producer_").replace("_", "-")
 
 
 def parse_search(text: str, now: datetime) -> MessageSearch:

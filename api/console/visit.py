@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -102,17 +102,11 @@ class Visit:
         """Remove the cookie of the session from the browser."""
         response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="lax")
 
-    def page(
-        self, template: str, *, status: int = 200, commands: Sequence[str] = (), **facts: Any
-    ) -> Response:
-        """Return a page, or its live part alone when the page refreshes itself.
-
-        ``commands`` are the command lines that show or do the same.
-        """
+    def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
+        """Return a page, or its live part alone when the page refreshes itself."""
         shared = {
             "visit": self,
             "notice": NOTICES.get(self.query.get("done", "")),
-            "commands": commands,
             "calls": list(dict.fromkeys(self.api.calls)),
             "here": asked_address(self.request),
             "Scope": Scope,

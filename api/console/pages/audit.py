@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Final
 
 from starlette.responses import Response
 
-from api.console.csv_file import EXPORTED, csv_file
+from api.console.csv_file import EXPORTED, csv_file, csv_lines
 from api.console.in_process_api import Query
 from api.console.visit import Visit
-from outbox.operators.csv_line import csv_line
 
 AUDIT: Final = "/v1/audit-log"
 SHOWN: Final = 50
-EXPORT_PAGE: Final = 500
 FILTERS: Final = {
     "operator": "Operator",
     "action": "Action",
@@ -38,7 +35,6 @@ async def show(visit: Visit) -> Response:
     following = page["next_cursor"] and visit.address("/audit", **given, cursor=page["next_cursor"])
     return visit.page(
         "audit.html",
-        commands=[_command(given)],
         filters=FILTERS,
         given=given,
         page=page,
@@ -50,21 +46,8 @@ async def show(visit: Visit) -> Response:
 
 async def export(visit: Visit) -> Response:
     """Return exactly what matches as CSV, at most EXPORTED entries."""
-    lines: list[str] = []
-    cursor: dict[str, str] = {}
-    while len(lines) <= EXPORTED:
-        page = await visit.api.get(AUDIT, {"limit": EXPORT_PAGE, **_given(visit), **cursor})
-        lines.extend(csv_line([row[name] for name in COLUMNS]) for row in page["data"])
-        if page["next_cursor"] is None:
-            break
-        cursor = {"cursor": page["next_cursor"]}
-    return csv_file("audit", COLUMNS, lines, EXPORTED)
-
-
-def _command(given: dict[str, str]) -> str:
-    """Return the command line that lists the same entries."""
-    flags = (f"--{name.replace('_', '-')} {shlex.quote(text)}" for name, text in given.items())
-    return " ".join(["outbox audit list", *flags])
+    lines = await csv_lines(visit, AUDIT, _given(visit), COLUMNS, EXPORTED + 1)
+    return csv_file("audit", COLUMNS, lines)
 
 
 def _given(visit: Visit) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
@@ -23,8 +21,6 @@ ENDED: Final = ("finished", "cancelled")
 BOUNDS: Final = ("prepared_from", "prepared_to")
 """The conditions that a form keeps from the dry run."""
 NUMBERS: Final = ("min_checks", "last_http_status")
-CURL: Final = 'curl -H "Authorization: Bearer $OUTBOX_API_KEY"'
-_URL: Final = f'"$OUTBOX_API_URL{BULK}'
 HELD: Final = ("release_held", "drop_held")
 ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
@@ -60,7 +56,6 @@ async def plan(visit: Visit) -> Response:
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
         "bulk_plan.html",
-        commands=[_command(asked)],
         q=given.get("q", ""),
         state=asked["filter"].get("state"),
         selected=asked["filter"].get("message_ids"),
@@ -85,8 +80,7 @@ async def show(visit: Visit) -> Response:
     action = await visit.api.get(f"{BULK}/{visit.request.path_params['action_id']}")
     if visit.is_refresh and action["status"] in ENDED:
         return visit.reload()
-    command = f'{CURL} {_URL}/{action["id"]}"'
-    return visit.page("bulk_action.html", commands=[command], action=action)
+    return visit.page("bulk_action.html", action=action)
 
 
 async def cancel(visit: Visit) -> Response:
@@ -141,23 +135,3 @@ def _conditions(given: Given, action: str) -> dict[str, Any]:
     # An age counts from the dry run, and what is prepared after it was not seen by the operator.
     conditions.setdefault("prepared_to", now.isoformat())
     return conditions | {name: given[name] for name in BOUNDS if name in given}
-
-
-def _command(asked: dict[str, Any]) -> str:
-    """Return the command line that makes the same dry run."""
-    words = {"recheck": "outbox message recheck", "force_end": "outbox message force-end"}
-    if asked["action"] not in words:
-        body = json.dumps({**asked, "dry_run": True})
-        return f"{CURL} -H 'Content-Type: application/json' -d {shlex.quote(body)} {_URL}\""
-    decision = f" --decision {asked['decision']}" if "decision" in asked else ""
-    filters = _words(asked["filter"])
-    most = f"--max-items {asked['max_items']}"
-    return f"{words[asked['action']]} {filters}{decision} {most} --reason ... --dry-run"
-
-
-def _words(conditions: dict[str, Any]) -> str:
-    """Return the words that name the messages on a command line."""
-    if "message_ids" in conditions:
-        return shlex.join(conditions["message_ids"])
-    pairs = (shlex.quote(f"{name}={value}") for name, value in conditions.items())
-    return " ".join(f"--filter {pair}" for pair in pairs)

@@ -21,7 +21,6 @@ async def show(visit: Visit) -> Response:
     refused = (await visit.api.get(KEYS, {"limit": 100, "refused": "true"}))["data"]
     return visit.page(
         "keys.html",
-        commands=["outbox key list"],
         page=page,
         following=following,
         now=SystemClock().now(),

@@ -35,10 +35,6 @@ async def show(visit: Visit) -> Response:
     now, not_forced = SystemClock().now(), visit.why_not(Scope.OPS_FORCE)
     return visit.page(
         "message.html",
-        commands=[
-            f"outbox message get {message['message_id']}{' --payload' if wants_payload else ''}",
-            f"outbox message get {message['message_id']} --history",
-        ],
         message=message,
         as_json=msgspec.json.format(answer.body, indent=2).decode(),
         trace_id=_trace_id(history["events"]),

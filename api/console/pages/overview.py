@@ -33,7 +33,6 @@ async def show(visit: Visit) -> Response:
     groups = _groups(values, rates or {"groups": ()})
     return visit.page(
         "overview.html",
-        commands=["outbox status", "outbox group list", "outbox reconcile list"],
         states=_states(values),
         groups=groups[:GROUPS_SHOWN],
         all_groups=len(groups),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.csv_file import EXPORTED
-from api.console.in_process_api import Query, Refused
+from api.console.in_process_api import Query
 from api.console.pages.bulk_action import offered_actions
-from api.console.pages.overview import metric_values
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.checks.check_round import Outcome
@@ -24,8 +21,6 @@ from outbox.operators.message_view import NEVER_CHECKED
 PAGE: Final = 500
 LOOKED_AT_MOST: Final = 2000
 SHOWN: Final = 50
-GROUPS_LOOKED: Final = 20
-"""Of so many groups the endpoint and the health are shown."""
 NOT_CHECKED: Final = "not checked"
 
 
@@ -45,14 +40,9 @@ class Cluster:
 async def show(visit: Visit) -> Response:
     """Show the clusters of the newest parked messages, and these messages."""
     found, cursor = await _parked(visit)
-    clusters = _clusters(found)
-    failing = (await metric_values(visit)).of("check_failing_seconds")
     return visit.page(
         "parked.html",
-        commands=["outbox message list --state PARKED"],
-        clusters=clusters,
-        groups=await _groups(visit, clusters),
-        failing={each.labels["producer_group"]: each.value for each in failing},
+        clusters=_clusters(found),
         found=found[:SHOWN],
         looked_at=len(found),
         complete=cursor is None,
@@ -107,15 +97,3 @@ def _search(group: str, last: dict[str, Any] | None) -> str:
         return f"{found} outcome:{NEVER_CHECKED}"
     status = f" status:{last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
     return f"{found} outcome:{last['outcome']}{status}"
-
-
-async def _groups(visit: Visit, clusters: Sequence[Cluster]) -> dict[str, dict[str, Any]]:
-    """Return the groups of the largest clusters; none if the key may not read groups."""
-    if not visit.can(Scope.GROUPS_READ):
-        return {}
-    names = list(dict.fromkeys(each.group for each in clusters))[:GROUPS_LOOKED]
-    found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        with suppress(Refused):  # it was deleted meanwhile
-            found[name] = await visit.api.quiet().get(f"/v1/producer-groups/{name}")
-    return found

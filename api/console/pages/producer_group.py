@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,9 +35,7 @@ async def show_all(visit: Visit) -> Response:
     query = {"limit": 100} | ({"cursor": cursor} if cursor else {})
     page = await visit.api.get(GROUPS, query)
     following = page["next_cursor"] and visit.address("/groups", cursor=page["next_cursor"])
-    return visit.page(
-        "producer_groups.html", commands=["outbox group list"], page=page, following=following
-    )
+    return visit.page("producer_groups.html", page=page, following=following)
 
 
 async def show(visit: Visit) -> Response:
@@ -84,10 +81,6 @@ async def _show(
     checks, since = await _last_checks(visit, name)
     return visit.page(
         "producer_group.html",
-        commands=[
-            f"outbox group get {group['producer_group']}",
-            *([f"outbox group test {group['producer_group']}"] if tested else []),
-        ],
         group=group,
         health=health,
         due_counted=DUE_COUNTED,
@@ -96,7 +89,6 @@ async def _show(
         simulated=simulated,
         checks=checks,
         checks_since=since,
-        simulate_command=_simulation(group),
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
@@ -132,9 +124,3 @@ def check_quality(checks: Sequence[Mapping[str, Any]]) -> CheckQuality | None:
 
 def _name(visit: Visit) -> str:
     return str(visit.request.path_params["name"])
-
-
-def _simulation(group: dict[str, Any]) -> str:
-    """Return the command that tries good, stale, forged and repeated checks at the endpoint."""
-    words = ["--url", group["check_url"], "--group", group["producer_group"]]
-    return f"OUTBOX_CHECK_SECRET=whsec_... outbox check simulate {shlex.join(words)}"

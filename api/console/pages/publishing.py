@@ -5,26 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.in_process_api import Query, Refused
 from api.console.metric_values import MetricValues
-from api.console.page_renderer import read_moment
 from api.console.pages.overview import metric_values
 from api.console.visit import Visit
 from outbox.access import Scope
-from outbox.clock import SystemClock
 from outbox.operators.held_records import COUNTED
 
 SHOWN: Final = 100
-WAITING_SHOWN: Final = 20
 HELD: Final = "/v1/held-records"
 ACTIONS: Final = ("release", "drop")
-OPEN_LONG: Final = timedelta(seconds=10)
-"""After this time of an open transaction the alert OutboxUnconfirmed leads to this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,31 +33,25 @@ class TopicRow:
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, held, waiting = await asyncio.gather(
+    values, shards, partitions, held = await asyncio.gather(
         metric_values(visit),
         _shards(visit),
         _partitions(visit),
         _held(visit),
-        _waiting(visit),
     )
-    causes, now = _causes(held["data"]), SystemClock().now()
+    causes = _causes(held["data"])
     return visit.page(
         "publishing.html",
-        commands=["outbox held list", "outbox shard list"],
         topics=_topics(values, causes),
         held=held,
         most_counted=COUNTED,
         following=held["next_cursor"] and visit.address("/publishing", cursor=held["next_cursor"]),
-        waiting=waiting,
-        waiting_shown=WAITING_SHOWN,
         causes=causes,
         at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
         partitions=partitions,
-        open_long=[each for each in partitions or () if _is_open_long(each, now)],
         sees_all=_sees_all(visit),
         not_forced=visit.why_not(Scope.OPS_FORCE),
-        now=now,
         bound=visit.caller.groups is not None,
     )
 
@@ -76,12 +64,6 @@ async def settle(visit: Visit) -> Response:
     body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
     await visit.api.post(f"{HELD}/{message_id}/{action}", body)
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
-
-
-def _is_open_long(partition: dict[str, Any], now: datetime) -> bool:
-    """Return whether a transaction is open for long, but not for so long that it hangs."""
-    known = partition["hangs"] or partition["suspected"] or partition["open_since"] is None
-    return not known and now - read_moment(partition["open_since"]) > OPEN_LONG
 
 
 def _sees_all(visit: Visit) -> bool:
@@ -117,15 +99,6 @@ async def _held(visit: Visit) -> dict[str, Any]:
         HELD, {**query, "cursor": cursor} if cursor else query
     )
     return found
-
-
-async def _waiting(visit: Visit) -> list[dict[str, Any]]:
-    """Return the newest messages that wait for the relay; a refresh does not show them."""
-    if visit.is_refresh:
-        return []
-    query: Query = {"state": "COMMITTED", "limit": WAITING_SHOWN}
-    found = (await visit.api.get("/v1/half-messages", query))["data"]
-    return [each for each in found if not each["publish_error"]]
 
 
 def _topics(values: MetricValues, causes: list[tuple[str, str, int]]) -> list[TopicRow]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -15,7 +12,6 @@ from outbox.reconciliation.finding import first_of_each_class
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
 FILTERS: Final = ("kind", "class", "status", "topic", "hour")
-CURL: Final = 'curl -H "Authorization: Bearer $OUTBOX_API_KEY"'
 
 
 async def show_all(visit: Visit) -> Response:
@@ -27,7 +23,6 @@ async def show_all(visit: Visit) -> Response:
     )
     return visit.page(
         "reconciliations.html",
-        commands=["outbox reconcile list"],
         page=page,
         following=following,
         bound=visit.caller.groups is not None,
@@ -46,7 +41,6 @@ async def show(visit: Visit) -> Response:
     )
     return visit.page(
         "reconciliation.html",
-        commands=_commands(run["run_id"], kept),
         run=run,
         totals=await visit.api.get(f"{RUNS}/{run_id}/totals"),
         page=page,
@@ -66,13 +60,3 @@ async def download(visit: Visit) -> Response:
     }
     headers["content-disposition"] = f'attachment; filename="reconciliation.{form}"'
     return Response(answer.body, headers=headers | {"cache-control": "no-store"})
-
-
-def _commands(run_id: str, given: Mapping[str, str]) -> list[str]:
-    """Return the commands that show the run and the findings of the page."""
-    kind = f" --kind {given['kind']}" if "kind" in given else ""
-    commands = [f"outbox reconcile show {run_id}{kind}"]
-    if given.keys() - {"kind"}:
-        address = shlex.quote(f"{RUNS}/{run_id}/discrepancies?{urlencode(given)}")
-        commands.append(f'{CURL} "$OUTBOX_API_URL"{address}')
-    return commands

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from api.console.in_process_api import Refused
 from api.console.visit import Visit
 from outbox.access import Scope
 
@@ -16,15 +15,13 @@ CAUSES: Final = ("postgres", "postgres writes", "kafka")
 
 
 async def show(visit: Visit) -> Response:
-    """Show the doctor's report, what ``/readyz`` says, and the settings."""
+    """Show the doctor's report and the settings."""
     sees_all = visit.caller.groups is None
     reads = sees_all and visit.can(Scope.REPORTS_READ)
     report = (await visit.api.get("/v1/doctor"))["data"] if reads else []
     is_admin = sees_all and visit.can(Scope.ADMIN)
     return visit.page(
         "system.html",
-        commands=["outbox doctor", "outbox config show"],
-        checks=await _readiness(visit),
         running=await visit.api.get("/version"),
         report=sorted(report, key=_rank),
         settings=(await visit.api.get("/v1/config"))["data"] if is_admin else [],
@@ -36,13 +33,3 @@ async def show(visit: Visit) -> Response:
 def _rank(check: dict[str, Any]) -> tuple[int, bool]:
     """Return the place of a check in the report: the worst first, causes before effects."""
     return WORST_FIRST.index(check["verdict"]), check["check"] not in CAUSES
-
-
-async def _readiness(visit: Visit) -> dict[str, Any]:
-    """Return the checks of ``/readyz``, also while it is not ready."""
-    try:
-        ready = await visit.api.get("/readyz")
-    except Refused as refused:
-        ready = refused.problem
-    found: dict[str, Any] = ready.get("checks", {})
-    return found

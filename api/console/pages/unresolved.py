@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.console.csv_file import EXPORTED, csv_file
+from api.console.csv_file import EXPORTED, csv_file, csv_lines
 from api.console.in_process_api import Query, Refused
 from api.console.pages.bulk_action import offered_actions
-from api.console.search import MessageSearch, SearchInvalid, flag, parse_search
+from api.console.search import MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
 from outbox.messages.message import State
-from outbox.operators.csv_line import csv_line
 
 MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50
-EXPORT_PAGE: Final = 500
 WRONG_SEARCH: Final = frozenset({400, 403, 422})
 """The statuses of an answer that refuses the search, not the visit."""
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
@@ -65,7 +62,6 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "unresolved.html",
         status=200 if failed is None else 422,
-        commands=[] if failed else [search.command(state) for state in _states(search)],
         q=text,
         failed=failed,
         lists=lists,
@@ -73,7 +69,6 @@ async def show(visit: Visit) -> Response:
         one_state=search.state,
         bulk_actions=offered_actions(search.state or State.PREPARED),
         exported=EXPORTED,
-        groups=await _group_names(visit),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
     )
 
@@ -89,8 +84,9 @@ async def export(visit: Visit) -> Response:
         raise Refused(422, {"title": "The search is not valid", "detail": detail})
     lines: list[str] = []
     for state in _states(search):
-        lines.extend(await _all(visit, search.query(state), EXPORTED + 1 - len(lines)))
-    return csv_file("messages", COLUMNS, lines, EXPORTED)
+        left = EXPORTED + 1 - len(lines)
+        lines += await csv_lines(visit, MESSAGES, search.query(state), COLUMNS, left)
+    return csv_file("messages", COLUMNS, lines)
 
 
 def _states(search: MessageSearch) -> Sequence[State]:
@@ -112,20 +108,6 @@ async def _list(visit: Visit, search: MessageSearch, state: State) -> dict[str, 
     }
 
 
-async def _all(visit: Visit, query: dict[str, str], at_most: int) -> list[str]:
-    """Return the lines of what matches, written page by page: others have their turn between."""
-    found: list[str] = []
-    cursor: dict[str, str] = {}
-    while len(found) < at_most:
-        asked: Query = {**query, **cursor, "limit": min(EXPORT_PAGE, at_most - len(found))}
-        page = await visit.api.get(MESSAGES, asked)
-        found.extend(csv_line([row[name] for name in COLUMNS]) for row in page["data"])
-        if page["next_cursor"] is None:
-            break
-        cursor = {"cursor": page["next_cursor"]}
-    return found
-
-
 async def _by_id(visit: Visit, word: str) -> Response:
     """Go to the one message that a word names.
 
@@ -139,8 +121,7 @@ async def _by_id(visit: Visit, word: str) -> Response:
         names.append("trace_id")
     elif visit.can(Scope.MESSAGES_PAYLOAD):
         names.append("key")
-    commands = [f"outbox message list --{flag(name)} {shlex.quote(word)}" for name in names]
-    for name, command in zip(names, commands, strict=True):
+    for name in names:
         page = await visit.api.get(MESSAGES, {name: word, "limit": SHOWN})
         if len(page["data"]) == 1:
             return visit.see(f"/messages/{page['data'][0]['message_id']}")
@@ -148,7 +129,6 @@ async def _by_id(visit: Visit, word: str) -> Response:
             further = f'{QUALIFIER_OF[name]}:"{word}"'
             return visit.page(
                 "found.html",
-                commands=[command],
                 q=word,
                 word=word,
                 name=name,
@@ -158,7 +138,6 @@ async def _by_id(visit: Visit, word: str) -> Response:
     return visit.page(
         "found.html",
         status=404,
-        commands=commands,
         q=word,
         word=word,
         quoted=word if re.fullmatch(r"[^\s\"]+", word) else f'"{word}"',
@@ -179,14 +158,6 @@ async def _exact(visit: Visit, word: str) -> str | None:
             if refused.status != 404:
                 raise
     return None
-
-
-async def _group_names(visit: Visit) -> list[str]:
-    """Return names for the suggestions of the search box."""
-    if not visit.can(Scope.GROUPS_READ):
-        return []
-    page = await visit.api.quiet().get("/v1/producer-groups", {"limit": 200})
-    return [group["producer_group"] for group in page["data"]]
 
 
 def _why(refused: Refused) -> str:

@@ -20,10 +20,6 @@ def test_the_example_becomes_filters_of_the_api() -> None:
         "prepared_to": "2026-09-21T14:09:02Z",
         "min_checks": "4",
     }
-    assert search.command(State.PREPARED) == (
-        "outbox message list --state PREPARED --group billing"
-        " --prepared-to 2026-09-21T14:09:02Z --min-checks 4"
-    )
 
 
 @pytest.mark.parametrize(

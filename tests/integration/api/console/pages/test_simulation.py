@@ -50,5 +50,4 @@ async def test_an_endpoint_that_keeps_the_contract_passes_every_case(
         assert "a known transaction is decided; " in simulated.text
         assert "a batch of 100 is answered" in simulated.text
         assert "POST /v1/producer-groups/paying/simulate" in simulated.text
-        assert f"outbox check simulate --url {url} --group paying" in simulated.text
         assert await stored(pool) == (0, 0, 0, 0)
