@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -234,23 +235,14 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
 """The slug of each library error that callers see; any other one is an internal error."""
 
 
-MOST_REFUSALS: Final = 100
-"""A trigger may word each refusal anew; so many are remembered, then all are forgotten."""
-_refusals: Final[set[str]] = set()
-"""What PostgreSQL has refused so far, as far as it is remembered."""
-
-
 def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
     """Turn an error of the library into the problem a caller sees.
 
     A refusal of PostgreSQL is logged once: only an administrator can end it. An internal error is
     logged each time.
     """
-    if isinstance(error, DatabaseRefused) and str(error) not in _refusals:
-        if len(_refusals) >= MOST_REFUSALS:
-            _refusals.clear()
-        _refusals.add(str(error))
-        get_logger().error(Event.DATABASE_REFUSED, error=str(error))
+    if isinstance(error, DatabaseRefused):
+        _log_refusal(str(error))
     slug = SLUG_OF.get(type(error), "internal-error")
     wait = DATABASE_RETRY_SECONDS if isinstance(error, DatabaseUnavailable) else None
     if isinstance(error, Overloaded):
@@ -261,3 +253,9 @@ def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
     if isinstance(error, SchemaBehind):
         return Problem(slug=slug, detail=BEHIND, facts=NOT_MIGRATED, retry_after_seconds=wait)
     return Problem(slug=slug, detail=detail, retry_after_seconds=wait)
+
+
+@lru_cache(maxsize=100)
+def _log_refusal(error: str) -> None:
+    """Log once what PostgreSQL refuses; a trigger may word each refusal anew."""
+    get_logger().error(Event.DATABASE_REFUSED, error=error)

@@ -117,9 +117,9 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         """Flush until nothing waits; the first seal includes this loop turn's other requests."""
         while self._queue:
             if not await self._answer(self._seal()):
-                self._refuse_late()
+                self._give_up_on_the_oldest()
 
-    def _refuse_late(self) -> None:
+    def _give_up_on_the_oldest(self) -> None:
         """Refuse what has waited too long, after a flush that failed; nothing of it was stored."""
         oldest = asyncio.get_running_loop().time() - WAIT_SECONDS
         while self._queue and self._queue[0].since <= oldest:

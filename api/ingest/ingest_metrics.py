@@ -33,21 +33,16 @@ class IngestMetrics:
         self._metrics = metrics
         self._names = name_cache
         self._debug = debug_logger()
-        self._prepared: dict[str, Any] = {}
-        self._ended: dict[EndKind, Any] = {}
-        self._durations: dict[tuple[Resolution, DecidedBy], Any] = {}
+        self._durations: dict[tuple[str, str], Any] = {}
 
     def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
         """Count the messages that a flush stored; a replay is not counted again."""
         stored = [
             item.half for item in outcomes if isinstance(item, Prepared) and not item.replayed
         ]
+        prepared = self._metrics["half_prepared_total"]
         for group, number in _counts([half.message.producer_group for half in stored]).items():
-            series = self._prepared.get(group)
-            if series is None:
-                series = self._metrics["half_prepared_total"].labels(group)
-                self._prepared[group] = series
-            series.inc(number)
+            prepared.labels(group).inc(number)
         if self._debug is not None:
             for half in stored:
                 self._debug.debug(
@@ -65,23 +60,13 @@ class IngestMetrics:
         if not counts:
             return
         names = await self._names.group_names({kind[1] for kind in counts})
-        for kind, number in counts.items():
-            self._series(kind, names.get(kind[1])).inc(number)
+        for (conflict, group, decision, decided_by), number in counts.items():
+            metric = self._metrics["end_conflicts_total" if conflict else "half_ended_total"]
+            metric.labels(names.get(group, ""), decision.value, decided_by.value).inc(number)
         if self._debug is not None:
             for item in ended:
                 if not item.already_ended:
                     self._log_ended(item.status, names)
-
-    def _series(self, kind: EndKind, group: str | None) -> Any:
-        """Return the counter of such ends; one whose group's name is not known yet is not kept."""
-        series = self._ended.get(kind)
-        if series is None:
-            conflict, _, decision, decided_by = kind
-            metric = self._metrics["end_conflicts_total" if conflict else "half_ended_total"]
-            series = metric.labels(group or "", decision.value, decided_by.value)
-            if group is not None:
-                self._ended[kind] = series
-        return series
 
     def _log_ended(self, status: MessageStatus, names: Mapping[int, str]) -> None:
         assert self._debug is not None
@@ -95,16 +80,15 @@ class IngestMetrics:
         )
 
     def _observe_durations(self, ended: Sequence[Ended]) -> None:
+        durations = self._metrics["half_resolution_duration_seconds"]
         for status in [item.status for item in ended if not item.already_ended]:
-            op, prepared_at = status.op, status.prepared_at
-            if op is None or prepared_at is None:
-                continue
-            key = (op.decision, op.decided_by)
-            series = self._durations.get(key)
-            if series is None:
-                durations = self._metrics["half_resolution_duration_seconds"]
-                series = self._durations[key] = durations.labels(*_decision_labels(status))
-            series.observe((op.decided_at - prepared_at).total_seconds())
+            seconds = status.resolution_seconds
+            if seconds is not None:
+                labels = _decision_labels(status)
+                series = self._durations.get(labels)
+                if series is None:
+                    series = self._durations[labels] = durations.labels(*labels)
+                series.observe(seconds)
 
 
 def _decision_labels(status: MessageStatus) -> tuple[str, str]:

@@ -155,6 +155,13 @@ class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
     """Set after a new decision, to measure the time from prepare to decision."""
 
     @property
+    def resolution_seconds(self) -> float | None:
+        """The time from prepare to decision, of a new decision."""
+        if self.op is None or self.prepared_at is None:
+            return None
+        return (self.op.decided_at - self.prepared_at).total_seconds()
+
+    @property
     def message_id(self) -> UUID:
         """The public id of the message."""
         return message_id_of(self.half_id, self.nonce)

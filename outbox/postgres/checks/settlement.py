@@ -6,7 +6,7 @@ compare-and-set: if another checker has passed these rows, everything is rolled 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +18,9 @@ from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
-from outbox.messages.message import End, ParkedReason
+from outbox.messages.message import End, MessageStatus, ParkedReason
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.decisions import NewDecision, decide
+from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.statements import load
 
@@ -57,8 +57,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         hit("checker.before_commit")
     return Settled(
         resolution_seconds={
-            place: (end.decided_at - end.prepared_at).total_seconds()
-            for place, end in decided.items()
+            place: status.resolution_seconds or 0.0 for place, status in decided.items()
         },
         conflicts=conflicts,
         parked=parked,
@@ -183,7 +182,7 @@ async def _set_breaker(cursor: Cursor, group: ProducerGroup, wait_seconds: int) 
 
 
 async def _conflicts(
-    connection: AsyncConnection, ends: Sequence[End], decided: dict[int, NewDecision]
+    connection: AsyncConnection, ends: Sequence[End], decided: Mapping[int, MessageStatus]
 ) -> frozenset[int]:
     """Return the places of verdicts that contradict a stored decision."""
     late = [place for place in range(len(ends)) if place not in decided]

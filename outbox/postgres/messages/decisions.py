@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -48,29 +47,22 @@ END_RACING: Final = SQL["end"].format(on_conflict="ON CONFLICT DO NOTHING")
 """The slower form, for when another process may decide the same halves concurrently."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDecision:
-    """What the statement wrote for one end: its group, prepare time and decision time."""
-
-    producer_group_id: int
-    prepared_at: datetime
-    decided_at: datetime
-
-
 async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
     """Decide what is undecided in a separate transaction; answer each end in the order asked."""
     decided = await _decided(connection, ends)
-    rest = [end for n, end in enumerate(ends) if n not in decided]
-    statuses = await _statuses(connection, rest)
+    others = [end for n, end in enumerate(ends) if n not in decided]
+    statuses = await _statuses(connection, others)
     if any(status.op is not None for status in statuses.values()):
         await confirm_what_was_read(connection)
     return [
-        _newly_ended(end, decided[n]) if n in decided else _ended_before(end, statuses)
+        Ended(status=decided[n], already_ended=False)
+        if n in decided
+        else _ended_before(end, statuses)
         for n, end in enumerate(ends)
     ]
 
 
-async def _decided(connection: AsyncConnection, ends: Sequence[End]) -> dict[int, NewDecision]:
+async def _decided(connection: AsyncConnection, ends: Sequence[End]) -> dict[int, MessageStatus]:
     """Decide, and once more if another process decides too."""
     try:
         return await _decide_at_once(connection, ends)
@@ -90,7 +82,7 @@ async def _statuses(
 
 async def _decide_at_once(
     connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
-) -> dict[int, NewDecision]:
+) -> dict[int, MessageStatus]:
     """Decide and commit: one statement, in one message to the server.
 
     The commit is a separate message only for a test that kills the process before the commit.
@@ -105,8 +97,8 @@ async def _decide_at_once(
 
 async def decide(
     connection: AsyncConnection, ends: Sequence[End], *, racing: bool = False
-) -> dict[int, NewDecision]:
-    """Append the decisions of those ends that may decide; return them by their place in ``ends``.
+) -> dict[int, MessageStatus]:
+    """Append the decisions of those ends that may decide; return what they decided, by place.
 
     Runs in the caller's transaction, or in a separate one on an autocommit connection. ``racing``
     skips what another process decides concurrently; without it that raises UniqueViolation.
@@ -119,11 +111,25 @@ async def decide(
         await cursor.execute(END_RACING if racing else END, parameters_of(asked))
         rows = await cursor.fetchall()
     return {
-        places[place - 1]: NewDecision(
-            producer_group_id=group, prepared_at=prepared_at, decided_at=decided_at
-        )
+        places[place - 1]: _decided_now(asked[place - 1], group, prepared_at, decided_at)
         for place, group, prepared_at, decided_at in rows
     }
+
+
+def _decided_now(
+    end: End, producer_group_id: int, prepared_at: datetime, decided_at: datetime
+) -> MessageStatus:
+    op = OpMessage(
+        decision=end.decision, decided_by=end.decided_by, decided_at=decided_at, reason=end.reason
+    )
+    return MessageStatus(
+        half_id=end.half_id,
+        nonce=end.nonce,
+        producer_group_id=producer_group_id,
+        state=end_state(State.PREPARED, end.decision),
+        op=op,
+        prepared_at=prepared_at,
+    )
 
 
 def parameters_of(asked: Sequence[End]) -> dict[str, object]:
@@ -175,24 +181,6 @@ def _scope(asked: Sequence[End]) -> dict[str, object]:
         "scope_callers": number_array([number for number, _ in pairs]),
         "scope_groups": number_array([group for _, group in pairs]),
     }
-
-
-def _newly_ended(end: End, decided: NewDecision) -> Ended:
-    op = OpMessage(
-        decision=end.decision,
-        decided_by=end.decided_by,
-        decided_at=decided.decided_at,
-        reason=end.reason,
-    )
-    status = MessageStatus(
-        half_id=end.half_id,
-        nonce=end.nonce,
-        producer_group_id=decided.producer_group_id,
-        state=end_state(State.PREPARED, end.decision),
-        op=op,
-        prepared_at=decided.prepared_at,
-    )
-    return Ended(status=status, already_ended=False)
 
 
 def _ended_before(end: End, statuses: dict[tuple[HalfId, Nonce], MessageStatus]) -> EndOutcome:

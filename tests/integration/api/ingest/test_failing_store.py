@@ -47,13 +47,10 @@ async def test_an_internal_error_is_a_problem_document(service: Service, pool: P
 
 
 async def test_a_right_that_was_taken_away_is_an_outage_and_no_defect(
-    service: Service,
-    pool: Pool,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    service: Service, pool: Pool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A producer repeats its request, and the operator reads once which right is missing."""
-    monkeypatch.setattr(problems, "_refusals", set())
+    problems._log_refusal.cache_clear()
     message_id = await service.prepared_id()
     await select(pool, "REVOKE INSERT ON outbox.op_message, outbox.half_message FROM outbox_api")
     answers = [await service.end(message_id, "COMMIT") for _ in range(3)]
