@@ -30,13 +30,9 @@ CREATE TABLE outbox.plain_publisher (
 -- hold EXECUTE on outbox.publish and nothing more. Whoever may insert, or may become a role that may, can. NULL where
 -- the session has no role or database.
 CREATE FUNCTION outbox.is_foreign(role oid, database oid) RETURNS boolean LANGUAGE sql STABLE STRICT
-RETURN database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR NOT EXISTS (
-    SELECT FROM pg_class c
-    WHERE c.oid IN ('outbox.half_message'::regclass, 'outbox.commit_log'::regclass, 'outbox.check_queue'::regclass)
-        AND (pg_has_role(role, c.relowner, 'MEMBER') OR has_any_column_privilege(role, c.oid, 'INSERT')
-            OR EXISTS (SELECT FROM aclexplode(c.relacl) AS granted
-                       WHERE granted.privilege_type = 'INSERT' AND granted.grantee <> 0
-                           AND pg_has_role(role, granted.grantee, 'MEMBER'))));
+RETURN database <> (SELECT oid FROM pg_database WHERE datname = current_database()) OR NOT (
+    outbox.may_insert(role, 'outbox.half_message') OR outbox.may_insert(role, 'outbox.commit_log')
+    OR outbox.may_insert(role, 'outbox.check_queue'));
 
 -- The lowest xid of the snapshot that could still write such a row. A transaction counts as foreign only while it
 -- is seen to run, in a session known to be foreign; one that nobody owns up to holds the rest back, as it always did.

@@ -25,8 +25,8 @@ NOUNS = (
     "relay",
     "operators",
     "reconciliation",
-    "sql_mode",
     "locks",
+    "sql_mode",
     "leaves",
 )
 

@@ -17,11 +17,7 @@ import psycopg
 
 from outbox.clock import Clock, SystemClock
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
-from outbox.postgres.sessions.connections import (
-    HOLDER_IDLE_SECONDS,
-    AsyncConnection,
-    conninfo,
-)
+from outbox.postgres.sessions.connections import AsyncConnection, conninfo
 from outbox.postgres.sessions.statements import load
 
 SQL: Final = load(__name__)
@@ -29,7 +25,10 @@ STRANGER_SECONDS: Final = 10.0
 """How long a lock is refused before we ask whose it is; our own rounds are shorter."""
 ANSWER_SECONDS: Final = 5.0
 """Longest wait for an answer of PostgreSQL, which waits for nobody here."""
-BEAT_SECONDS: Final = HOLDER_IDLE_SECONDS / 4
+IDLE_SECONDS: Final = 60
+"""After this time without a statement PostgreSQL ends the session: its process is frozen, or its
+host is gone."""
+BEAT_SECONDS: Final = IDLE_SECONDS / 4
 
 
 class PostgresAdvisoryLocks:
@@ -38,7 +37,7 @@ class PostgresAdvisoryLocks:
     def __init__(
         self, database_url: str, clock: Clock | None = None, beat_seconds: float = BEAT_SECONDS
     ) -> None:
-        self._conninfo = conninfo(database_url, "turns", idle_seconds=HOLDER_IDLE_SECONDS)
+        self._conninfo = conninfo(database_url, "turns", idle_seconds=IDLE_SECONDS)
         self._connection: AsyncConnection | None = None
         self._beat_seconds = beat_seconds
         self._beating: asyncio.Task[None] | None = None

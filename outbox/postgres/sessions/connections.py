@@ -41,9 +41,6 @@ GONE_MS: Final = 19_000
 without this, Linux would send it again for a quarter of an hour."""
 NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0"
 """The options of the URL come after these: limits that are meant for us stand there."""
-HOLDER_IDLE_SECONDS: Final = 60
-"""After this time without a statement PostgreSQL ends a session that may hold a lock of ours: its
-process is frozen, or its host is gone. One that lives beats more often."""
 AS_WRITTEN: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c extra_float_digits=1"
     " -c intervalstyle=postgres -c bytea_output=hex -c array_nulls=on"
@@ -307,15 +304,14 @@ def connect(
     plans: str = PLAN_EACH_CALL,
     *,
     answer_seconds: float | None = None,
-    idle_seconds: int = 0,
 ) -> Connection:
     """Open one autocommit connection for the exclusive use of one thread.
 
-    ``answer_seconds`` is the longest silence of the server during an exchange, ``idle_seconds``
-    ours between two statements.
+    ``answer_seconds`` is the longest silence of the server during an exchange.
     """
-    address = conninfo(database_url, application, plans, idle_seconds=idle_seconds)
-    connection = LimitedConnection.connect(address, autocommit=True, prepare_threshold=1)
+    connection = LimitedConnection.connect(
+        conninfo(database_url, application, plans), autocommit=True, prepare_threshold=1
+    )
     connection.answer_seconds = answer_seconds
     with ExitStack() as unless_open:
         unless_open.callback(connection.close)

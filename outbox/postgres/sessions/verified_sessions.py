@@ -13,7 +13,6 @@ import psycopg
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
 from outbox.postgres.sessions.connections import (
-    HOLDER_IDLE_SECONDS,
     PLAN_EACH_CALL,
     PLAN_ONCE,
     Connection,
@@ -30,17 +29,8 @@ RELAY_SECONDS: Final = 30.0
 
 
 def connect_verified(database_url: str, application: str) -> Connection:
-    """Open a relay's connection as `connect` does; raises UnsafeServer.
-
-    It holds the lock of a shard, so PostgreSQL ends it if the relay is frozen.
-    """
-    connection = connect(
-        database_url,
-        application,
-        PLAN_ONCE,
-        answer_seconds=RELAY_SECONDS,
-        idle_seconds=HOLDER_IDLE_SECONDS,
-    )
+    """Open a relay's connection as `connect` does; raises UnsafeServer."""
+    connection = connect(database_url, application, PLAN_ONCE, answer_seconds=RELAY_SECONDS)
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
         unsafe = [each for each in judge_postgres(server_facts(connection)) if not each.safe]

@@ -112,19 +112,6 @@ async def test_ctrl_c_ends_it_with_130(world: World, database_url: str) -> None:
     [
         ({"database_url": "postgresql://x", "checker_only": "dance"}, "OUTBOX_CHECKER_ONLY"),
         ({"checker_only": "sweep"}, "OUTBOX_DATABASE_URL"),
-        ({"database_url": "postgresql://x", "check_max": "many"}, "OUTBOX_CHECK_MAX"),
-        (
-            {"database_url": "postgresql://x", "checker_only": "check", "auth_mode": "keys"},
-            "OUTBOX_ENCRYPTION_KEYS",
-        ),
-        (
-            {
-                "database_url": "postgresql://x",
-                "checker_only": "check",
-                "check_allow_cidrs": "nowhere",
-            },
-            "OUTBOX_CHECK_ALLOW_CIDRS",
-        ),
     ],
 )
 async def test_a_wrong_setting_is_one_line_and_exit_2(settings: dict[str, str], named: str) -> None:

