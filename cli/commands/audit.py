@@ -63,8 +63,7 @@ def list_entries(
         page = api.get(ROOT, {**_filters(context), "limit": limit, "cursor": cursor})
     invocation = context_of(context)
     print_rows(invocation, page["data"], COLUMNS, page, none="no intervention matches")
-    if page["has_more"]:
-        invocation.say(f"more: --cursor {page['next_cursor']}")
+    invocation.say_more(page)
 
 
 def export(

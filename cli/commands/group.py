@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.doctor.endpoint_checks import FAULTS
-from cli.invocation.context import Output, context_of
+from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
@@ -149,19 +149,11 @@ def test(context: typer.Context, name: Name) -> None:
     with api_client(context) as api:
         verdict = api.post(f"{_path(name)}/test")
     invocation = context_of(context)
-    shown = _asked(verdict) if invocation.output is Output.TABLE else verdict
-    print_object(invocation, shown)
+    print_object(invocation, verdict)
     faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
     change = "" if verdict.get("reachable") else ", start it or `group set` another --check-url"
     if faults:
         raise CommandFailed(f"the endpoint {faults[0]}: see `outbox group get {name}`{change}")
-
-
-def _asked(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what an endpoint that does not answer was never asked."""
-    if verdict.get("reachable"):
-        return verdict
-    return {name: verdict[name] for name in ("reachable", "outcome") if name in verdict}
 
 
 def pause(context: typer.Context, name: Name, *, reason: Reason, operator: Operator = None) -> None:

@@ -1,20 +1,17 @@
 """`outbox key`: API keys. The secret part is shown once, when a key is created."""
 
-from collections.abc import Iterable
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from cli.commands.group import ROOT as GROUPS
-from cli.invocation.context import Context, context_of
+from cli.invocation.context import context_of
 from cli.invocation.durations import duration
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, operator_name
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import ApiClient, api_client, path_of
+from cli.service.api_client import api_client, path_of
 from cli.service.api_problem import ApiProblem
-from outbox.access import ALL_GROUPS, Scope
+from outbox.access import Scope
 from outbox.clock import SystemClock
 
 ROOT = "/v1/api-keys"
@@ -58,38 +55,18 @@ def create(
     ] = False,
 ) -> None:
     """Create a key and print it once; its groups may be registered later."""
-    from cli.stores.bootstrap_key import create_in_database, unregistered_in_database
+    from cli.stores.bootstrap_key import create_in_database
 
     invocation = context_of(context)
     expires_at = SystemClock().now() + duration(expires_in, "--expires-in") if expires_in else None
     if database:
         print_object(invocation, create_in_database(name, scope, group, expires_at))
-        _report_unregistered(invocation, unregistered_in_database(group))
         return
     body = {"name": name, "producer_groups": group, "scopes": scope}
     if expires_at is not None:
         body["expires_at"] = expires_at.isoformat()
     with api_client(context) as api:
         print_object(invocation, api.post(ROOT, body))
-        with suppress(CommandFailed):  # the key is there all the same
-            _report_unregistered(invocation, [each for each in group if _is_unknown(api, each)])
-
-
-def _is_unknown(api: ApiClient, group: str) -> bool:
-    """Return whether a key names a group that nobody has registered."""
-    if group == ALL_GROUPS:
-        return False
-    try:
-        api.get(path_of(GROUPS, group))
-    except ApiProblem as problem:
-        return problem.exit_code is ExitCode.NOT_FOUND
-    return False
-
-
-def _report_unregistered(invocation: Context, groups: Iterable[str]) -> None:
-    for group in groups:
-        way = f"outbox group set {group} --check-url URL"
-        invocation.say(f"no group {group!r} is registered yet; to register it: {way}")
 
 
 def list_keys(context: typer.Context) -> None:

@@ -5,18 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.invocation.context import Context, context_of
+from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, Reason, operator_name
 from cli.invocation.output import print_object, print_rows
-from cli.service.api_client import ApiClient, api_client, path_of
-from cli.service.api_problem import ApiProblem
+from cli.service.api_client import api_client, path_of
 from cli.service.bulk_progress import BULK, wait_finished
 
 ROOT = "/v1/half-messages"
 COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
 PARKED_COLUMNS = (
-    "message_id",
+    *COLUMNS[:1],
     "producer_group",
     "topic",
     "parked_at",
@@ -24,16 +23,8 @@ PARKED_COLUMNS = (
     "check_count",
 )
 EVENT_COLUMNS = (
-    "seq",
-    "at",
-    "type",
-    "decision",
-    "decided_by",
-    "outcome",
-    "http_status",
-    "error",
-    "operator",
-    "reason",
+    *("seq", "at", "type", "decision", "decided_by"),
+    *("outcome", "http_status", "error", "operator", "reason"),
 )
 NO_MATCH = "no message matches"
 NO_MESSAGES = "no messages yet: register a producer with `outbox group set`; it prepares them"
@@ -149,8 +140,7 @@ def list_messages(
     columns = PARKED_COLUMNS if state == "PARKED" else COLUMNS
     none = NO_MATCH if any(value is not None for value in query.values()) else NO_MESSAGES
     print_rows(invocation, page["data"], columns, page, none=none)
-    if page.get("has_more"):
-        invocation.say(f"more: --cursor {page['next_cursor']}")
+    invocation.say_more(page)
 
 
 def get(
@@ -240,53 +230,20 @@ def _act(
     filters: list[str],
     bulk: dict[str, Any],
 ) -> None:
-    """Act on the named messages one by one, or on all that match the filters."""
+    """Act on one message, or by one bulk action on several or on all that match the filters."""
     if bool(message_ids) == bool(filters):
         raise CommandFailed("give either message ids or --filter", ExitCode.USAGE)
-    invocation = context_of(context)
+    invocation, dry_run = context_of(context), bulk["dry_run"]
     with api_client(context) as api:
-        if filters or bulk["dry_run"]:
-            named = _filter(filters) if filters else {"message_ids": message_ids}
-            answer = api.post(BULK, {**bulk, "filter": named})
-            print_object(invocation, answer if bulk["dry_run"] else wait_finished(api, answer))
-        else:
-            _each(api, invocation, action, message_ids, body)
-
-
-def _each(
-    api: ApiClient,
-    invocation: Context,
-    action: str,
-    message_ids: list[str],
-    body: dict[str, Any],
-) -> None:
-    """Act on every message, and print what was done. Raises for those that were refused."""
-    done: list[dict[str, Any]] = []
-    refused: list[tuple[str, ApiProblem]] = []
-    try:
-        for each in message_ids:
-            try:
-                done.append(api.post(f"{_path(each)}/{action}", body))
-            except ApiProblem as problem:
-                refused.append((each, problem))
-    finally:
-        if len(message_ids) > 1:
-            print_rows(invocation, done, ("message_id", "state", "next_check_at"))
-        elif done:
-            print_object(invocation, done[0])
-    _raise_refused(refused, len(message_ids))
-
-
-def _raise_refused(refused: list[tuple[str, ApiProblem]], asked: int) -> None:
-    """Raise the one problem, or a list of all; the exit code is that of the first."""
-    if not refused:
-        return
-    _, first = refused[0]
-    if asked == 1:
-        raise first
-    lines = [f"{len(refused)} of {asked} not done"]
-    lines += [f"  {message_id}: {problem.as_text()}" for message_id, problem in refused]
-    raise CommandFailed("\n".join(lines), first.exit_code)
+        if len(message_ids) == 1 and not dry_run:
+            print_object(invocation, api.post(f"{_path(message_ids[0])}/{action}", body))
+            return
+        named = _filter(filters) if filters else {"message_ids": message_ids}
+        answer = api.post(BULK, {**bulk, "filter": named})
+        done = answer if dry_run else wait_finished(api, answer)
+    print_object(invocation, done)
+    if done.get("failed"):
+        raise CommandFailed(f"{done['failed']} not done", ExitCode.CONFLICT)
 
 
 def _filter(texts: list[str]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """The values of the global flags, for every command."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
+from typing import Any, cast
 
 import typer
 
@@ -35,6 +36,11 @@ class Context:
         if not self.quiet:
             with suppress(OSError):  # nobody reads it any more: the work goes on
                 typer.echo(line, err=True)
+
+    def say_more(self, page: Mapping[str, Any]) -> None:
+        """Name the flag that continues a list after this page."""
+        if page.get("has_more"):
+            self.say(f"more: --cursor {page['next_cursor']}")
 
     def confirm(self, question: str) -> None:
         """Ask a person on a terminal before a change that cannot be undone; `--yes` skips it."""

@@ -18,8 +18,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "bench": "outbox bench --group orders --topic bench --mode relay --messages 100",
     "migrate up": "outbox migrate up",
     "migrate status": "outbox migrate status",
-    "reconcile run": "outbox reconcile run --from 2026-12-01T00:00:00Z --report reports",
-    "reconcile rerun": "outbox reconcile rerun RUN_ID --max missing=0",
     "reconcile list": "outbox reconcile list --limit 5",
     "reconcile show": "outbox reconcile show RUN_ID --kind missing",
     "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",

@@ -5,20 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rich.console import Console
-from rich.table import Table
-
 from cli.invocation.context import Context, Output
 
 Row = Mapping[str, Any]
 
 SHOWN_ONCE: Final = ("api_key", "check_secret")
 """Members that the service shows only in this answer."""
-IDS: Final = ("message_id", "key_id", "run_id", "finding_id", "target", "check")
-"""Columns that are copied into the next command or a search, so they are never wrapped."""
-TEXT: Final = 36
-"""A longer cell is a text, which may be folded."""
-GAP: Final = 2
 _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -71,31 +63,13 @@ def print_rows(
 def _print_table(
     invocation: Context, columns: Sequence[str], cells: Sequence[Sequence[str]]
 ) -> None:
-    """Print a table whose words stay whole.
-
-    Only long texts are folded. Where the terminal is too narrow for that, the lines are longer than
-    it and it folds them itself, so that an id can be copied.
-    """
-    console = _console(invocation)
-    longest = [max((len(row[at]) for row in cells), default=0) for at in range(len(columns))]
-    folds = [width > TEXT and name not in IDS for name, width in zip(columns, longest, strict=True)]
-    least = [TEXT if is_text else width for is_text, width in zip(folds, longest, strict=True)]
+    """Print aligned columns. Nothing is cut off or wrapped: an id can be copied."""
     heads = [name.replace("_", " ") for name in columns]
-    if _table_width(heads, least) > console.width:
-        heads = [head.replace(" ", "\n") for head in heads]
-    console.width = max(console.width, _table_width(heads, least))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head, is_text in zip(heads, folds, strict=True):
-        table.add_column(head, overflow="fold", no_wrap=not is_text)
-    for row in cells:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _table_width(heads: Sequence[str], least: Sequence[int]) -> int:
-    """Return the width of a table whose columns are as narrow as they may be."""
-    widths = zip(heads, least, strict=True)
-    return sum(max(width, *map(len, head.split("\n"))) + GAP for head, width in widths)
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    head, *lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in (heads, *cells))
+    print(f"\x1b[1m{head}\x1b[0m" if invocation.color else head)
+    for line in lines:
+        print(line)
 
 
 def _json(value: Any, output: Output) -> str:
@@ -121,7 +95,3 @@ def _cell(value: Any) -> str:
 def _moment(found: re.Match[str]) -> str:
     at, zone = found.groups()
     return f"{at}{'Z' if zone == '+00:00' else zone}"
-
-
-def _console(invocation: Context) -> Console:
-    return Console(no_color=not invocation.color, highlight=False, markup=False, emoji=False)

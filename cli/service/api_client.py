@@ -16,7 +16,6 @@ from cli.invocation.dev_state import running_state
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import printable
 from cli.service.api_problem import ApiProblem
-from cli.service.limited_http import exchange, limited_client
 from outbox.settings.environment import load_settings
 
 Query = Mapping[str, Any]
@@ -40,10 +39,9 @@ class Answer:
 class ApiClient:
     """Calls one API; created by `api_client`."""
 
-    def __init__(self, http: httpx2.Client, timeout_seconds: float) -> None:
+    def __init__(self, http: httpx2.Client) -> None:
         """Use `api_client`."""
         self._http = http
-        self._timeout_seconds = timeout_seconds
 
     def get(self, path: str, query: Query | None = None) -> Any:
         """GET `path`; return the body."""
@@ -78,15 +76,12 @@ class ApiClient:
         Raises ApiProblem for any status but success, CommandFailed without an answer.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        request = {"url": path, "params": given, "json": body, "headers": headers}
         with self._named_failures():
-            response, content = exchange(
-                self._http, self._timeout_seconds, method=method, **request
-            )
-        answer = _members(content)
+            response = self._http.request(method, path, params=given, json=body, headers=headers)
+        answer = _members(response.content)
         if not response.is_success:
             raise self._refusal(response.status_code, answer)
-        if content and answer is None:
+        if response.content and answer is None:
             raise CommandFailed(f"{self._base} {NO_OUTBOX}", ExitCode.USAGE)
         return Answer(body=answer, etag=response.headers.get("etag"))
 
@@ -152,11 +147,11 @@ def api_client(context: typer.Context, *, extra_seconds: float = 0.0) -> Iterato
     headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     timeout = invocation.timeout_seconds + extra_seconds
     try:
-        http = limited_client(url, headers)
+        http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
     except (httpx2.InvalidURL, UnicodeError) as error:
         raise CommandFailed(printable(f"{url}: {error}"), ExitCode.USAGE) from None
     with http:
-        yield ApiClient(http, timeout)
+        yield ApiClient(http)
 
 
 def _address(invocation: Context) -> tuple[str, str | None]:

@@ -39,10 +39,6 @@ IN_COMMANDS = {
     "method-not-allowed": "The service has another version than this command.",
 }
 """What to do next where the API's own detail speaks of requests."""
-OLDER_API = (
-    "The API is older than this command and does not know this option: use the `outbox` of the"
-    " API's release, or upgrade the API."
-)
 
 
 class ApiProblem(Exception):
@@ -86,8 +82,6 @@ class ApiProblem(Exception):
         return str(self.problem.get("code", self.status))
 
     def _detail(self) -> str | None:
-        if any(_is_of_a_newer_command(each) for each in self._errors()):
-            return OLDER_API
         return IN_COMMANDS.get(self._code, self.problem.get("detail"))
 
     def _errors(self) -> list[dict[str, Any]]:
@@ -96,9 +90,3 @@ class ApiProblem(Exception):
         return (
             [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
         )
-
-
-def _is_of_a_newer_command(error: dict[str, Any]) -> bool:
-    """Return True for what a command of this release adds to each call by itself."""
-    unknown_member = (error.get("pointer"), error.get("message")) == ("/operator", "unknown member")
-    return unknown_member or error.get("message") == "unknown query parameter"

@@ -1,7 +1,7 @@
 """Writes an API key into the database directly: creating the first key by the API needs a key."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,6 @@ from cli.invocation.settings import settings_or_dev
 from cli.stores.command_pool import command_pool
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
 from outbox.errors import TimePast
-from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 
 
@@ -40,17 +39,6 @@ def create_in_database(
     except TimePast:
         line = "--expires-in ends in the past, by PostgreSQL's clock: set the clock of this host"
         raise CommandFailed(line, ExitCode.USAGE) from None
-
-
-def unregistered_in_database(groups: Sequence[str]) -> list[str]:
-    """Return those of a key's groups that nobody has registered. Raises DatabaseUnavailable."""
-
-    async def registered() -> Collection[str]:
-        async with command_pool(settings_or_dev().required_database_url()) as pool:
-            return await PostgresInternedNames(pool).groups(groups)
-
-    known = {ALL_GROUPS, *asyncio.run(registered())}
-    return [each for each in dict.fromkeys(groups) if each not in known]
 
 
 def administrator_key(database_url: str, pepper: str, name: str) -> str:

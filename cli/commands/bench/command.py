@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.bench.checks import wait_for_checks
-from cli.commands.bench.load import WAIT_SECONDS, Load, Measured, Mode, require_scopes, send
+from cli.commands.bench.load import WAIT_SECONDS, Load, Measured, Mode, send
 from cli.invocation.context import context_of
 from cli.invocation.output import print_object
 from cli.service.api_client import api_client
@@ -26,10 +25,7 @@ def bench(
     ],
     mode: Annotated[
         Mode,
-        typer.Option(
-            help="prepare alone, cycle: with its COMMIT, relay: until Kafka has the record,"
-            " check: until a check has decided."
-        ),
+        typer.Option(help="prepare; cycle: with its COMMIT; relay: until Kafka has the record."),
     ] = Mode.CYCLE,
     messages: Annotated[
         int, typer.Option(metavar="COUNT", min=1, max=1_000_000, help="Number of messages.")
@@ -46,7 +42,7 @@ def bench(
 ) -> None:
     """Put a small load on the service, and print its rate and latencies in milliseconds.
 
-    A key needs messages:write and messages:end; for check also messages:read.
+    A key needs messages:write and messages:end.
     """
     invocation = context_of(context)
     load = Load(
@@ -67,9 +63,7 @@ def bench(
             invocation.say(f"{done} of {messages} messages")
 
     with api_client(context, extra_seconds=WAIT_SECONDS) as api:
-        require_scopes(api, mode)
-        measure = wait_for_checks if mode is Mode.CHECK else send
-        measured = measure(api, load, progress)
+        measured = send(api, load, progress)
         version = api.get("/version")
     print_object(invocation, {**figures(measured, load), **asdict(load), **version})
 

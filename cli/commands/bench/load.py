@@ -10,13 +10,10 @@ from enum import StrEnum
 from time import monotonic
 from typing import Any, Final
 
-from cli.invocation.exit_codes import CommandFailed, ExitCode
+from cli.invocation.exit_codes import CommandFailed
 from cli.service.api_client import ApiClient
-from cli.service.api_problem import ApiProblem
 
 HALVES: Final = "/v1/half-messages"
-NOBODYS: Final = f"{HALVES}/00000000-0000-8000-8000-000000000000"
-"""A message that there never is."""
 END_BATCH_MAX: Final = 1000
 WAIT_SECONDS: Final = 30
 
@@ -30,8 +27,6 @@ class Mode(StrEnum):
     """A prepare and its COMMIT."""
     RELAY = "relay"
     """A prepare and a COMMIT that waits until Kafka has the record."""
-    CHECK = "check"
-    """A prepare without an end: the group's check endpoint decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,38 +65,20 @@ def send(api: ApiClient, load: Load, progress: Callable[[int], None]) -> Measure
     undecided: list[str] = []
     began, done = monotonic(), 0
     try:
-        with request_threads(load.concurrency) as threads:
-            requests = threads.map(lambda size: _timed(api, load, size, undecided), sizes(load))
-            for seconds, size in zip(requests, sizes(load), strict=True):
+        with _request_threads(load.concurrency) as threads:
+            requests = threads.map(lambda size: _timed(api, load, size, undecided), _sizes(load))
+            for seconds, size in zip(requests, _sizes(load), strict=True):
                 timings.append(seconds)
                 done += size
                 progress(done)
         return Measured(seconds=monotonic() - began, operations=timings)
     finally:
         if load.mode is Mode.PREPARE:
-            roll_back(api, undecided)
-
-
-def require_scopes(api: ApiClient, mode: Mode) -> None:
-    """Raise ApiProblem if the key may not end or read messages; nothing is stored."""
-    with _unless_unknown():
-        api.post(f"{NOBODYS}/end", {"decision": "UNKNOWN"})
-    if mode is Mode.CHECK:
-        with _unless_unknown():
-            api.get(NOBODYS)
+            _roll_back(api, undecided)
 
 
 @contextmanager
-def _unless_unknown() -> Iterator[None]:
-    try:
-        yield
-    except ApiProblem as problem:
-        if problem.exit_code is not ExitCode.NOT_FOUND:
-            raise
-
-
-@contextmanager
-def request_threads(number: int) -> Iterator[ThreadPoolExecutor]:
+def _request_threads(number: int) -> Iterator[ThreadPoolExecutor]:
     """Yield threads for requests; after an error or Ctrl-C no further request is sent."""
     with ThreadPoolExecutor(number) as threads:
         try:
@@ -111,13 +88,13 @@ def request_threads(number: int) -> Iterator[ThreadPoolExecutor]:
             raise
 
 
-def sizes(load: Load) -> list[int]:
+def _sizes(load: Load) -> list[int]:
     """Return the number of messages of each request."""
     whole, rest = divmod(load.messages, load.batch)
     return [load.batch] * whole + [rest] * bool(rest)
 
 
-def roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:
+def _roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:
     """Decide what a measurement has left undecided."""
     for first in range(0, len(message_ids), END_BATCH_MAX):
         _end(api, message_ids[first : first + END_BATCH_MAX], "ROLLBACK", 0)
@@ -125,7 +102,7 @@ def roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:
 
 def _timed(api: ApiClient, load: Load, size: int, undecided: list[str]) -> float:
     began = monotonic()
-    ids = [half["message_id"] for half in prepare(api, load, size)]
+    ids = [half["message_id"] for half in _prepare(api, load, size)]
     if load.mode is Mode.PREPARE:
         undecided.extend(ids)
     else:
@@ -133,13 +110,12 @@ def _timed(api: ApiClient, load: Load, size: int, undecided: list[str]) -> float
     return monotonic() - began
 
 
-def prepare(api: ApiClient, load: Load, size: int, **fields: int) -> list[dict[str, Any]]:
-    """Prepare a request's messages, with further fields; return the answers."""
+def _prepare(api: ApiClient, load: Load, size: int) -> list[dict[str, Any]]:
+    """Prepare a request's messages; return the answers."""
     message = {
         "producer_group": load.producer_group,
         "topic": load.topic,
         "value": "x" * load.size,
-        **fields,
     }
     if size == 1:
         return [api.post(HALVES, message)]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.commands.reconcile.fix import fix
-from cli.commands.reconcile.program_run import RunId, rerun, run
+from cli.commands.reconcile.program_run import PASSED_ON, RunId, rerun, run
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
@@ -44,8 +44,9 @@ def make_app() -> typer.Typer:
         help="Compare PostgreSQL with Kafka, show the findings and repair losses.",
         no_args_is_help=True,
     )
-    app.command("run")(run)
-    app.command("rerun")(rerun)
+    for command in (run, rerun):
+        name = command.__name__
+        app.command(name, add_help_option=False, context_settings=PASSED_ON)(command)
     app.command("list")(list_runs)
     app.command("show")(show)
     app.command("fix")(fix)
@@ -63,8 +64,7 @@ def list_runs(
         page = api.get(ROOT, {"limit": limit, "cursor": cursor})
     invocation = context_of(context)
     print_rows(invocation, page["data"], RUN_COLUMNS, page, none=NO_RUNS)
-    if page["has_more"]:
-        invocation.say(f"more: --cursor {page['next_cursor']}")
+    invocation.say_more(page)
 
 
 def show(
@@ -95,5 +95,4 @@ def show(
         for each in first_of_each_class(document.get("findings", ()), page["data"]):
             meaning, action, command = each["meaning"], each["action"], each["command"]
             invocation.say(f"{each['class']}: {meaning}. {action} Next: {command}")
-    if page["has_more"]:
-        invocation.say(f"more: --cursor {page['next_cursor']}")
+    invocation.say_more(page)

@@ -1,17 +1,16 @@
 """`outbox reconcile fix`: plans and orders the republication of a run's lost messages.
 
-It also accepts findings that need no repair, and exports unexpected records.
+It also accepts findings that need no repair.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.commands.reconcile.findings_export import accept, export, write
 from cli.commands.reconcile.program_run import RunId
 from cli.commands.reconcile.repair_plan import (
     REPUBLISH,
@@ -76,18 +75,6 @@ Until = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="End of an acceptance, such as 30d or 2026-12-31 (UTC)."),
 ]
-Exporting = Annotated[
-    bool,
-    typer.Option("--export", help="Write the unexpected records to a file, and plan nothing."),
-]
-PlanFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="File for the plan or the export.",
-        show_default="fix-RUN_ID.json or export-RUN_ID.json",
-    ),
-]
 Row = dict[str, Any]
 
 
@@ -117,30 +104,26 @@ def fix(
     max_items: MaxItems = 1000,
     accepted: Accepted = None,
     until: Until = None,
-    exporting: Exporting = False,
-    plan_file: PlanFile = None,
 ) -> None:
     """Plan the republication of the run's lost messages; with --apply carry it out.
 
     A record that differs from its message is published again only if --finding names it.
     """
-    _refuse_several("--apply, --accept and --export", apply, accepted, exporting)
+    _refuse_several("--apply and --accept", apply, accepted)
     _refuse_several("--class and --finding", classes, names)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
     who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
-    if exporting:
-        export(context, run_id, plan_file, max_items)
-    elif accepted:
+    if accepted:
         if until is None:
             raise CommandFailed("--accept needs --until", ExitCode.USAGE)
-        accept(context, run_id, accepted, moment(until, "--until"), who)
+        _accept(context, run_id, accepted, moment(until, "--until"), who)
     else:
         by_class = [each.value for each in classes or list(LostClass)]
         wanted = Wanted(names=names or (), classes=by_class, rerun=rerun)
         more = {"max_items": max_items, "accept_order": accept_order}
         order = {**who, "action": REPUBLISH, **more}
-        _republish(context, run_id, wanted, order, plan_file, apply=apply)
+        _republish(context, run_id, wanted, order, apply=apply)
 
 
 def _refuse_several(options: str, *given: object) -> None:
@@ -149,12 +132,24 @@ def _refuse_several(options: str, *given: object) -> None:
         raise CommandFailed(f"use only one of {options}", ExitCode.USAGE)
 
 
+def _accept(
+    context: typer.Context, run_id: str, names: Sequence[str], until: datetime, who: Row
+) -> None:
+    """Accept findings until a moment: they no longer count. Exits 3 for one that is not open."""
+    invocation = context_of(context)
+    invocation.confirm(f"Accept {len(names)} findings until {until:%Y-%m-%d %H:%M}?")
+    with api_client(context) as api:
+        for name in names:
+            path = f"/v1/reconciliations/{run_id}/discrepancies/{name}/accept"
+            api.post(path, {**who, "until": until.isoformat()})
+            invocation.say(f"{name} is accepted")
+
+
 def _republish(
     context: typer.Context,
     run_id: str,
     wanted: Wanted,
     order: Row,
-    plan_file: Path | None,
     *,
     apply: bool,
 ) -> None:
@@ -168,7 +163,6 @@ def _republish(
         rerun = rerun_audit(run_id) if rows and wanted.rerun else Rerun()
         fill_plan(api, rows, order, rerun)
         plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}
-        write(plan_file or Path(f"fix-{run_id}.json"), plan)
         print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply}, none=NOTHING_LOST)
         for line in _rerun_notes(rows, rerun):
             invocation.say(line)

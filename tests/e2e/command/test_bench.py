@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.commands.bench import checks
 from cli.invocation.exit_codes import ExitCode
-from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 
@@ -48,32 +46,6 @@ def test_each_mode_sends_exactly_what_was_asked(
     if mode == "relay":
         found = service.records(topic)
         assert [record.value for record in found] == [b"x" * 9] * records
-
-
-def test_checks_are_measured_from_when_they_are_due(outbox: Command, service: Service) -> None:
-    with check_endpoint(lambda _: "ROLLBACK") as endpoint:
-        group, topic = service.group(endpoint.url), service.new_topic("bench")
-        words = ("--group", group, "--topic", topic, "--mode", "check", "--batch", "7")
-        ended = outbox("bench", *words, "--messages", "20", "--concurrency", "4")
-    assert ended.code == ExitCode.OK, ended.err
-    measured = ended.json()
-    assert (measured["mode"], measured["messages"]) == ("check", 20)
-    assert 0 < measured["p50_ms"] <= measured["p99_ms"]
-    assert states(service, group) == {"ROLLED_BACK"}
-    assert len({question["message_id"] for question in endpoint.questions}) == 20
-
-
-def test_what_no_check_decides_is_rolled_back_and_reported(
-    outbox: Command, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "PATIENCE_SECONDS", 1)
-    group, topic = service.group(CLOSED), service.new_topic("bench")
-    words = ("--group", group, "--topic", topic, "--mode", "check", "--messages", "3")
-    ended = outbox("bench", *words)
-    assert ended.code == ExitCode.ERROR
-    assert "decided 0 of 3 messages" in ended.err
-    assert f"outbox group test {group}" in ended.err
-    assert states(service, group) == {"ROLLED_BACK"}
 
 
 def test_an_unknown_group_is_an_error(outbox: Command, service: Service) -> None:

@@ -104,7 +104,7 @@ async def planned(
     async with served(writer.database_url, seconds=600) as service:
         return await asyncio.to_thread(
             run,
-            *("reconcile", "fix", run_id, "-o", "json", "--plan-file", str(folder / "plan.json")),
+            *("reconcile", "fix", run_id, "-o", "json"),
             program=OPERATORS,
             api_url=f"http://127.0.0.1:{service.port}",
             database_url=writer.database_url,

@@ -1,4 +1,4 @@
-"""`outbox bench` with the keys of a tenant: it works with the least scopes, or says which it needs.
+"""`outbox bench` with the key of a tenant leaves nothing undecided.
 
 What each mode measures: `tests/e2e/command/test_bench.py`.
 """
@@ -58,31 +58,6 @@ async def test_a_key_bound_to_the_group_measures_prepares_and_leaves_nothing_und
     async with service(database_url, pool) as listener:
         assert await bench(listener, monkeypatch, key, "prepare") == ExitCode.OK
     assert await select(pool, LEFT) == await select(pool, ALL) == [(40,)]
-
-
-@pytest.mark.parametrize(
-    ("mode", "scopes", "missing"),
-    [
-        ("prepare", (Scope.MESSAGES_WRITE,), "messages:end"),
-        ("cycle", (Scope.MESSAGES_WRITE,), "messages:end"),
-        ("check", PREPARING, "messages:read"),
-        ("prepare", (Scope.MESSAGES_END,), "messages:write"),
-    ],
-)
-async def test_a_key_without_a_scope_is_refused_before_anything_is_stored(
-    mode: str,
-    scopes: tuple[Scope, ...],
-    missing: str,
-    database_url: str,
-    pool: Pool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    key = await token(pool, *scopes, groups=(GROUP,))
-    async with service(database_url, pool) as listener:
-        assert await bench(listener, monkeypatch, key, mode) == ExitCode.REFUSED
-    assert missing in capsys.readouterr().err
-    assert await select(pool, ALL) == [(0,)]
 
 
 async def test_what_was_prepared_before_a_refusal_is_rolled_back(

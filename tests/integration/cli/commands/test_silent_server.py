@@ -49,10 +49,7 @@ def _let_in(listener: socket.socket) -> None:
     "command",
     [
         ["status"],
-        ["shard", "list"],
-        ["migrate", "status"],
         ["migrate", "up"],
-        ["installation", "orphans"],
         ["installation", "renew", "--yes", "--reason", "why"],
         ["shard", "resolve", "1", "--accept", "--reason", "why"],
         ["key", "create", "--database", "--name", "n", "--scope", "admin", "--group", "*"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.dev import fetch, setup_step
-from cli.dev.setup_step import main, step
-from cli.invocation.exit_codes import CommandFailed
-from devservers.artifacts import KAFKA_RELEASES, PROJECT_ROOT
+from cli.dev import setup_step
+from cli.dev.setup_step import main
+from devservers.artifacts import PROJECT_ROOT
 from outbox.settings.environment import process_environment
 from tests.fixtures_waiting import wait_for
 
@@ -96,17 +94,6 @@ def test_a_long_step_shows_that_it_still_runs(
     assert set(signs) == {"  installing: 0 s", "  installing: 1 s"} & set(signs)
 
 
-def test_no_step_is_silent_for_more_than_ten_seconds() -> None:
-    assert setup_step.SILENT_SECONDS < NOBODY_WAITS_LONGER
-
-
-def test_a_step_that_failed_shows_no_further_sign(quick: None) -> None:
-    said: list[str] = []
-    with pytest.raises(ZeroDivisionError), step("dividing", said.append):
-        _ = 1 // 0
-    assert said == ["dividing"]
-
-
 def test_a_terminated_step_takes_its_command_along(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     command = ["sh", "-c", f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 60"]
@@ -123,18 +110,3 @@ def test_a_terminated_step_takes_its_command_along(tmp_path: Path) -> None:
     assert err == "sleeping\n"
     command_files = Path("/proc", note.read_text().strip())
     wait_for(lambda: not command_files.exists())
-
-
-def test_a_long_fetch_by_maven_shows_that_it_still_runs(
-    quick: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "mvn").write_text("#!/bin/sh\nsleep 0.3; exit 1\n")
-    (tmp_path / "mvn").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    said: list[str] = []
-    monkeypatch.setattr(fetch, "kafka_folder", lambda _release: tmp_path / "kafka")
-    with pytest.raises(CommandFailed, match="Maven"):
-        fetch.fetch_kafka(KAFKA_RELEASES[0], said.append)
-    begun, *signs = said
-    assert begun == f"fetching Kafka {KAFKA_RELEASES[0]} with Maven"
-    assert len(signs) > 2

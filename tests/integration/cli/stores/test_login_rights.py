@@ -17,9 +17,6 @@ CREATE_KEY = "key create --database --name n --group g --scope messages:read"
     ("role", "command"),
     [
         ("outbox_reconcile", "status"),
-        ("outbox_reconcile", "doctor"),
-        ("outbox_reconcile", "installation orphans"),
-        ("outbox_reconcile", "migrate status"),
         ("outbox_api", "migrate up"),
         ("outbox_checker", CREATE_KEY),
     ],

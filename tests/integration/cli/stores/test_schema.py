@@ -16,7 +16,7 @@ from tests.fixtures_databases import drop_database, with_database
 pytestmark = pytest.mark.postgres
 
 
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+@pytest.mark.parametrize("encoding", ["LATIN1"])
 def test_a_database_of_another_encoding_than_utf8_is_refused(
     postgres_server: EmbeddedPostgres, encoding: str
 ) -> None:

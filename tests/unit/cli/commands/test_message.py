@@ -54,39 +54,31 @@ def test_a_history_shows_the_http_status_of_a_check_and_times_to_the_second(
     assert checked.split()[2:] == ["check", "-", "-", "http_error", "503", "-", "-", "-"]
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_what_was_done_is_shown_when_others_are_refused(
-    form: str, capsys: pytest.CaptureFixture[str]
+def test_several_messages_are_one_bulk_action_whose_failures_fail_the_command(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The second of three messages is decided already."""
-    refusal = {"status": 409, "code": "not-recheckable", "title": "Already decided"}
+    asked: list[Any] = []
+    done = {"id": 7, "status": "finished", "done": 2, "failed": 1, "failures": []}
 
     class Handler(QuietHandler):
         def serve(self) -> None:
-            message_id = self.path.split("/")[3]
-            done = {"message_id": message_id, "state": "PREPARED", "next_check_at": None}
-            decided = message_id == "second"
-            self.answer_json(refusal if decided else done, 409 if decided else 202)
+            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.answer_json(done, 202)
 
     words = ["message", "recheck", "first", "second", "third", "--reason", "endpoint is back"]
     with http_server(Handler) as url:
-        assert run(["--url", url, "-o", form, *words]) == ExitCode.CONFLICT
+        assert run(["--url", url, "-o", "json", *words]) == ExitCode.CONFLICT
     shown = capsys.readouterr()
-    assert "first" in shown.out
-    assert "third" in shown.out
-    assert "second" not in shown.out
-    assert "1 of 3 not done" in shown.err
-    assert "second: Already decided" in shown.err
+    assert asked[0]["filter"] == {"message_ids": ["first", "second", "third"]}
+    assert json.loads(shown.out) == done
+    assert "1 not done" in shown.err
 
 
 @pytest.mark.parametrize(
     ("option", "member"),
     [
         ("group", "producer_group"),
-        ("producer-group", "producer_group"),
-        ("producer_group", "producer_group"),
         ("transaction-id", "transaction_id"),
-        ("state", "state"),
     ],
 )
 def test_a_filter_is_named_as_the_option_of_the_list_or_as_in_the_api(

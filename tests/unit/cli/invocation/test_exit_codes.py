@@ -8,7 +8,6 @@ from cli.__main__ import run
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.program import exit_code_of
 from cli.service.api_problem import ApiProblem
-from devservers.errors import ArtifactsMissing, ServerFailed
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
 
 
@@ -16,16 +15,11 @@ from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavaila
     ("status", "code"),
     [
         (401, ExitCode.REFUSED),
-        (403, ExitCode.REFUSED),
         (404, ExitCode.NOT_FOUND),
         (409, ExitCode.CONFLICT),
-        (412, ExitCode.CONFLICT),
-        (428, ExitCode.CONFLICT),
         (422, ExitCode.USAGE),
-        (429, ExitCode.UNREACHABLE),
         (503, ExitCode.UNREACHABLE),
         (500, ExitCode.ERROR),
-        (302, ExitCode.ERROR),
     ],
 )
 def test_a_problem_status_has_an_exit_code(status: int, code: ExitCode) -> None:
@@ -36,8 +30,6 @@ def test_a_problem_status_has_an_exit_code(status: int, code: ExitCode) -> None:
     ("error", "code"),
     [
         (ConfigurationError("OUTBOX_X: no such setting"), ExitCode.USAGE),
-        (ArtifactsMissing("the Kafka broker"), ExitCode.USAGE),
-        (ServerFailed("PostgreSQL ended"), ExitCode.ERROR),
         (DatabaseUnavailable("refused"), ExitCode.UNREACHABLE),
         (KafkaUnavailable("timed out"), ExitCode.UNREACHABLE),
         (CommandFailed("in use", ExitCode.CONFLICT), ExitCode.CONFLICT),

@@ -53,35 +53,6 @@ def test_an_id_in_a_list_can_be_copied(table: Context, capsys: pytest.CaptureFix
     assert ID in capsys.readouterr().out
 
 
-def test_words_in_a_list_stay_whole_and_only_long_texts_are_folded(
-    table: Context, capsys: pytest.CaptureFixture[str]
-) -> None:
-    row = {
-        "message_id": ID,
-        "state": "ROLLED_BACK",
-        "topic": "invoices.issued",
-        "prepared_at": "2026-09-21T14:13:26Z",
-        "check_count": 3,
-        "detail": "a text of many words " * 5,
-    }
-    print_rows(table, [row], tuple(row))
-    lines = capsys.readouterr().out.splitlines()
-    (first,) = (line for line in lines if ID in line)
-    words = first.split()
-    assert words[:5] == [ID, "ROLLED_BACK", "invoices.issued", "2026-09-21T14:13:26Z", "3"]
-    assert len(lines) > 2
-    assert " ".join(" ".join(lines[1:]).split()).count("a text of many words") == 5
-
-
-def test_a_list_that_fits_is_as_wide_as_the_terminal(
-    table: Context, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_rows(table, [{"shard": 3, "detail": "a text of many words " * 5}], ("shard", "detail"))
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) == 60
-    assert lines[1].startswith("3      a text of many words a text")
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

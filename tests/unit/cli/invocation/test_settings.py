@@ -16,9 +16,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OUTBOX_DATABASE_URL", raising=False)
 
 
-@pytest.mark.parametrize(
-    "words", [("status",), ("doctor",), ("migrate", "status"), ("held", "list")]
-)
+@pytest.mark.parametrize("words", [("status",), ("doctor",), ("migrate", "status")])
 def test_without_a_database_both_ways_to_name_one_are_shown(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,47 +20,18 @@ from cli.invocation.exit_codes import ExitCode
             "no such command 'lsit'. Did you mean 'list'? (see `outbox message --help`)",
         ),
         (
-            "message list --limt 3",
-            "no such option: --limt (Possible options: --limit) (see `outbox message list --help`)",
-        ),
-        (
-            "message list --limit 0",
-            "invalid value for '--limit': Input should be greater than or equal to 1"
-            " (see `outbox message list --help`)",
-        ),
-        (
-            "message end x",
-            "missing option '--decision'. Choose from: COMMIT, ROLLBACK, UNKNOWN"
-            " (see `outbox message end --help`)",
-        ),
-        (
             "message end x --decision FOO",
             "invalid value for '--decision': 'FOO' is not one of 'COMMIT', 'ROLLBACK', 'UNKNOWN'"
             " (see `outbox message end --help`)",
         ),
         ("message get", "missing argument 'MESSAGE_ID' (see `outbox message get --help`)"),
-        (
-            "message get a b",
-            "got unexpected extra argument(s) (b) (see `outbox message get --help`)",
-        ),
         ("--url", "option '--url' requires an argument (see `outbox --help`)"),
-        (
-            "dev --api-port 80000",
-            "invalid value for '--api-port': Input should be less than or equal to 65535"
-            " (see `outbox dev --help`)",
-        ),
-        (
-            "--timeout inf status",
-            "invalid value for '--timeout': Input should be less than or equal to 86400"
-            " (see `outbox --help`)",
-        ),
     ],
 )
-@pytest.mark.parametrize("form", ["table", "json"])
 def test_a_usage_error_is_one_line(
-    words: str, said: str, form: str, capsys: pytest.CaptureFixture[str]
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["-o", form, *words.split()]) == ExitCode.USAGE
+    assert run(words.split()) == ExitCode.USAGE
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", f"outbox: {said}\n")
 

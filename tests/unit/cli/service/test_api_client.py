@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,13 @@ from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from tests.fixtures_http_server import QuietHandler, http_server
 
+SITES = [
+    (200, b"<!doctype html>", ExitCode.USAGE, "is not the API of an outbox"),
+    (200, b'{"ok": true}', ExitCode.USAGE, "the answer has no 'data'"),
+    (404, b"<!doctype html>", ExitCode.USAGE, "answers 404 and is not the API"),
+    (502, b"<!doctype html>", ExitCode.UNREACHABLE, "answers 502, but not as"),
+]
+
 
 class WebSite(QuietHandler):
     """Another server than an outbox."""
@@ -20,19 +28,33 @@ class WebSite(QuietHandler):
         self.answer(b"<!doctype html>", content_type="text/html")
 
 
-def test_another_server_is_said_to_be_no_outbox(capsys: pytest.CaptureFixture[str]) -> None:
-    with http_server(WebSite) as url:
-        assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
-    said = capsys.readouterr().err
-    assert f"{url} is not the API of an outbox" in said
-    assert "internal" not in said
-
-
-@pytest.mark.parametrize("key", ["obx_1_secret\nx", "obx_1_secret x", "obx_1_secreté"])
-def test_a_key_that_cannot_be_sent_is_named_by_its_setting(
-    key: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("status", "body", "code", "said"), SITES)
+def test_an_answer_of_another_server_is_one_line(
+    status: int, body: bytes, code: ExitCode, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OUTBOX_API_KEY", key)
+    class Site(QuietHandler):
+        def serve(self) -> None:
+            self.answer(body, status, content_type="text/html")
+
+    with http_server(Site) as url:
+        assert run(["--url", url, "group", "list"]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_a_server_that_does_not_answer_is_given_up_in_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert run(["--url", url, "--timeout", "0.2", "group", "list"]) == ExitCode.UNREACHABLE
+    assert capsys.readouterr().err == f"outbox: no answer from {url} in time\n"
+
+
+def test_a_key_that_cannot_be_sent_is_named_by_its_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUTBOX_API_KEY", "obx_1_secret\nx")
     with http_server(WebSite) as url:
         assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
     said = capsys.readouterr().err
@@ -40,7 +62,7 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_setting(
     assert "obx_1_secret" not in said
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "nonsense", "ftp://127.0.0.1"])
+@pytest.mark.parametrize("url", ["localhost:8080", "nonsense"])
 def test_a_url_without_http_is_a_usage_error(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--url", url, "group", "list"]) == ExitCode.USAGE
     said = capsys.readouterr().err
@@ -51,9 +73,6 @@ def test_a_url_without_http_is_a_usage_error(url: str, capsys: pytest.CaptureFix
     "words",
     [
         ("message", "get", ""),
-        ("message", "end", "", "--decision", "COMMIT"),
-        ("group", "get", ""),
-        ("key", "revoke", ""),
         ("reconcile", "show", ""),
         ("reconcile", "fix", ""),
     ],
@@ -67,7 +86,7 @@ def test_an_empty_id_is_a_usage_error_and_nothing_is_asked(
     assert capsys.readouterr().err == "outbox: the id or name is empty\n"
 
 
-@pytest.mark.parametrize("name", ["a/b", "../api-keys", "..", "."])
+@pytest.mark.parametrize("name", ["a/b", ".."])
 def test_a_name_with_a_slash_is_a_usage_error_and_nothing_is_asked(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,7 +115,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("command", ["group", "key"])
-@pytest.mark.parametrize("form", ["table", "json", "jsonl"])
+@pytest.mark.parametrize("form", ["table", "json"])
 def test_every_page_is_shown(
     url: str, command: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.http.problems import KINDS, Problem, document, invalid
+from api.http.problems import KINDS, Problem, document
 from cli.service.api_problem import ApiProblem
 
 ENDED: dict[str, Any] = {
@@ -44,25 +44,6 @@ def test_a_detail_that_repeats_the_only_error_is_said_once() -> None:
         "Invalid request (invalid-request)",
         "  /topic: must be 1 to 128 characters",
     ]
-
-
-@pytest.mark.parametrize(
-    ("pointer", "message"),
-    [
-        ("/operator", "unknown member"),  # group pause
-        ("/operator", "unknown query parameter"),  # key revoke
-        ("/trace_id", "unknown query parameter"),  # message list
-    ],
-)
-def test_what_an_older_api_does_not_know_is_refused_with_the_next_step(
-    pointer: str, message: str
-) -> None:
-    refused = ApiProblem(422, document(invalid(pointer, message), "r-1"))
-    for text in (refused.as_text(), refused.in_one_line()):
-        assert "The API is older than this command" in text
-        assert "upgrade the API" in text
-    member = ApiProblem(422, document(invalid("/check_urI", "unknown member"), "r-1"))
-    assert "older" not in member.as_text()
 
 
 @pytest.mark.parametrize("errors", ["text", None, [1], {}])

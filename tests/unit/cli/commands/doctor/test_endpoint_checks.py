@@ -34,11 +34,6 @@ def test_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
     assert (check.verdict, check.detail) == (HealthStatus.FAILED, f"{detail}: {next_step}")
 
 
-def test_an_endpoint_that_passes_its_test_is_healthy() -> None:
-    check = endpoint_health(lambda _: PASSED, "billing", URL)
-    assert (check.verdict, check.detail) == (HealthStatus.OK, "unknown")
-
-
 class ManyGroups(QuietHandler):
     """An API whose groups need two pages."""
 
@@ -66,19 +61,3 @@ def test_the_endpoint_of_every_group_is_asked_however_many_there_are() -> None:
         "endpoint of beta",
         "endpoint of omega",
     ]
-
-
-def test_a_refused_key_is_a_warning_that_says_what_to_do() -> None:
-    class Guarded(QuietHandler):
-        def serve(self) -> None:
-            problem = {"title": "No valid API key", "code": "unauthenticated", "detail": "a header"}
-            self.answer_json(problem, 401)
-
-    with http_server(Guarded) as url:
-        context = typer.Context(get_command(make_app()))
-        context.obj = Context(
-            output=Output.JSON, url=url, timeout_seconds=5, quiet=True, color=False, yes=False
-        )
-        (found,) = endpoint_checks(context)
-    assert (found.check, found.verdict) == ("api", HealthStatus.WARNING)
-    assert found.detail.startswith("No valid API key: Set OUTBOX_API_KEY, or ")
