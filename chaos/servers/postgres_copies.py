@@ -1,4 +1,4 @@
-"""Copies a PostgreSQL cluster: of a stopped server, or of a running one with its backup functions.
+"""Copies a PostgreSQL cluster of a running server with its backup functions.
 
 Only the server program is needed: not every set of binaries has the other ones.
 """
@@ -22,12 +22,6 @@ OF_THE_RUNNING_SERVER: Final = frozenset(
 )
 LOG: Final = "pg_wal"
 BACKUP_STOP: Final = "SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)"
-
-
-def copy_stopped(source: PostgresNode, target: PostgresNode) -> None:
-    """Copy the whole cluster of a stopped server, also after a crash."""
-    _copy_password(source, target)
-    _copy_tree(source.data_dir, target.data_dir, OF_THE_RUNNING_SERVER)
 
 
 def copy_running(source: PostgresNode, target: PostgresNode) -> None:
