@@ -141,7 +141,7 @@ class ReconciliationSource(Protocol):
     def unlisted(self) -> Sequence[RelayCut]:
         """Return the position of each shard whose newest batches are in no manifest.
 
-        These are the shards in delivery mode at_least_once. Raises DatabaseUnavailable.
+        These are the shards that have lost their manifests. Raises DatabaseUnavailable.
         """
 
     def listed(self) -> Sequence[RelayCut]:

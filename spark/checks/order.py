@@ -55,8 +55,7 @@ def findings(
 def ordered_matches(matches: DataFrame, unlisted: Collection[int]) -> DataFrame:
     """Return the matches whose order is promised: neither repairs nor what no manifest lists.
 
-    A shard of ``unlisted`` publishes at least once, or did so earlier; its records without a batch
-    are from that time.
+    The newest manifests of a shard of ``unlisted`` are lost, and with them the place of a record.
     """
     free = F.col("batch_no").isNull() & F.col("shard").isin(list(unlisted))
     return matches.where(~F.col("redriven") & ~free)

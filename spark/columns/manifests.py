@@ -110,7 +110,7 @@ def _fault() -> Column:
     """Return the fault of a manifest; null if it has none.
 
     ``from`` may be below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
-    range never ends before it begins. A new chain begins after the delivery mode at_least_once.
+    range never ends before it begins. A new chain begins after a loss of the manifests.
     """
     first = F.col("last_batch_no").isNull() | (
         _begins_a_chain() & (F.col("batch_no") > F.col("last_batch_no"))

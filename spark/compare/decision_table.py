@@ -61,10 +61,7 @@ class Facts:
     matched_before: bool = False
     """An earlier run found its one record: each record seen now is an additional one."""
     unlisted: bool = False
-    """It need not be in a manifest: its shard publishes at least once, or did so earlier, or the
-    manifests of that time have expired."""
-    repeated: bool = False
-    """A record of it was published at least once, so a duplicate is expected."""
+    """It need not be in a manifest: those of that time are lost, or have expired."""
     copies: int = 0
     """Visible records with its id, without those ahead of the cut."""
     ahead: int = 0
@@ -100,11 +97,11 @@ def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
 
 
 def _repeated(facts: Facts, unexplained: FindingClass) -> tuple[FindingClass, ...]:
-    """Return the class of an additional record, by whether a repair or the mode explains it."""
+    """Return the class of an additional record, by whether a repair explains it."""
     explained = facts.redriven + (0 if facts.matched_before else 1)
     if facts.redriven and facts.copies <= explained:
         return (FindingClass.REDRIVEN,)
-    return (FindingClass.EXPECTED_DUPLICATE if facts.repeated else unexplained,)
+    return (unexplained,)
 
 
 MISMATCH_CLASSES: Final[dict[Content, tuple[FindingClass, ...]]] = {

@@ -91,7 +91,6 @@ def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce a suspect to the facts that decide."""
-    at_least_once = shard_in(suspect.half_id) in judgement.unlisted_shards
     matched_before = _matched_before(suspect, judgement)
     return Facts(
         decision=_decision(suspect),
@@ -99,7 +98,6 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         matched_before=matched_before,
         listed=_listed(suspect.listed),
         unlisted=_is_unlisted(suspect, judgement),
-        repeated=at_least_once and any(copy.batch_no is None for copy in suspect.own),
         copies=suspect.copies - sum(not c.ahead for c in suspect.strangers),
         ahead=suspect.ahead - sum(c.ahead for c in suspect.strangers),
         content=_content(suspect),

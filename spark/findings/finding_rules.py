@@ -119,13 +119,6 @@ RULES: Final[dict[FindingClass, Rule]] = {
         action="None: the audit log says who ordered it. Consumers must deduplicate by its id.",
         command="outbox audit list --message-id {message_id}",
     ),
-    FindingClass.EXPECTED_DUPLICATE: Rule(
-        kind=Kind.DUPLICATE,
-        severity=Severity.INFO,
-        meaning="delivery mode at_least_once published the message again, as expected",
-        action="None. Consumers must deduplicate by outbox_message_id.",
-        command="outbox message get {message_id}",
-    ),
     FindingClass.WRONG_TOPIC: Rule(
         kind=Kind.MISMATCH,
         severity=Severity.CRITICAL,

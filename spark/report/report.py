@@ -191,7 +191,7 @@ class Report:
             f" {self.plan.cut_at:%H:%M:%S}Z: {lost} lost, {late} late,"
             f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
             f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
-            f" {self.coverage}{self._other_kinds_part()}{self._expected_duplicates_part()}"
+            f" {self.coverage}{self._other_kinds_part()}"
             f"{self._unjudged_part()}{self._remaining_part()}"
         )
 
@@ -205,11 +205,6 @@ class Report:
         """Return the part about the kinds of findings that are not about records."""
         found = {kind: self.totals[kind] for kind in OTHER_KINDS}
         return "".join(f"; {format_count(n)} {OTHER_KINDS[kind]}" for kind, n in found.items() if n)
-
-    def _expected_duplicates_part(self) -> str:
-        """Return the part about delivery mode at_least_once, if it published messages again."""
-        repeated = self.count(FindingClass.EXPECTED_DUPLICATE)
-        return f"; {format_count(repeated)} expected duplicates" if repeated else ""
 
     def _unjudged_part(self) -> str:
         """Return the part about what counts neither as right nor as a finding."""

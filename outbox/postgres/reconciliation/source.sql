@@ -3,17 +3,16 @@
 SELECT name FROM outbox.topic ORDER BY name
 
 -- name: unlisted
--- Reads the relays' rows that no manifest confirms: shards in delivery mode at_least_once (manifest offset -1), and shards
--- that left it and have no manifest yet (crc 0).
+-- Reads the relays' rows that no manifest confirms: shards that have lost theirs and have no new one yet (crc 0).
 SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no
 FROM outbox.progress
-WHERE name LIKE 'relay:%' AND position > 0 AND (manifest_offset = -1 OR (manifest_offset >= 0 AND crc = 0))
+WHERE name LIKE 'relay:%' AND position > 0 AND crc = 0
 
 -- name: listed
 -- Reads the relays' rows that a manifest confirms, with the offset of that manifest.
 SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no, manifest_offset
 FROM outbox.progress
-WHERE name LIKE 'relay:%' AND position > 0 AND manifest_offset >= 0 AND crc <> 0
+WHERE name LIKE 'relay:%' AND position > 0 AND crc <> 0
 
 -- name: export_snapshot
 -- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time. Takes no xid.

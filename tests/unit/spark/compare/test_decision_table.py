@@ -115,12 +115,6 @@ def test_without_manifests_the_relays_position_shows_why_a_message_is_missing(
     assert classify(replace(facts, judged=False)) == ()
 
 
-def test_a_second_record_is_expected_only_where_one_was_published_at_least_once() -> None:
-    facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, copies=2)
-    assert classify(facts) == (FindingClass.DUPLICATE,)
-    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
-
-
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
@@ -140,7 +134,6 @@ def test_each_record_of_a_message_that_an_earlier_run_matched_is_a_duplicate() -
     facts = Facts(decision=Decision.COMMIT, matched_before=True, copies=1, content=Content.VALUE)
     assert classify(facts) == (FindingClass.DUPLICATE_LATE,)
     assert classify(replace(facts, redriven=1)) == (FindingClass.REDRIVEN,)
-    assert classify(replace(facts, repeated=True)) == (FindingClass.EXPECTED_DUPLICATE,)
     assert classify(replace(facts, copies=0, ahead=1)) == ()
 
 
