@@ -32,7 +32,6 @@ from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError
 from outbox.settings.service_manager import (
     ServiceManager,
-    restart_command,
     service_manager,
     start_command,
 )
@@ -101,7 +100,6 @@ class Console:
             static={name: static_url(prefix, name) for name in NAMES},
             by_compose=service_manager() is ServiceManager.COMPOSE,
             start_postgres=start_command("postgres"),
-            restart_checker=restart_command("checker"),
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
         self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])
