@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.e2e.fixtures_service import Service
-from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
@@ -84,16 +83,6 @@ def test_a4_a_rolled_back_half_never_becomes_a_record(service: Service, group: s
     assert values.count(b"yes") == 1
 
 
-def test_a5_an_end_later_than_immunity_is_accepted(service: Service) -> None:
-    late = service.group(NOBODY)
-    commit, rollback = (
-        service.prepare(late, service.new_topic(), check_immunity_seconds=1) for _ in range(2)
-    )
-    wait_for(lambda: service.get(commit)["last_check"])
-    assert service.end(commit, "COMMIT").status_code == 200
-    assert service.end(rollback, "ROLLBACK").status_code == 200
-
-
 def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> None:
     topic = service.new_topic()
     service.prepare(group, topic, value="half")
@@ -103,15 +92,6 @@ def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> No
         values = [record.value for record in service.records(topic, committed=committed)]
         assert b"half" not in values
         assert b"whole" in values
-
-
-def test_a7_an_id_never_issued_is_not_found(service: Service, group: str) -> None:
-    message_id = service.prepare(group, service.new_topic())
-    flipped = message_id[:-1] + ("0" if message_id[-1] != "0" else "1")
-    for unknown in (flipped, "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10", "no-uuid"):
-        answer = service.end(unknown, "COMMIT")
-        assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
-    assert service.get(message_id)["state"] == "PREPARED"
 
 
 def test_a25_racing_ends_have_one_winner(service: Service, group: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,10 +18,8 @@ import pytest
 
 from chaos.servers.probes import is_alive
 from devservers.ports import free_ports
-from tests.e2e.acceptance.fixtures_counts import Counts, counts
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service, outbox_dev
-from tests.fixtures_kafka import set_max_message_bytes
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
@@ -32,79 +29,6 @@ AN_HOUR_LATER = (
     "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 hour'"
     " WHERE half_id = (SELECT max(half_id) FROM outbox.half_message) RETURNING half_id"
 )
-Sums = dict[tuple[str, ...], int]
-UNFINISHED = ("PREPARED", "COMMITTED", "PARKED")
-SMALLEST = 2000
-"""The limit in bytes of a topic that refuses a larger record."""
-
-
-def gauges(service: Service, name: str) -> Sums:
-    """Return a gauge by the values of its labels, in the order of their names."""
-    found = {}
-    for line in service.http.get("/metrics").text.splitlines():
-        if line.startswith(f"{name}{{"):
-            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
-            value = int(float(line.rsplit(" ", 1)[1]))
-            found[tuple(labels[label] for label in sorted(labels))] = value
-    return found
-
-
-@pytest.mark.deep
-def test_a15_after_mixed_traffic_and_a_restart_of_everything_gauges_equal_the_tables(
-    tmp_path: Path,
-) -> None:
-    answers = {"commit": "COMMIT", "rollback": "ROLLBACK", "unknown": "UNKNOWN"}
-    with (
-        outbox_dev(tmp_path / "data") as service,
-        check_endpoint(lambda asked: answers[asked["key"]]) as endpoint,
-    ):
-        checked = service.group(endpoint.url, check_max=1)
-        ended = service.group(endpoint.url, transaction_timeout_seconds=600)
-        topic, small = service.new_topic(), service.new_topic("small")
-        for key, number in (("commit", 5), ("rollback", 4), ("unknown", 3)):
-            for _ in range(number):
-                service.prepare(checked, topic, key=key)
-        ids = [service.prepare(ended, topic) for _ in range(9)]
-        large = service.prepare(ended, small, value="." * 2 * SMALLEST)
-        set_max_message_bytes(service.facts()["kafka_bootstrap_servers"], small, SMALLEST)
-        for number, message_id in enumerate((*ids[:6], large)):
-            service.end(message_id, "ROLLBACK" if number < 2 else "COMMIT")
-        expected = Counts(
-            {
-                (checked, topic, "PUBLISHED"): 5,
-                (checked, topic, "ROLLED_BACK"): 4,
-                (checked, topic, "PARKED"): 3,
-                (ended, topic, "ROLLED_BACK"): 2,
-                (ended, topic, "PUBLISHED"): 4,
-                (ended, topic, "PREPARED"): 3,
-                (ended, small, "COMMITTED"): 1,
-            }
-        )
-        wait_for(lambda: counts(service, checked, ended) == expected)
-    with outbox_dev(tmp_path / "data") as service:
-        assert counts(service, checked, ended) == expected
-        wait_for(lambda: shown(service, checked, ended) == counted(service, checked, ended))
-
-
-def shown(service: Service, *groups: str) -> list[Sums]:
-    """Return the gauges of producer groups that count messages, without zeros."""
-    names = ("outbox_half_messages", "outbox_parked_messages", "outbox_publish_backlog_messages")
-    states, parked, backlog = (gauges(service, name) for name in names)
-    return [
-        {labels: n for labels, n in states.items() if labels[0] in groups and n},
-        {labels: n for labels, n in parked.items() if labels[0] in groups and n},
-        {labels: n for labels, n in backlog.items() if n},
-    ]
-
-
-def counted(service: Service, *groups: str) -> list[Sums]:
-    """Return what these gauges must be, from the tables."""
-    found = counts(service, *groups)
-    states: Sums = {name: n for name, n in found.by(0, 2).items() if name[1] in UNFINISHED}
-    parked: Sums = {name[:1]: n for name, n in states.items() if name[1] == "PARKED"}
-    waiting = found.by(1, 2).items()
-    backlog: Sums = {name[:1]: n for name, n in waiting if name[1] == "COMMITTED"}
-    return [states, parked, backlog]
 
 
 @contextmanager

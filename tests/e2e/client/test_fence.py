@@ -14,16 +14,12 @@ import pytest
 
 from devservers.postgres import EmbeddedPostgres
 from outbox_client import (
-    AlreadyEnded,
     Check,
     CheckEndpoint,
     CheckListener,
-    Ending,
-    EndResult,
     LocalTransactionState,
     Message,
     PreparedMessage,
-    TransactionFenced,
     TransactionProducer,
 )
 from outbox_client.psycopg import PsycopgBarrier
@@ -84,13 +80,6 @@ class BarrierLookup:
             return BARRIER.check(connection, check)
 
 
-class PlainLookup(BarrierLookup):
-    """Answers the result of a look-up, which is the error."""
-
-    def check_local_transaction(self, check: Check, /) -> LocalTransactionState:
-        return COMMIT if self.shop.payments() else ROLLBACK
-
-
 @pytest.fixture
 def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
     """A shop on a separate PostgreSQL server: an open transaction delays its whole server."""
@@ -121,25 +110,6 @@ def producer_of(shop: Shop, listener: CheckListener) -> Iterator[TransactionProd
         yield producer
 
 
-def test_after_the_fence_the_late_local_commit_fails_and_nothing_reaches_kafka(shop: Shop) -> None:
-    with producer_of(shop, BarrierLookup(shop)) as producer, pytest.raises(TransactionFenced):
-        producer.send_in_transaction(
-            Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=True)
-        )
-    assert shop.payments() == 0
-    assert shop.service.records(shop.topic, committed=False) == []
-
-
-def test_with_a_simple_lookup_the_payment_exists_and_its_message_is_lost(shop: Shop) -> None:
-    with producer_of(shop, PlainLookup(shop)) as producer, pytest.raises(AlreadyEnded) as caught:
-        producer.send_in_transaction(
-            Message(shop.topic, "100"), shop.pay(shop.until_rolled_back, record=False)
-        )
-    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "check")
-    assert shop.payments() == 1, "the anomaly: paid"
-    assert shop.service.records(shop.topic, committed=False) == [], "and no message, ever"
-
-
 def test_a_payment_whose_end_was_lost_is_committed_by_the_check(shop: Shop) -> None:
     with producer_of(shop, BarrierLookup(shop)) as producer:
         prepared = producer.prepare(Message(shop.topic, "100", key="m1"))
@@ -163,17 +133,3 @@ def test_a_send_that_waits_sees_its_record_in_kafka(shop: Shop) -> None:
     )
     assert (record.key, record.value) == (b"m1", b"100")
     assert dict(record.headers)["tenant"] == "north"
-
-
-def test_batches_are_decided_item_by_item(shop: Shop) -> None:
-    with producer_of(shop, BarrierLookup(shop)) as producer:
-        results = producer.prepare_batch([Message(shop.topic, str(n), key="m1") for n in range(5)])
-        prepared = [result for result in results if isinstance(result, PreparedMessage)]
-        assert len(prepared) == 5
-        endings = [Ending(item.message_id, COMMIT) for item in prepared]
-        endings[2] = Ending(prepared[2].message_id, ROLLBACK)
-        ended = producer.end_batch(endings, wait=20)
-    states = [result.state for result in ended if isinstance(result, EndResult)]
-    assert states == ["PUBLISHED", "PUBLISHED", "ROLLED_BACK", "PUBLISHED", "PUBLISHED"]
-    values = {record.value for record in shop.service.records(shop.topic)}
-    assert values == {b"0", b"1", b"3", b"4"}

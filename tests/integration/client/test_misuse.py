@@ -4,10 +4,7 @@ import asyncio
 
 import pytest
 
-from outbox_client import AsyncTransactionProducer, Ending, LocalTransactionState, Message
-from outbox_client.calls.async_shared_requests import AsyncSharedRequests
-from outbox_client.calls.async_transport import AsyncTransport
-from outbox_client.calls.shared_items import PREPARE, SharedItem, shared_prepare
+from outbox_client import AsyncTransactionProducer, LocalTransactionState, Message
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.fixtures_producers import OpenProducer
 
@@ -35,21 +32,6 @@ def test_an_address_that_nobody_can_call_is_refused(url: str, open_producer: Ope
         open_producer(url, "billing")
 
 
-@pytest.mark.parametrize("wait", [-1, 31, 0.5])
-def test_a_wait_that_the_service_refuses_is_refused_before_the_local_transaction(
-    service: ContractService, service_url: str, open_producer: OpenProducer, wait: int
-) -> None:
-    """Refused with the end it would leave a committed local transaction to the check-back."""
-    with open_producer(service_url, "billing") as producer:
-        with pytest.raises(ValueError, match="0 to 30"):
-            producer.send_in_transaction(Message("invoices", "v"), lambda _: COMMIT, wait=wait)
-        with pytest.raises(ValueError, match="0 to 30"):
-            producer.end("m-1", COMMIT, wait=wait)
-        with pytest.raises(ValueError, match="0 to 30"):
-            producer.end_batch([Ending("m-1", COMMIT)], wait=wait)
-    assert service.requests == []
-
-
 def test_a_producer_of_another_event_loop_says_so_at_once(
     service: ContractService, service_url: str
 ) -> None:
@@ -66,16 +48,3 @@ def test_a_producer_of_another_event_loop_says_so_at_once(
         asyncio.run(prepare_elsewhere())
         first.run(producer.close())
     assert len(service.requests) == 1
-
-
-async def test_a_request_that_cannot_be_made_fails_its_callers_at_once(service_url: str) -> None:
-    """The caller that is at fault gets the error, the next one its answer."""
-    transport = AsyncTransport(service_url, None)
-    requests = AsyncSharedRequests(transport)
-    good = shared_prepare("billing", Message("invoices", "v"))
-    async with asyncio.timeout(60):
-        with pytest.raises(ZeroDivisionError):
-            await requests.exchange(SharedItem(PREPARE, b"{}", lambda: 1 // 0), 120)  # type: ignore[arg-type, return-value]
-        assert (await requests.exchange(good, 120)).status == 201
-    await requests.close()
-    await transport.close()

@@ -1,6 +1,5 @@
 """Prepare, local transaction, end: in this order, over real HTTP."""
 
-from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
 
 import pytest
@@ -112,19 +111,6 @@ def test_an_exception_ends_with_unknown_and_propagates_unchanged(
     assert only_half(service).decision is None
 
 
-def test_an_exception_propagates_unchanged_while_the_service_is_down(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.clear()
-
-    def fail(prepared: PreparedMessage) -> LocalTransactionState:
-        service.faults.append(CUT)
-        raise LookupError("balance")
-
-    with pytest.raises(LookupError, match="balance"):
-        producer.send_in_transaction(Message("invoices", "v"), fail)
-
-
 def test_without_a_callable_the_listener_runs_the_local_transaction(
     service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
@@ -133,14 +119,6 @@ def test_without_a_callable_the_listener_runs_the_local_transaction(
         producer.send_in_transaction(Message("invoices", "v"))
     assert [prepared.message.value for prepared in listener.executed] == ["v"]
     assert only_half(service).decision == "ROLLBACK"
-
-
-def test_without_callable_and_listener_nothing_is_prepared(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    with pytest.raises(TypeError, match="listener"):
-        producer.send_in_transaction(Message("invoices", "v"))
-    assert service.requests == []
 
 
 def test_a_failed_prepare_never_runs_the_local_transaction(
@@ -152,19 +130,6 @@ def test_a_failed_prepare_never_runs_the_local_transaction(
         producer.send_in_transaction(Message("invoices", "v", transaction_id="i-7"), local)
     assert (caught.value.transaction_id, caught.value.retryable) == ("i-7", False)
     assert getattr(caught.value.__cause__, "code", None) == "unknown-topic"
-    assert local.ran_with == []
-
-
-def test_an_unreachable_service_never_runs_the_local_transaction(
-    open_producer: OpenProducer,
-) -> None:
-    local = LocalTransaction()
-    with (
-        open_producer("http://127.0.0.1:1", "billing", timeout=0.3) as producer,
-        pytest.raises(PrepareFailed) as caught,
-    ):
-        producer.send_in_transaction(Message("invoices", "v"), local)
-    assert caught.value.retryable
     assert local.ran_with == []
 
 
@@ -194,30 +159,6 @@ def test_a_repeated_message_that_was_decided_raises_and_runs_nothing(
     assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "producer")
     assert again.ran_with == []
     assert only_half(service).decision == "ROLLBACK"
-
-
-def test_a_prepare_in_a_batch_of_a_decided_message_is_an_error_with_its_decision(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    decided, fresh = Message("invoices", "1"), Message("invoices", "2")
-    sent = producer.send_in_transaction(decided, LocalTransaction(COMMIT))
-    refused, prepared = producer.prepare_batch([decided, fresh])
-    assert isinstance(refused, AlreadyEnded)
-    assert (refused.message_id, refused.winning_decision) == (sent.message_id, "COMMIT")
-    assert isinstance(prepared, PreparedMessage)
-
-
-def test_a_repeated_message_that_is_parked_runs_its_local_transaction(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    """It is undecided, and its end decides it as any other's."""
-    message = Message("invoices", "v")
-    producer.prepare(message)
-    only_half(service).state = "PARKED"
-    local = LocalTransaction()
-    producer.send_in_transaction(message, local)
-    assert local.ran_with[0].replayed
-    assert only_half(service).decision == "COMMIT"
 
 
 def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
@@ -267,49 +208,3 @@ def test_an_end_that_does_not_reach_the_service_does_not_raise(
         result = producer.send_in_transaction(Message("invoices", "v"), pay)
     assert not result.end_delivered
     assert only_half(service).decision is None
-
-
-def test_an_end_of_a_producer_that_was_closed_meanwhile_does_not_raise(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    def pay_and_close(_: PreparedMessage) -> LocalTransactionState:
-        producer.close()
-        return COMMIT
-
-    result = producer.send_in_transaction(Message("invoices", "v"), pay_and_close)
-    assert (result.end_delivered, result.state) == (False, "PREPARED")
-    with pytest.raises(PrepareFailed):
-        producer.send_in_transaction(Message("invoices", "v"), LocalTransaction())
-
-
-@pytest.mark.parametrize("delivered", [0, 1])
-def test_an_answer_that_cannot_be_decoded_is_an_error_like_any_other(
-    service: ContractService, producer: TransactionProducer, delivered: int
-) -> None:
-    local = LocalTransaction(COMMIT)
-    broken = Fault(200, b"not gzip", {"content-encoding": "gzip"})
-
-    def pay(prepared: PreparedMessage) -> LocalTransactionState | None:
-        service.faults.append(broken)
-        return local(prepared)
-
-    if delivered:
-        assert not producer.send_in_transaction(Message("invoices", "v"), pay).end_delivered
-    else:
-        service.faults.append(broken)
-        with pytest.raises(PrepareFailed):
-            producer.send_in_transaction(Message("invoices", "v"), pay)
-    assert len(local.ran_with) == delivered
-
-
-def test_one_producer_serves_many_threads(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    def send(number: int) -> str:
-        message = Message("invoices", str(number), transaction_id=f"invoice-{number}")
-        return producer.send_in_transaction(message, LocalTransaction()).state
-
-    with ThreadPoolExecutor(16) as threads:
-        states = list(threads.map(send, range(200)))
-    assert states == ["COMMITTED"] * 200
-    assert len(service.halves) == 200

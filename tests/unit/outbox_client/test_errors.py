@@ -45,12 +45,6 @@ def test_an_error_crosses_a_process(error: OutboxError) -> None:
     )
 
 
-def test_a_copy_has_the_facts_of_the_error() -> None:
-    copy = pickle.loads(pickle.dumps(DECIDED))
-    assert (copy.code, copy.status, copy.winning_decision) == ("already-ended", 409, "COMMIT")
-    assert pickle.loads(pickle.dumps(TransactionFenced("m-1"))).message_id == "m-1"
-
-
 def test_a_failed_prepare_has_the_delay_that_the_service_asks_for() -> None:
     failed = PrepareFailed("invoice-7", BUSY)
     assert (failed.retryable, failed.retry_after_seconds) == (True, 3.0)

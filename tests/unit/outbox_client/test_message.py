@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from outbox_client import LocalTransactionState, Message
+from outbox_client import Message
 
 
 def test_a_missing_transaction_id_is_generated_once() -> None:
@@ -24,7 +24,3 @@ def test_a_message_is_frozen_and_keeps_its_own_headers() -> None:
     assert message.headers == {"tenant": "north"}
     with pytest.raises(FrozenInstanceError):
         message.topic = "other"  # type: ignore[misc]
-
-
-def test_the_three_states_have_the_values_of_the_wire() -> None:
-    assert [str(state) for state in LocalTransactionState] == ["COMMIT", "ROLLBACK", "UNKNOWN"]

@@ -1,7 +1,6 @@
 """The single and batch calls: which errors are retried, and for how long."""
 
 from threading import Event, Thread
-from time import monotonic
 
 import pytest
 
@@ -16,11 +15,9 @@ from outbox_client import (
     TransactionProducer,
 )
 from outbox_client.errors import (
-    DatabaseUnavailable,
     InvalidRequest,
     MessageNotFound,
     Overloaded,
-    TransactionIdReused,
 )
 from tests.integration.client.fixtures_contract_server import (
     CUT,
@@ -101,17 +98,6 @@ def test_retries_end_with_the_last_error_when_the_time_is_over(
     assert 2 < len(service.requests) < 1000
 
 
-def test_a_retry_after_beyond_the_time_is_not_waited_for(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.append(fault(503, "database-unavailable", retry_after="60"))
-    started = monotonic()
-    with pytest.raises(DatabaseUnavailable) as caught:
-        producer.prepare(Message("invoices", "v"))
-    assert caught.value.retry_after_seconds == 60.0
-    assert monotonic() - started < 30
-
-
 def test_closing_the_producer_ends_a_call_that_waits_for_its_next_attempt(
     service: ContractService, service_url: str, open_producer: OpenProducer
 ) -> None:
@@ -151,71 +137,6 @@ def test_an_unreachable_service_raises_service_unreachable(open_producer: OpenPr
     assert caught.value.retryable
 
 
-def test_a_transaction_id_with_other_content_is_refused(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    first = producer.prepare(Message("invoices", "v", transaction_id="invoice-7"))
-    with pytest.raises(TransactionIdReused) as caught:
-        producer.prepare(Message("invoices", "other", transaction_id="invoice-7"))
-    assert caught.value.existing_message_id == first.message_id
-
-
-def test_an_end_with_unknown_returns_the_current_decision(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    prepared = producer.prepare(Message("invoices", "v"))
-    assert producer.end(prepared.message_id, UNKNOWN).decision is None
-    producer.end(prepared.message_id, ROLLBACK)
-    standing = producer.end(prepared.message_id, UNKNOWN)
-    assert (standing.decision, standing.already_ended) == (ROLLBACK, True)
-
-
-def test_a_wait_is_sent_in_the_prefer_header(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    prepared = producer.prepare(Message("invoices", "v"))
-    producer.end(prepared.message_id, COMMIT, reason="paid", wait=5)
-    _, headers, body = service.requests[-1]
-    assert {name.lower(): value for name, value in headers.items()}["prefer"] == "wait=5"
-    assert body == {"decision": "COMMIT", "reason": "paid"}
-
-
-def test_the_api_key_travels_as_a_bearer_token(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    producer.prepare(Message("invoices", "v"))
-    headers = {name.lower(): value for name, value in service.requests[0][1].items()}
-    assert headers["authorization"] == "Bearer obx_key"
-    assert headers["content-type"] == "application/json"
-
-
-def test_the_address_may_have_a_path_and_credentials(
-    service: ContractService, service_url: str, open_producer: OpenProducer
-) -> None:
-    service.faults.append(fault(422, "unknown-topic"))
-    address = service_url.replace("//", "//shop:p%40ss@") + "/outbox/"
-    with (
-        open_producer(address, "billing", api_key="obx_key") as producer,
-        pytest.raises(OutboxError),
-    ):
-        producer.prepare(Message("invoices", "v"))
-    path, headers, _ = service.requests[0]
-    assert path == "/outbox/v1/half-messages"
-    assert headers["Authorization"] == "Basic c2hvcDpwQHNz"
-
-
-def test_the_environments_proxies_are_not_used(
-    service: ContractService,
-    service_url: str,
-    open_producer: OpenProducer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    with open_producer(service_url, "billing", timeout=1.0) as producer:
-        assert producer.prepare(Message("invoices", "v")).state == "PREPARED"
-
-
 def prepared_in(results: list[PreparedMessage | OutboxError]) -> list[PreparedMessage]:
     return [result for result in results if isinstance(result, PreparedMessage)]
 
@@ -248,14 +169,6 @@ def test_a_batch_whose_answer_was_lost_is_sent_again(
     assert len(prepared_in(results)) == len(service.halves) == 5
 
 
-def test_a_long_batch_is_split_into_several_requests(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    results = producer.prepare_batch([Message("invoices", "v") for _ in range(1001)])
-    assert len(prepared_in(results)) == 1001
-    assert len(service.requests) == 2
-
-
 def test_an_end_batch_decides_each_item_separately(
     service: ContractService, producer: TransactionProducer
 ) -> None:
@@ -272,19 +185,3 @@ def test_an_end_batch_decides_each_item_separately(
     ]
     assert isinstance(results[2], MessageNotFound)
     assert service.halves[third].decision is None
-
-
-def test_a_batch_that_is_refused_as_a_whole_gives_every_item_that_error(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.append(fault(401, "unauthenticated"))
-    results = producer.end_batch([Ending("a", COMMIT), Ending("b", COMMIT)])
-    assert [getattr(result, "code", "ok") for result in results] == ["unauthenticated"] * 2
-
-
-def test_an_empty_batch_sends_nothing(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    assert producer.prepare_batch([]) == []
-    assert producer.end_batch([]) == []
-    assert service.requests == []

@@ -101,23 +101,3 @@ os._exit(0)
 """
     run(service_url, lines, ready=lambda: len(ports) == 2)
     assert "child" in ports
-
-
-def test_a_child_of_a_closed_producer_has_a_closed_one(
-    service_url: str, ports: dict[str, int]
-) -> None:
-    lines = """
-producer.close()
-
-def refused():
-    try:
-        prepare("child")
-    except ServiceUnreachable as error:
-        assert "closed" in str(error)
-    else:
-        raise AssertionError("it was sent")
-
-in_child(refused)
-"""
-    run(service_url, lines)
-    assert ports == {}

@@ -1,19 +1,15 @@
 """A service whose certificate a private authority has signed is reached over TLS, and no other."""
 
-import re
 import ssl
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import outbox_client
 from outbox_client import Message, ServiceUnreachable
 from tests import fixtures_http_server
 from tests.fixtures_certificates import CertificateAuthority
-from tests.fixtures_paths import PROJECT
 from tests.integration.client.fixtures_contract_server import ContractService, contract_handler
 from tests.integration.client.fixtures_producers import OpenProducer
 
@@ -54,19 +50,3 @@ def test_without_it_the_service_is_not_reached_and_receives_no_key(
     ):
         producer.prepare(Message("invoices", "v"))
     assert service.requests == []
-
-
-def test_the_context_of_the_clients_page_reaches_the_service(
-    https_url: str, authority: CertificateAuthority
-) -> None:
-    page = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-    (example,) = re.findall(r"```python\n(context = .*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {
-        **vars(outbox_client),
-        "ssl": ssl,
-        "https_url": https_url,
-        "authority_file": str(authority.certificate),
-    }
-    exec(example, names)
-    with names["producer"] as producer:
-        assert producer.prepare(Message("invoices", "v")).state == "PREPARED"

@@ -1,7 +1,6 @@
 """Concurrent calls share requests over real HTTP, and each has its own result and errors."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -9,24 +8,20 @@ import pytest
 
 from outbox_client import (
     AlreadyEnded,
-    AsyncTransactionProducer,
-    BadAnswer,
     EndResult,
     LocalTransactionState,
     Message,
     OutboxError,
     PreparedMessage,
-    ServiceUnreachable,
     TransactionProducer,
 )
 from outbox_client.calls import transport
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
-from outbox_client.errors import TransactionIdReused, Unauthenticated, UnknownTopic
+from outbox_client.errors import TransactionIdReused, UnknownTopic
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_contract_server import (
     LOSE_ANSWER,
     ContractService,
-    Fault,
     fault,
 )
 from tests.integration.client.fixtures_producers import OpenProducer, calls_waiting
@@ -122,32 +117,6 @@ def test_ends_share_requests_too(service: ContractService, producer: Transaction
     assert sorted(sizes_of(service)) == [1] * REQUESTS_UNDER_WAY + [COMPANY - REQUESTS_UNDER_WAY]
 
 
-def test_tasks_that_were_answered_together_are_sent_together_again(
-    service: ContractService, service_url: str
-) -> None:
-    async def commit(prepared: PreparedMessage) -> LocalTransactionState:
-        return COMMIT
-
-    async def send_all() -> None:
-        async with AsyncTransactionProducer(service_url, "billing") as producer:
-            sent = (producer.send_in_transaction(message, commit) for message in make_messages())
-            await asyncio.gather(*sent)
-
-    asyncio.run(send_all())
-    assert sizes_of(service) == [COMPANY, COMPANY]
-
-
-def test_an_end_that_waits_for_publication_travels_alone(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    prepared = [producer.prepare(message) for message in make_messages()]
-    service.requests.clear()
-    with ThreadPoolExecutor(COMPANY) as threads:
-        for one in prepared:
-            threads.submit(producer.end, one.message_id, COMMIT, wait=1)
-    assert sizes_of(service) == [1] * COMPANY
-
-
 def test_ends_that_wait_for_kafka_keep_no_connection_from_other_calls(
     service: ContractService,
     service_url: str,
@@ -206,53 +175,3 @@ def test_a_batch_that_is_refused_for_its_content_or_its_size_is_sent_item_by_ite
     refused = [outcome for outcome in outcomes if isinstance(outcome, OutboxError)]
     assert [type(error) for error in refused] == [UnknownTopic]
     assert len(service.halves) == COMPANY - 1
-
-
-def test_a_refused_key_is_an_error_of_every_caller(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.extend([fault(401, "unauthenticated")] * (REQUESTS_UNDER_WAY + 1))
-    outcomes = prepared_together(service, producer, make_messages())
-    assert [type(outcome) for outcome in outcomes] == [Unauthenticated] * COMPANY
-    assert len({id(outcome) for outcome in outcomes}) == COMPANY
-    assert sizes_of(service) == [COMPANY]
-
-
-@pytest.mark.parametrize("body", [{"items": []}, b"[" * 100_000])
-def test_a_broken_answer_of_a_batch_fails_every_caller_and_no_later_call(
-    service: ContractService, producer: TransactionProducer, body: object
-) -> None:
-    early = [fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY
-    service.faults.extend([*early, Fault(207, body)])
-    outcomes = prepared_together(service, producer, make_messages())
-    assert {type(outcome) for outcome in outcomes} == {BadAnswer}
-    assert producer.prepare(Message("invoices", "later")).state == "PREPARED"
-
-
-def test_a_caller_whose_time_is_over_leaves_the_others_their_turn(
-    service: ContractService, service_url: str, open_producer: OpenProducer
-) -> None:
-    """Requests hang longer than the calls may take; the calls after them are served."""
-    with open_producer(service_url, "billing", timeout=0.4) as producer:
-        with requests_under_way(service, producer) as threads:
-            calls = [threads.submit(producer.prepare, message) for message in make_messages()]
-            outcomes = [outcome_of(call) for call in calls]
-        assert {type(outcome) for outcome in outcomes} == {ServiceUnreachable}
-        assert calls_waiting(producer) == 0
-        assert producer.prepare(Message("invoices", "later")).state == "PREPARED"
-
-
-def test_closing_the_producer_ends_the_calls_that_wait(
-    service: ContractService, service_url: str, open_producer: OpenProducer
-) -> None:
-    producer = open_producer(service_url, "billing", timeout=30.0)
-    with requests_under_way(service, producer) as threads:
-        calls = [threads.submit(producer.prepare, message) for message in make_messages()]
-        wait_for(lambda: calls_waiting(producer) == COMPANY)
-        closing: Callable[[], None] = producer.close
-        threads_free = ThreadPoolExecutor(1)
-        closed = threads_free.submit(closing)
-        service.release.set()
-        closed.result()
-        threads_free.shutdown()
-    assert all(call.done() for call in calls)

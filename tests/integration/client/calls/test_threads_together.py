@@ -187,59 +187,6 @@ def test_a_caller_that_comes_long_after_the_others_waits_for_none_of_them(
     assert prepare(requests, CALLERS).status == 201
 
 
-def test_a_request_goes_without_those_that_stay_away(
-    service: HeldService, requests: SharedRequests
-) -> None:
-    answered_together(service, requests)
-    assert prepare(requests, CALLERS).status == 201
-    assert sizes_of(service)[-1] == 1
-
-
-def test_those_that_stayed_away_are_not_waited_for_again(
-    service: HeldService, requests: SharedRequests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the first of these calls, a pause would last an hour."""
-    answered_together(service, requests)
-    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", HOUR)
-    monkeypatch.setattr(company, "PAUSE", HOUR * 1e6)
-    monkeypatch.setattr(company, "PAUSE_MAX_SECONDS", HOUR)
-    assert [prepare(requests, number).status for number in range(2)] == [201, 201]
-
-
-def test_callers_that_gave_up_keep_no_answer_from_the_others(
-    service: HeldService, requests: SharedRequests
-) -> None:
-    """Every second one of those in a request has left when its answer comes."""
-    calls: list[Future[Answer]] = []
-    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
-        for number in range(CALLERS):
-            seconds = 2.0 if number % 2 else LONG
-            calls.append(threads.submit(prepare, requests, number, seconds))
-            wait_for(lambda: requests.waiting() == len(calls), every=0.002)
-        service.release.set()
-        left = [type(call.exception()) for call in calls[1::2]]
-        service.batches.set()
-        wait_for(lambda: all(call.done() for call in calls))
-    assert left == [ServiceUnreachable] * (CALLERS // 2)
-    assert {call.result().status for call in calls[::2]} == {201}
-
-
-def test_a_caller_with_little_time_left_takes_none_from_those_in_its_request(
-    service: HeldService, requests: SharedRequests
-) -> None:
-    """It was the first of them, but the last one sends."""
-    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
-        hasty = threads.submit(prepare, requests, CALLERS, 2.0)
-        wait_for(lambda: requests.waiting() == 1, every=0.002)
-        patient = threads.submit(prepare, requests, CALLERS + 1)
-        wait_for(lambda: requests.waiting() == 2, every=0.002)
-        service.release.set()
-        assert type(hasty.exception()) is ServiceUnreachable
-        service.batches.set()
-        assert patient.result().status == 201
-    assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [2]
-
-
 def test_an_interrupted_caller_leaves_the_others_their_request(
     service: HeldService, requests: SharedRequests
 ) -> None:
@@ -256,26 +203,6 @@ def test_an_interrupted_caller_leaves_the_others_their_request(
             prepare(requests, CALLERS)
         assert requests.waiting() == CALLERS
     assert {call.result().status for call in calls} == {201}
-
-
-@pytest.mark.usefixtures("endless_pause")
-def test_an_interrupted_caller_that_let_others_catch_up_starts_their_request(
-    service: HeldService, requests: SharedRequests
-) -> None:
-    answered_together(service, requests)
-    calls: list[Future[Answer]] = []
-    with ThreadPoolExecutor(2) as threads:
-
-        def all_wait() -> bool:
-            if not calls and requests.waiting() == 1:
-                calls.extend(threads.submit(prepare, requests, n) for n in range(2))
-            return requests.waiting() == 3
-
-        with interrupted(when=all_wait):
-            prepare(requests, CALLERS)
-        wait_for(lambda: all(call.done() for call in calls))
-    assert {call.result().status for call in calls} == {201}
-    assert sizes_of(service)[-1] == 2
 
 
 def test_an_interrupt_anywhere_lets_later_calls_pass(requests: SharedRequests) -> None:

@@ -51,18 +51,3 @@ async def test_a_call_with_less_time_than_those_before_it_ends_in_its_own_time(
                     await prepare(requests, 0.1)
         service.release.set()
         assert [answer.status for answer in await asyncio.gather(*patient)] == [201, 201]
-
-
-async def test_calls_with_different_limits_end_and_the_one_with_most_time_goes_on(
-    service: ContractService, service_url: str
-) -> None:
-    """All of them are in one request, whose answer does not come."""
-    async with silent_service(service, service_url) as requests:
-        calls = [asyncio.create_task(prepare(requests, limit)) for limit in (0.3, 0.1, LONG, 0.2)]
-        patient = calls.pop(2)
-        async with asyncio.timeout(LONG / 2):
-            ended = await asyncio.gather(*calls, return_exceptions=True)
-        assert [type(error) for error in ended] == [ServiceUnreachable] * 3
-        assert not patient.done()
-        service.release.set()
-        assert (await patient).status == 201

@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from outbox_client import AsyncCheckEndpoint, Check, CheckEndpoint, LocalTransactionState
-from outbox_client.checks.verdicts import BODY_MAX_BYTES
 from tests.fixtures_plain_http import NO_TLS
 from tests.integration.client.checks.fixtures_check_servers import (
     fastapi_server,
@@ -75,23 +74,9 @@ def test_a_bad_signature_is_401(check_url: str, listener: Listener) -> None:
     assert listener.asked == []
 
 
-def test_another_groups_check_is_403(check_url: str, listener: Listener) -> None:
-    assert ask(check_url, single(make_check(producer_group="shipping"))).status_code == 403
-    assert listener.asked == []
-
-
-def test_only_post_is_answered(check_url: str) -> None:
-    assert httpx2.get(check_url, trust_env=False, verify=NO_TLS).status_code == 405
-
-
 def test_the_body_is_verified_as_it_came(check_url: str) -> None:
     respaced = json.dumps(json.loads(single()), indent=2, ensure_ascii=False).encode()
     assert ask(check_url, respaced).status_code == 200
-
-
-def test_an_over_long_body_is_413(check_url: str, listener: Listener) -> None:
-    assert ask(check_url, b"x" * (BODY_MAX_BYTES + 1)).status_code == 413
-    assert listener.asked == []
 
 
 @pytest.mark.parametrize("open_server", [fastapi_server, starlette_server])

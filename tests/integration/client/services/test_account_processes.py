@@ -86,12 +86,3 @@ def test_another_process_answers_for_the_one_that_died_between_commit_and_end(
     check = make_check(half.message_id, transaction_id=half.content["transaction_id"])
     assert ask(url, check) == "COMMIT"
     assert processes.revive() == processes.deaths == 1
-
-
-def test_many_shoppers_buy_at_processes_that_share_a_port(
-    service: ContractService, processes: Processes
-) -> None:
-    baskets = [Basket(f"p{number}", MEMBER) for number in range(50)]
-    tally = Shoppers(processes.service.url).buy_all(baskets, lambda tally: None)
-    assert tally == {"paid": 50}
-    assert [half.decision for half in service.halves.values()] == ["COMMIT"] * 50

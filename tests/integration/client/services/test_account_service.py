@@ -1,10 +1,8 @@
 """The account service of the examples: it pays and publishes, both or neither."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from threading import Event
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
@@ -14,10 +12,8 @@ from examples.account_service.purchases import Outcome, Purchase, Purchases
 from examples.account_service.tables import create_tables
 from outbox_client import TransactionProducer
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
-from tests.fixtures_waiting import wait_for
-from tests.integration.client.fixtures_contract_server import LOSE_ANSWER, ContractService
+from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.fixtures_prepared import make_check
-from tests.integration.client.fixtures_producers import open_on_threads
 
 pytestmark = pytest.mark.postgres
 
@@ -41,15 +37,6 @@ def purchases(engine: Engine) -> Purchases:
 
 def nothing() -> None:
     """Do nothing between commit and end."""
-
-
-def until(event: Event) -> Callable[[], None]:
-    """Return what waits between commit and end."""
-
-    def wait() -> None:
-        event.wait(60)
-
-    return wait
 
 
 def balance(engine: Engine, member: str = RICH) -> int:
@@ -85,15 +72,6 @@ def test_without_enough_money_the_message_is_rolled_back(
     assert decisions(service) == ["ROLLBACK"]
 
 
-def test_a_repeated_purchase_buys_once(
-    service: ContractService, producer: TransactionProducer, purchases: Purchases, engine: Engine
-) -> None:
-    outcomes = [purchases.buy(producer, Purchase("p1", RICH, 100), nothing) for _ in range(2)]
-    assert outcomes == [Outcome.PAID, Outcome.PAID]
-    assert balance(engine) == 9_900
-    assert decisions(service) == ["COMMIT"]
-
-
 def lose_end(purchases: Purchases, producer: TransactionProducer) -> None:
     with suppress(EndLost):
         purchases.buy(
@@ -109,14 +87,6 @@ def test_a_lost_end_is_answered_commit_by_the_barrier(
     lose_end(purchases, producer)
     assert (balance(engine), decisions(service)) == (9_900, [None])
     assert check_back(purchases, service) == "COMMIT"
-
-
-def test_a_buyer_who_retries_after_a_lost_end_pays_once(
-    service: ContractService, producer: TransactionProducer, purchases: Purchases, engine: Engine
-) -> None:
-    lose_end(purchases, producer)
-    assert purchases.buy(producer, Purchase("p1", RICH, 100), nothing) == Outcome.PAID
-    assert (balance(engine), decisions(service)) == (9_900, ["COMMIT"])
 
 
 def test_a_purchase_that_never_paid_is_fenced(
@@ -150,66 +120,9 @@ def test_a_purchase_under_review_is_unknown_until_the_reviewer_decides(
     assert (balance(engine), decisions(service)) == (left, [decision])
 
 
-def sessions_waiting(engine: Engine) -> int:
-    """Return how many sessions of the database wait for a lock."""
-    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database ="
-    this = "(SELECT oid FROM pg_database WHERE datname = current_database())"
-    with engine.connect() as db:
-        return int(db.scalar(text(f"{waiting} {this} OR NOT granted AND database IS NULL")) or 0)
-
-
 @contextmanager
 def payments_held(engine: Engine) -> Iterator[None]:
     """Let no payment be stored before the block ends; payments can be read."""
     with engine.begin() as db:
         db.execute(text("LOCK TABLE payment IN SHARE MODE"))
         yield
-
-
-def test_a_purchase_that_is_sent_twice_at_once_has_one_outcome(
-    service: ContractService, service_url: str, engine: Engine
-) -> None:
-    """The second looks for the payment before the first is paid, and finds no money after it."""
-    purchases = Purchases(engine, SqlAlchemyBarrier(), review_above=10_000)
-    purchase, ended = Purchase("p1", RICH, 10_000), Event()
-    with open_on_threads(service_url, GROUP) as producer, ThreadPoolExecutor(2) as threads:
-        with payments_held(engine):
-            first = threads.submit(purchases.buy, producer, purchase, until(ended))
-            wait_for(lambda: sessions_waiting(engine) == 1)
-            second = threads.submit(purchases.buy, producer, purchase, nothing)
-            wait_for(lambda: sessions_waiting(engine) == 2)
-        second.exception()
-        ended.set()
-        assert (first.result(), second.result()) == (Outcome.PAID, Outcome.PAID)
-    assert (balance(engine), decisions(service)) == (0, ["COMMIT"])
-
-
-def test_two_reviewers_who_disagree_at_once_have_one_outcome(
-    service: ContractService, service_url: str, purchases: Purchases, engine: Engine
-) -> None:
-    """One has decided to approve and not yet paid when the other refuses."""
-    with open_on_threads(service_url, GROUP) as producer, ThreadPoolExecutor(2) as threads:
-        purchases.buy(producer, Purchase("p1", RICH, 5_000), nothing)
-        with payments_held(engine):
-            yes = threads.submit(purchases.close_review, producer, "p1", approved=True)
-            wait_for(lambda: sessions_waiting(engine) == 1)
-            no = threads.submit(purchases.close_review, producer, "p1", approved=False)
-            wait_for(lambda: sessions_waiting(engine) == 2)
-        assert {yes.result(), no.result()} == {Outcome.PAID, None}
-    assert (balance(engine), decisions(service)) == (5_000, ["COMMIT"])
-
-
-def test_an_end_whose_answer_is_lost_changes_nothing_for_the_buyer(
-    service: ContractService, producer: TransactionProducer, purchases: Purchases
-) -> None:
-    outcome = purchases.buy(
-        producer, Purchase("p1", RICH, 100), lambda: service.faults.append(LOSE_ANSWER)
-    )
-    assert outcome == Outcome.PAID
-    assert decisions(service) == ["COMMIT"]
-
-
-def test_a_review_of_an_unknown_purchase_is_not_found(
-    producer: TransactionProducer, purchases: Purchases
-) -> None:
-    assert purchases.close_review(producer, "p9", approved=True) is None

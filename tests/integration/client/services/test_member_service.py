@@ -35,14 +35,6 @@ def points(url: str) -> dict[str, int]:
         return dict(connection.execute("SELECT member, points FROM member_points").fetchall())
 
 
-def test_an_event_that_comes_twice_grants_once(local_database: str) -> None:
-    with psycopg.connect(local_database, autocommit=True) as connection:
-        create_tables(connection)
-        grant(connection, [make_event(1), make_event(1), make_event(4)])
-        grant(connection, [make_event(4), make_event(2)])
-    assert points(local_database) == {"m1": 200, "m2": 100}
-
-
 def send(producer: Producer, topic: str, event: PointsEarned) -> None:
     value = {"purchase_id": event.purchase_id, "member": event.member, "points": event.points}
     headers: list[tuple[str, str | bytes | None]] = [

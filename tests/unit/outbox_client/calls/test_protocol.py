@@ -13,10 +13,8 @@ from outbox_client.errors import (
     BY_CODE,
     AlreadyEnded,
     BadAnswer,
-    InvalidRequest,
     MessageNotFound,
     OutboxError,
-    RateLimited,
     ServiceError,
     ServiceUnreachable,
 )
@@ -67,16 +65,6 @@ def test_value_and_key_travel_as_text_or_base64(
     assert sent == members
 
 
-def test_omitted_fields_are_not_sent() -> None:
-    body = body_of(Message("invoices", "v", transaction_id="invoice-7"))
-    assert body == {
-        "producer_group": "billing",
-        "topic": "invoices",
-        "value": "v",
-        "transaction_id": "invoice-7",
-    }
-
-
 def test_every_field_of_a_message_is_sent() -> None:
     message = Message(
         "invoices",
@@ -103,20 +91,11 @@ def test_every_field_of_a_message_is_sent() -> None:
     }
 
 
-def test_text_is_sent_as_utf_8_and_an_unpaired_surrogate_does_not_stop_the_request() -> None:
-    assert "zürich".encode() in protocol.prepare_item("billing", Message("t", "zürich"))
-    assert rb"\ud800" in protocol.prepare_item("billing", Message("t", "\ud800"))
-
-
 def test_an_end_names_its_message_in_the_path_and_its_wait_in_the_prefer_header() -> None:
     request = protocol.end_request(Ending("a/b", COMMIT, "paid"), wait=5)
     assert request.path == "/v1/half-messages/a%2Fb/end"
     assert json.loads(request.body) == {"decision": "COMMIT", "reason": "paid"}
     assert request.headers == {"prefer": "wait=5"}
-
-
-def test_an_end_without_a_wait_sends_no_prefer_header() -> None:
-    assert protocol.end_request(Ending(MESSAGE_ID, COMMIT), wait=0).headers == {}
 
 
 def test_a_batch_keeps_the_order_of_its_items() -> None:
@@ -157,14 +136,6 @@ def test_a_prepared_message_is_read() -> None:
     assert not prepared.replayed
 
 
-def test_a_replayed_prepare_is_recognized_by_header_or_state() -> None:
-    message = Message("invoices", "v", transaction_id="invoice-7")
-    by_header = make_answer(201, make_prepared(), idempotency_replayed="true")
-    by_state = make_answer(201, make_prepared(state="PARKED", next_check_at=None))
-    assert protocol.read_prepared(by_header, message).replayed
-    assert protocol.read_prepared(by_state, message).replayed
-
-
 def test_an_end_and_its_publication_are_read() -> None:
     publication = {
         "topic": "invoices",
@@ -185,12 +156,6 @@ def test_an_end_and_its_publication_are_read() -> None:
     assert (ended.state, ended.decision, ended.decided_by) == ("PUBLISHED", COMMIT, "producer")
     assert ended.publication is not None
     assert (ended.publication.partition, ended.publication.offset) == (2, 9)
-
-
-def test_an_end_that_decided_nothing_has_no_decision() -> None:
-    members = {"message_id": MESSAGE_ID, "state": "PREPARED", "decision": None}
-    ended = protocol.read_ended(make_answer(200, members))
-    assert (ended.decision, ended.decided_at, ended.publication) == (None, None, None)
 
 
 def problem(status: int, code: str, **members: object) -> Answer:
@@ -243,20 +208,6 @@ def test_a_slug_of_a_later_version_is_still_a_service_error() -> None:
     assert (error.code, error.retryable) == ("brand-new", True)
 
 
-def test_validation_errors_are_kept() -> None:
-    pointer = {"pointer": "/topic", "message": "missing"}
-    error = raised_by(problem(422, "invalid-request", errors=[pointer]))
-    assert isinstance(error, InvalidRequest)
-    assert error.problem.errors == (pointer,)
-
-
-def test_retry_after_is_kept() -> None:
-    answer = make_answer(429, {"code": "rate-limited"}, retry_after="3")
-    error = raised_by(answer)
-    assert isinstance(error, RateLimited)
-    assert (error.retryable, error.retry_after_seconds) == (True, 3.0)
-
-
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_an_error_page_of_a_gateway_counts_as_unreachable(status: int) -> None:
     answer = Answer(status=status, headers={}, body=b"<html>bad gateway</html>")
@@ -277,17 +228,6 @@ def test_an_error_page_of_a_gateway_counts_as_unreachable(status: int) -> None:
 )
 def test_an_answer_outside_of_the_contract_is_a_bad_answer(status: int, body: bytes) -> None:
     assert isinstance(raised_by(Answer(status=status, headers={}, body=body)), BadAnswer)
-
-
-def test_the_items_of_a_batch_are_read_as_single_answers() -> None:
-    message = Message("invoices", "v", transaction_id="invoice-7")
-    items = [
-        {"index": 0, "status": 201, "result": make_prepared()},
-        {"index": 1, "status": 422, "problem": {"code": "unknown-topic"}},
-    ]
-    first, second = protocol.read_batch(make_answer(207, {"items": items}), 2)
-    assert protocol.read_prepared(first, message).message_id == MESSAGE_ID
-    assert getattr(raised_by(second), "code", None) == "unknown-topic"
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,6 @@ def test_a_request_that_never_ends_is_forgotten_when_the_time_of_all_its_calls_i
     assert not queue.end_request([short, long])
 
 
-def test_no_request_starts_when_nothing_waits() -> None:
-    assert make_queue().start_request(NOW) == []
-
-
 def test_a_call_that_was_withdrawn_is_not_sent() -> None:
     gone, stays = make_call(), make_call()
     queue = make_queue(gone, stays)
@@ -80,9 +76,3 @@ def test_a_request_takes_at_most_the_bytes_of_a_batch() -> None:
     calls = [make_call(large) for _ in range(3)]
     queue = make_queue(*calls, most_requests=3)
     assert [len(queue.start_request(NOW)) for _ in range(3)] == [1, 1, 1]
-
-
-def test_an_item_larger_than_a_batch_is_sent_alone() -> None:
-    calls = [make_call(b"x" * (BATCH_MAX_BYTES + 1)), make_call()]
-    queue = make_queue(*calls, most_requests=2)
-    assert queue.start_request(NOW) == calls[:1]

@@ -37,16 +37,6 @@ def connected(wire: Wire, limit: TimeLimit | None = None) -> httpcore2.NetworkSt
     return backend.connect_tcp("service", 80)
 
 
-def test_head_and_body_leave_in_one_piece_when_the_answer_is_read() -> None:
-    wire = Wire()
-    stream = connected(wire)
-    stream.write(b"head ")
-    stream.write(b"body")
-    assert wire.sent == []
-    assert stream.read(10) == b"answer"
-    assert wire.sent == [b"head body"]
-
-
 def test_what_was_sent_is_not_sent_again() -> None:
     wire = Wire()
     stream = connected(wire)
@@ -62,12 +52,6 @@ def test_a_long_request_leaves_in_pieces_that_each_have_a_time_limit() -> None:
     stream.write(b"x" * (WRITE_BYTES + 1))
     stream.read(10)
     assert [len(piece) for piece in wire.sent] == [WRITE_BYTES, 1]
-
-
-def test_the_answer_is_read_though_the_server_takes_no_more() -> None:
-    stream = connected(Wire(closed=True))
-    stream.write(b"request")
-    assert stream.read(10) == b"answer"
 
 
 def test_nothing_is_sent_after_the_time_limit() -> None:

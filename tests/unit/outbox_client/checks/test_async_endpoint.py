@@ -5,19 +5,14 @@ import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-import pytest
-
-from outbox_client import AsyncCheckEndpoint, Check, LocalTransactionState, Reply, Unknown
+from outbox_client import AsyncCheckEndpoint, Check, LocalTransactionState, Reply
 from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
-    MESSAGE_ID,
-    OTHER_SECRET,
     SECRET,
     SENT_AT,
     batch,
     make_check,
     signed_headers,
-    single,
 )
 
 COMMIT = LocalTransactionState.COMMIT
@@ -64,19 +59,6 @@ def decisions(reply: Reply) -> list[str]:
     return [verdict["decision"] for verdict in json.loads(reply.body)["verdicts"]]
 
 
-async def test_the_listeners_state_is_the_decision() -> None:
-    reply = await ask(Listener(commit), single())
-    assert json.loads(reply.body) == {"message_id": MESSAGE_ID, "decision": "COMMIT"}
-
-
-async def test_an_unknown_returns_the_delay_of_the_next_check() -> None:
-    async def later(_: Check) -> object:
-        return Unknown(retry_after_seconds=600)
-
-    answer = json.loads((await ask(Listener(later), single())).body)
-    assert (answer["decision"], answer["retry_after_seconds"]) == ("UNKNOWN", 600)
-
-
 async def test_an_exception_of_the_listener_means_unknown_for_its_check_alone() -> None:
     async def fail_on_a(check: Check) -> object:
         if check.message_id == "a":
@@ -117,20 +99,3 @@ async def test_at_most_so_many_checks_of_a_batch_run_at_a_time() -> None:
     reply = await ask(listener, batch(*checks), concurrency=3)
     assert decisions(reply) == ["COMMIT"] * 20
     assert listener.most_running == 3
-
-
-@pytest.mark.parametrize(
-    ("body", "secret", "status"),
-    [
-        (single(), OTHER_SECRET, 401),
-        (b'{"type": "other"}', SECRET, 400),
-        (single(make_check(producer_group="shipping")), SECRET, 403),
-    ],
-    ids=["another secret", "no check", "another group"],
-)
-async def test_a_call_that_is_refused_does_not_reach_the_listener(
-    body: bytes, secret: str, status: int
-) -> None:
-    listener = Listener(commit)
-    assert (await ask(listener, body, secret)).status == status
-    assert listener.asked == []

@@ -2,15 +2,12 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from threading import Event
 
 import pytest
 
-from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
-from outbox.http_checks.endpoint import BATCH_ANSWER_BYTES
 from outbox_client import Check, CheckEndpoint, LocalTransactionState, Reply, Unknown
 from tests.unit.outbox_client.fixtures_checks import (
     GROUP,
@@ -56,21 +53,6 @@ def ask(endpoint: CheckEndpoint, body: bytes) -> Reply:
     return endpoint.handle(signed_headers(body), body)
 
 
-def in_child(call: Callable[[], bytes]) -> bytes:
-    """Return what a call returns in a child of this process; nothing if it raises."""
-    reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writes, call())
-        finally:
-            os._exit(0)
-    os.close(writes)
-    os.waitpid(child, 0)
-    with os.fdopen(reads, "rb") as answer:
-        return answer.read()
-
-
 def answer_of(endpoint: CheckEndpoint, check: dict[str, object] | None = None) -> dict[str, str]:
     reply = ask(endpoint, single(check))
     assert (reply.status, reply.content_type) == (200, "application/json")
@@ -83,25 +65,6 @@ def answer_of(endpoint: CheckEndpoint, check: dict[str, object] | None = None) -
 def test_the_listeners_state_is_the_decision(state: LocalTransactionState) -> None:
     with CheckEndpoint(GROUP, SECRET, Listener(lambda check: state)) as endpoint:
         assert answer_of(endpoint) == {"message_id": MESSAGE_ID, "decision": state.value}
-
-
-def test_an_unknown_returns_the_delay_of_the_next_check(
-    listener: Listener, endpoint: CheckEndpoint
-) -> None:
-    listener.answer = lambda check: Unknown(retry_after_seconds=600, reason="the bank is closed")
-    reply = ask(endpoint, single())
-    assert json.loads(reply.body) == {
-        "message_id": MESSAGE_ID,
-        "decision": "UNKNOWN",
-        "reason": "the bank is closed",
-        "retry_after_seconds": 600,
-    }
-    answer = HttpAnswer(status=200, content_type=reply.content_type, body=reply.body)
-    assert classify(answer, MESSAGE_ID).retry_after_seconds == 600
-
-
-def test_the_longest_and_the_shortest_delay_are_allowed() -> None:
-    assert [Unknown(retry_after_seconds=n).retry_after_seconds for n in (0, 3600)] == [0, 3600]
 
 
 @pytest.mark.parametrize("seconds", [-1, 3601, 1.5])
@@ -262,23 +225,6 @@ def test_a_signed_body_that_is_no_check_is_400(listener: Listener, endpoint: Che
     assert listener.asked == []
 
 
-def test_a_refusal_repeats_nothing_of_the_request(endpoint: CheckEndpoint) -> None:
-    reply = endpoint.handle(signed_headers(single(), OTHER_SECRET), single())
-    assert reply.content_type == "application/problem+json"
-    assert MESSAGE_ID.encode() not in reply.body
-
-
-def test_a_repeated_webhook_id_is_answered_again(
-    listener: Listener, endpoint: CheckEndpoint
-) -> None:
-    body, states = single(), [COMMIT, UNKNOWN]
-    listener.answer = lambda check: states.pop()
-    headers = signed_headers(body)
-    replies = [endpoint.handle(headers, body) for _ in range(2)]
-    decisions = [json.loads(reply.body)["decision"] for reply in replies]
-    assert decisions == ["UNKNOWN", "COMMIT"]
-
-
 def test_an_endpoint_without_a_secret_is_refused(listener: Listener) -> None:
     with pytest.raises(ValueError, match="check secret"):
         CheckEndpoint(GROUP, [], listener)
@@ -291,38 +237,3 @@ def test_a_closed_endpoint_is_unavailable_and_spends_no_check(listener: Listener
     endpoint.close()
     assert ask(endpoint, single()).status == 503
     assert listener.asked == []
-
-
-def test_an_endpoint_that_has_answered_answers_in_a_child_of_its_process_too(
-    endpoint: CheckEndpoint,
-) -> None:
-    """The child has none of the threads, so the check would wait for one of them in vain."""
-    assert answer_of(endpoint)["decision"] == "COMMIT"
-    answered = in_child(lambda: ask(endpoint, single()).body)
-    assert json.loads(answered)["decision"] == "COMMIT"
-
-
-def test_a_child_of_a_closed_endpoint_has_a_closed_one(listener: Listener) -> None:
-    endpoint = CheckEndpoint(GROUP, SECRET, listener)
-    endpoint.close()
-    assert in_child(lambda: str(ask(endpoint, single()).status).encode()) == b"503"
-
-
-@pytest.mark.parametrize(
-    "reason", ["r" * 20_000, "\U0001f600" * 500, "\x00" * 500, ValueError("x")]
-)
-def test_a_long_reason_spoils_no_other_check_of_its_batch(
-    listener: Listener, endpoint: CheckEndpoint, reason: str
-) -> None:
-    """The service reads a bounded answer, and of a longer one nothing."""
-    ids = [f"{MESSAGE_ID[:-3]}{number:03}" for number in range(100)]
-    listener.answer = lambda check: (
-        COMMIT if check.message_id == ids[0] else Unknown(retry_after_seconds=600, reason=reason)
-    )
-    reply = ask(endpoint, batch(*(make_check(each) for each in ids)))
-    assert len(reply.body) <= BATCH_ANSWER_BYTES
-    answer = HttpAnswer(status=reply.status, content_type=reply.content_type, body=reply.body)
-    first, *others = classify_batch(answer, ids).answers
-    assert first.outcome == "commit"
-    assert {(each.outcome, each.retry_after_seconds) for each in others} == {("unknown", 600)}
-    assert all(each.reason for each in others) or reason == "\x00" * 500
