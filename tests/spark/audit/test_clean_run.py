@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
-from pyspark.sql import SparkSession
 
 from devservers.kafka import EmbeddedKafka
 from outbox.messages.message import Resolution
@@ -16,7 +12,6 @@ from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_runs import make_options, make_parts
 
 pytestmark = REAL_STORES
 
@@ -48,23 +43,6 @@ def test_a_system_without_a_fault_is_clean(
     assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
     assert (report.counts.prepared, report.counts.in_flight) == (5 + open_before, 0)
-
-
-@pytest.mark.deep
-def test_a_database_that_only_a_service_file_names_is_read(
-    writer: OutboxWriter, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    writer.end(writer.prepare(topic, 5), Resolution.COMMIT)
-    writer.publish()
-    named = conninfo_to_dict(writer.database_url).items()
-    lines = [f"{name}={part}" for name, part in named if part is not None]
-    (tmp_path / "services").write_text("\n".join(["[outbox]", *lines]) + "\n")
-    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
-    by_service = replace(writer, database_url="service=outbox")
-    report = Audit(make_parts(session, by_service), make_options(writer, tmp_path)).run()
-    assert (report.verdict, report.counts.judged) == (Verdict.CLEAN, 5)
 
 
 @pytest.mark.deep

@@ -25,17 +25,6 @@ pytestmark = REAL_STORES
 COMMAND = Path(sys.executable).parent / "outbox-reconcile"
 OPERATORS = COMMAND.with_name("outbox")
 LOST = (b"member-0", b"member-1")
-ONE_AFTER_ANOTHER = """
-import json, os, sys
-from spark.__main__ import main
-
-for settings in json.loads(sys.argv[1]):
-    os.environ.update(settings)
-    print(main(["run"]))
-    for name in settings:
-        del os.environ[name]
-"""
-"""Runs the command with each of these settings in one process: it takes seconds to start."""
 
 
 def run(
@@ -113,13 +102,6 @@ async def planned(
         )
 
 
-def test_a_rerun_of_a_run_that_never_was_exits_3(database_url: str) -> None:
-    done = run(
-        *("rerun", "nothing"), database_url=database_url, kafka_bootstrap_servers="127.0.0.1:1"
-    )
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
-
-
 def test_an_unreachable_store_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
     done = run(
         *("run", "--report", str(tmp_path)),
@@ -130,15 +112,3 @@ def test_an_unreachable_store_exits_6_in_one_line(database_url: str, tmp_path: P
     assert (done.returncode, done.stdout) == (6, "")
     assert error.startswith("outbox-reconcile: Kafka: ")
     assert all("still running" in line for line in signs_of_life)
-
-
-def test_a_wrong_configuration_exits_2_and_is_named() -> None:
-    wrong = {
-        "OUTBOX_DATABASE_URL": {},
-        "spark-sql-kafka-0-10_2.13-4.0.0.jar": {"OUTBOX_RECONCILE_JARS_DIR": "/nowhere"},
-        "RULES: 'a': ordered must be": {"OUTBOX_RECONCILE_TOPIC_RULES": '{"a": {"ordered": 1}}'},
-    }
-    done = run("-c", ONE_AFTER_ANOTHER, json.dumps([*wrong.values()]), program=sys.executable)
-    assert done.stdout.split() == ["2"] * len(wrong)
-    for named, line in zip(wrong, done.stderr.splitlines(), strict=True):
-        assert named in line

@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +43,6 @@ IF_ASKED: Final = pytest.mark.skipif(
     "OUTBOX_TEST_KILLS" not in process_environment(),
     reason="OUTBOX_TEST_KILLS is not set: half a minute each",
 )
-SECRET: Final = "whsec_" + b64encode(bytes(24)).decode()
 STATE: Final = """
 SELECT 'outbox.' || tablename FROM pg_tables
 WHERE schemaname = 'outbox' AND (tablename LIKE 'reconciliation%' OR tablename = 'progress')
@@ -193,45 +190,6 @@ def ended_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
         yield
     finally:
         process.kill()
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "line"),
-    [
-        (signal.SIGINT, 130, "interrupted"),
-        (signal.SIGTERM, 1, "terminated before there was a verdict"),
-    ],
-)
-def test_a_run_that_is_told_to_end_while_spark_works_says_so_in_one_line(
-    installation: OutboxWriter, tmp_path: Path, number: signal.Signals, code: int, line: str
-) -> None:
-    """Spark waits for a lock on the commit log, so one of its calls is under way."""
-    with (
-        psycopg.connect(installation.database_url) as gate,
-        subprocess.Popen(
-            [COMMAND, "run", "--full", "--report", str(tmp_path)],
-            env=environment(installation),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=partial(
-                signal.signal, signal.SIGINT, signal.SIG_DFL
-            ),  # a shell may ignore it
-        ) as process,
-        ended_at_last(process),
-    ):
-        assert process.stderr is not None
-        for shown in process.stderr:
-            if shown.startswith("cut of the log"):
-                gate.execute("LOCK TABLE outbox.commit_log IN ACCESS EXCLUSIVE MODE")
-            if shown.startswith("read commits") and "still running" in shown:
-                break
-        process.send_signal(number)
-        process.wait(PATIENCE)
-        said = process.stderr.read().splitlines()
-        gate.rollback()
-    said = [each for each in said if "still running" not in each]
-    assert (process.returncode, said) == (code, [f"outbox-reconcile: {line}"])
 
 
 @IF_ASKED

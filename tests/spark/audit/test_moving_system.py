@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
-from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import Resolution
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 from outbox.reconciliation.ports import LogReader, ReconciliationSource, SourceSnapshot
@@ -23,11 +21,9 @@ from spark.cut.reader import SnapshotMismatch
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
-from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
-from tests.spark.fixtures_stored_audit import commit, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -144,22 +140,6 @@ def test_a_record_ahead_of_the_cut_without_a_commit_is_unexpected_all_the_same(
     assert [each.finding_class for each in report.findings] == [FindingClass.UNDECIDED]
 
 
-def test_manifests_that_do_not_chain_are_a_finding_of_their_shard(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    (first,) = writer.prepare(topic, 1, key=b"one-member")
-    writer.end([first], Resolution.COMMIT)
-    writer.publish()
-    writer.shards[first.shard].batch_no += 3
-    writer.end(writer.prepare(topic, 1, key=b"one-member"), Resolution.COMMIT)
-    writer.publish()
-    (finding,) = Audit(parts, options).run().findings
-    assert (finding.finding_class, finding.shard) == (FindingClass.MANIFEST_BREAK, first.shard)
-    assert [each["fault"] for each in finding.detail["breaks"]] == ["gap in batch_no"]
-
-
 def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_nothing(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -172,24 +152,6 @@ def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_n
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]
     assert report.partitions_read == (1, 2)
-
-
-def test_a_run_without_the_topic_of_the_manifests_is_inconclusive(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    commit(writer, topic, 3)
-    writer.publish()
-    assert run(parts, options).verdict is Verdict.CLEAN
-    admin = AdminClient({"bootstrap.servers": writer.bootstrap_servers})
-    admin.delete_topics([writer.progress_topic])[writer.progress_topic].result(30)
-    wait_for(
-        lambda: not KafkaLogReader(writer.bootstrap_servers).partitions([writer.progress_topic])
-    )
-    for full in (False, True, False):
-        report = run(parts, replace(options, full=full))
-        assert (report.verdict, report.shards_read) == (Verdict.INCONCLUSIVE, (0, 16))
 
 
 def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
@@ -210,36 +172,6 @@ def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
     hanging.abort_transaction(30)
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.LSO_STUCK]
-
-
-def test_spark_reads_the_database_as_the_snapshot_has_it(
-    writer: OutboxWriter, parts: RunContext
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
-    with parts.source.snapshot() as snapshot:
-        writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
-        commits = parts.sources.read_commits(snapshot.identity)
-        rows = commits.select("visible", "half_ids").collect()
-    assert {row["visible"] for row in rows} == {snapshot.identity.visible}
-    assert sum(len(row["half_ids"]) for row in rows) == 4
-
-
-def test_a_run_over_records_that_expired_with_the_log_calls_none_lost_and_is_not_clean(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
-    writer.publish()
-    writer.expire(topic, before=1)
-    report = Audit(parts, options).run()
-    assert report.verdict is Verdict.INCONCLUSIVE
-    assert {each.finding_class for each in report.findings} == {FindingClass.RETENTION_GAP}
-    unverifiable = sum(each.detail["messages"] for each in report.findings)
-    assert unverifiable == report.counts.unverifiable
-    assert report.counts.records + report.counts.unverifiable == report.counts.judged == 20
-    assert report.counts.unverifiable > 0
 
 
 @pytest.mark.parametrize(

@@ -106,55 +106,10 @@ def test_a_key_that_may_be_in_two_partitions_makes_a_run_read_everything(
     assert why_whole(session, before(known, carried), row) == misplaced_keys.SPLIT
 
 
-@pytest.mark.parametrize(
-    ("known", "row"),
-    [
-        ({}, record(REQUESTED, place=ELSEWHERE)),
-        ({"points": MisplacedKeys(2, frozenset({7}))}, record(REQUESTED + 1)),
-        ({}, record(place=ELSEWHERE, ahead=True)),
-        ({}, record(2, place=ELSEWHERE, carried=True)),
-        ({"points": MisplacedKeys(3, frozenset({7}))}, record()),
-        ({"points": MisplacedKeys(2, frozenset({8}))}, record()),
-        ({"points": MisplacedKeys(2, None)}, record(key=None)),
-        ({}, record(place=ELSEWHERE, batch_no=None)),
-    ],
-    ids=[
-        "a partition was asked for",
-        "was misplaced, a partition was requested",
-        "not judged yet",
-        "judged before, still open",
-        "was misplaced among fewer partitions",
-        "another key was misplaced",
-        "no key",
-        "no batch",
-    ],
-)
-def test_what_cannot_split_a_key_makes_no_run_read_everything(
-    session: SparkSession, known: Mapping[str, MisplacedKeys], row: dict[str, Any]
-) -> None:
-    carried = CarriedRow(carry_over.RECORD, None, "{}")
-    assert why_whole(session, before(known, carried), row) is None
-
-
 def test_a_topic_with_a_reported_split_key_is_not_checked_again(session: SparkSession) -> None:
     split = Finding(finding_class=FindingClass.KEY_SPLIT, subject="topic:points", topic="points")
     last = before({}, open_items._finding_row(split))
     assert why_whole(session, last, record(place=ELSEWHERE)) is None
-
-
-@pytest.mark.parametrize(
-    ("topics", "why"),
-    [
-        (("points",), misplaced_keys.NOT_CHECKED_BEFORE),
-        (("points", "more"), misplaced_keys.NOT_CHECKED_BEFORE),
-        ((), None),
-    ],
-)
-def test_after_a_run_that_read_a_topic_but_did_not_check_its_keys_everything_is_read(
-    session: SparkSession, topics: tuple[str, ...], why: str | None
-) -> None:
-    """It was of an older version, on Spark Connect, or the topic's rule was another one."""
-    assert why_whole(session, previous(topics=topics), record()) == why
 
 
 def test_a_run_that_goes_on_remembers_what_it_looks_at_alone() -> None:

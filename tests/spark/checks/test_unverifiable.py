@@ -9,9 +9,6 @@ from outbox.messages.message_id import HalfId
 from spark.checks.unverifiable import unjudged_half_ids, unlisted_half_ids
 from spark.columns import schemas
 from spark.columns.segments import BASELINE, JUDGED
-from spark.columns.staging import stage_frame
-from spark.cut.run_size import SMALL_RUN, sized_run
-from tests.spark.audit import test_run_size
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -27,20 +24,6 @@ def test_a_retired_message_is_unverifiable_unless_this_run_judges_its_commit(
     assert sorted(unjudged_half_ids([HalfId(6), HalfId(7), HalfId(9)], commits)) == [6, 9]
     assert unjudged_half_ids([HalfId(8)], commits) == []
     assert unjudged_half_ids([], commits) == []
-
-
-def test_a_small_run_finds_what_is_unjudged_without_a_shuffle(session: SparkSession) -> None:
-    with sized_run(session, SMALL_RUN, "file:///stage", 10) as size:
-        uri = size.stage_for(1)
-        rows = [{"half_id": half_id, "shard": 5} for half_id in (7, 8)]
-        commits = stage_frame(schemas.frame_of(session, rows, COMMITS), uri)
-        before = test_run_size.plans(session).keys()
-        assert unjudged_half_ids([HalfId(6), HalfId(7), HalfId(9)], commits) == [6, 9]
-        made = [
-            plan for number, plan in test_run_size.plans(session).items() if number not in before
-        ]
-    assert len(made) == 1
-    assert "Exchange" not in made[0]
 
 
 def test_a_missing_message_is_not_judged_if_it_is_older_than_the_manifests_and_has_no_record(

@@ -62,31 +62,6 @@ def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) ->
 
 
 @pytest.mark.parametrize(
-    "placed",
-    [
-        (*leading(), (record.REDRIVEN, "7"), GROUP),
-        (GROUP, *leading()),
-        (leading()[0], GROUP, (record.REDRIVEN, "7"), *leading()[1:]),
-    ],
-    ids=["redriven", "shifted", "scattered"],
-)
-def test_headers_out_of_place_are_found_by_name(
-    session: SparkSession, placed: tuple[tuple[str, str], ...]
-) -> None:
-    (row,) = (
-        named(session, {"headers": headers(*placed)})
-        .select(
-            digest.content_digest().alias("digest"),
-            F.col("message_id").alias("id"),
-            slot.batch_no().alias("batch_no"),
-        )
-        .collect()
-    )
-    expected = content_digest(ID, "points", None, None, (GROUP,))
-    assert (row["digest"], row["id"], row["batch_no"]) == (expected, ID, 17)
-
-
-@pytest.mark.parametrize(
     ("given", "expected"),
     [
         (None, None),
@@ -104,13 +79,6 @@ def test_a_record_without_a_well_formed_id_names_no_half_and_claims_an_id_if_it_
 ) -> None:
     (row,) = named(session, {"headers": given}).select("message_id", "half_id").collect()
     assert (row["message_id"], row["half_id"]) == (expected, None)
-
-
-@pytest.mark.parametrize("batch", ["", "5", "5.17", "5.17.3.1", "a.b.c", "99999999999.1.1"])
-def test_a_broken_batch_header_names_no_place(session: SparkSession, batch: str) -> None:
-    frame = named(session, {"headers": headers(*leading(batch=batch))})
-    (row,) = frame.select(slot.shard().alias("shard"), slot.batch_no().alias("batch")).collect()
-    assert row["shard"] is None
 
 
 def test_the_half_id_is_read_out_of_the_message_id(session: SparkSession) -> None:
@@ -170,28 +138,3 @@ def test_entries_have_their_status_and_place(session: SparkSession) -> None:
 def test_a_chain_has_no_breaks(session: SparkSession) -> None:
     first = encode(manifest(1, 0))
     assert manifests.breaks(chain(session, first, encode(manifest(2, crc_of(first))))).count() == 0
-
-
-@pytest.mark.parametrize(
-    ("fields", "fault"),
-    [
-        ({"batch_no": 3}, "gap in batch_no"),
-        ({"prev_crc": 1}, "prev_crc is not the last crc"),
-        ({"gen": 0}, "gen fell"),
-        ({"shard": 6}, "another shard's partition"),
-        ({"installation": UUID(int=8)}, "another installation"),
-        ({"to": Position(0, 0)}, "its range runs backwards"),
-        ({"after": Position(3, 0), "to": Position(4, 0)}, "positions between the two"),
-    ],
-)
-def test_a_break_is_named(session: SparkSession, fields: dict[str, Any], fault: str) -> None:
-    first = encode(manifest(1, 0))
-    second = manifest(**{"batch_no": 2, "prev_crc": crc_of(first), **fields})
-    (row,) = manifests.breaks(chain(session, first, encode(second))).collect()
-    assert row["fault"].startswith(fault)
-
-
-@pytest.mark.parametrize("value", [b"", b"short", bytes(200)])
-def test_bytes_that_are_no_manifest_are_a_break(session: SparkSession, value: bytes) -> None:
-    (row,) = manifests.breaks(chain(session, value)).collect()
-    assert row["fault"] == "not a manifest"

@@ -104,18 +104,6 @@ def test_a_bucket_of_equal_sides_is_clean_in_any_order(session: SparkSession) ->
     assert not dirty(*sides)
 
 
-@pytest.mark.deep
-def test_what_cancels_in_one_component_shows_in_another(session: SparkSession) -> None:
-    """A loss beside a duplicate keeps the count; three copies of one keep the combined bits."""
-    a, b, c = (5, 1, 10, "judged"), (5, 2, 20, "judged"), (5, 3, 30, "judged")
-    swapped = [(5, 1, 20, "judged"), (5, 2, 10, "judged"), c]
-    altered = [(5, 1, 11, "judged"), (5, 2, 21, "judged"), c]
-    commits, shuffled = (session.createDataFrame(each, COLUMNS) for each in ([a, b, c], [c, a, b]))
-    assert not dirty(commits, shuffled)
-    for records in ([a, a, c], [a, a, a, b, c], [a, b], swapped, altered, [a, b, c, c]):
-        assert dirty(commits, session.createDataFrame(records, COLUMNS))
-
-
 def test_a_row_without_a_slot_always_differs(session: SparkSession) -> None:
     """Else a record that names no place would be in no bucket, and in no comparison."""
     stray = [(None, None, DIGEST, JUDGED)]
@@ -175,54 +163,6 @@ def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(session: SparkSess
         (8, 2, "judged", None),
         (8, 3, "in_flight", None),
     ]
-
-
-@pytest.mark.deep
-def test_what_an_earlier_run_has_judged_is_in_no_segment(session: SparkSession) -> None:
-    layout = layout_of(session, [(2, 0, 6, True, True)], cut_row(seen=(8, 1)))
-    found = layout.select("xid", "n", "digest", "slot").orderBy("n").collect()
-    second = 2 << slot.INDEX_BITS
-    assert [tuple(each) for each in found] == [(8, 2, 50, second + 4), (8, 3, 60, second + 5)]
-
-
-@pytest.mark.deep
-def test_of_two_batches_that_claim_a_commit_the_later_one_names_its_slot(
-    session: SparkSession,
-) -> None:
-    """So it is where PostgreSQL had lost a tail. Either is safe: no commit is in two slots."""
-    batches = [(2, 0, 4, True, True), (3, 2, 6, True, True), (4, 2, 6, False, True)]
-    layout = layout_of(session, batches, cut_row())
-    found = [row["slot"] for row in layout.orderBy("rank").collect()]
-    at = [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (3, 3)]
-    assert found == [(batch << slot.INDEX_BITS) + index for batch, index in at]
-
-
-def test_two_manifests_of_one_number_name_no_slot(session: SparkSession) -> None:
-    listed = session.createDataFrame(
-        [(5, 1, 3, 0, 0, 7, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1), (5, 2, 3, 7, 3, 8, 3, 1)],
-        "shard int, batch_no bigint, entries int, from_xid bigint, from_n bigint, to_xid bigint, "
-        "to_n bigint, kind int",
-    ).withColumn("intact", F.lit(True))
-    log = committed(session)
-    claims = commit_rank.batches(listed, log)
-    rows = segments(commit_rank.flushes(log), claims, cuts(session, cut_row())).collect()
-    assert sorted((row["xid"], row["batch_no"]) for row in rows) == [(7, 1), (8, None)]
-
-
-def test_a_record_names_a_slot_only_up_to_the_cut_of_its_shard(session: SparkSession) -> None:
-    """Nor does it with an index that no batch can have: it would be another batch's slot."""
-    named = [(2, 0), (2, 4095), (2, 4096), (2, -1), (9, 0), (10, 0), (None, 0), (2, None)]
-    records = session.createDataFrame(
-        [(*place, 9) for place in named], "batch_no bigint, index int, cut_batch bigint"
-    )
-    found = {
-        (row["batch_no"], row["index"]): row["slot"] for row in slot.with_slot(records).collect()
-    }
-    assert found == dict.fromkeys(named) | {
-        (2, 0): 2 << 12,
-        (2, 4095): (2 << 12) + 4095,
-        (9, 0): 9 << 12,
-    }
 
 
 def committed(session: SparkSession) -> DataFrame:

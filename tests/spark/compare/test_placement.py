@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -74,22 +74,6 @@ def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) 
     return segments.open_commits(log, cut_up)
 
 
-def test_a_record_of_a_batch_newer_than_the_cut_is_no_copy_yet(session: SparkSession) -> None:
-    placed = records(
-        session,
-        (half(1), CUT_BATCH, 7),
-        (half(1), CUT_BATCH + 1, 7),
-        (half(2), None, 7),
-        (half(3, shard=6), CUT_BATCH + 1, 7),
-    )
-    counted: list[Any] = placement.count_copies(placed).collect()
-    assert {row["half_id"]: (row["copies"], row["ahead"]) for row in counted} == {
-        half(1): (1, 1),
-        half(2): (1, 0),
-        half(3, shard=6): (1, 0),
-    }
-
-
 def test_a_commit_is_judged_up_to_the_cut_in_the_middle_of_a_flush(session: SparkSession) -> None:
     flush = [(half(number), 0) for number in (2, 3, 4)]
     found = commits(session, (3, [(half(1), 0)]), (9, flush), (10, [(half(5), 0)])).collect()
@@ -102,21 +86,6 @@ def test_a_commit_is_judged_up_to_the_cut_in_the_middle_of_a_flush(session: Spar
     }
     (old,) = commits(session, (2, [(half(6), 0)])).collect()
     assert old["standing"] == segments.BASELINE
-
-
-def test_a_commit_without_a_digest_is_a_commit_all_the_same(session: SparkSession) -> None:
-    row = {"shard": SHARD, "xid": 5, "committed_at": NOON, "size": 3}
-    ids = [half(number) for number in (1, 2, 3)]
-    for digests in ([], [7, 8], None):
-        log = schemas.frame_of(
-            session, [{**row, "half_ids": ids, "content_digests": digests}], COMMITS
-        )
-        no_batches = session.createDataFrame([], BATCHES)
-        cut_up = segments.segments(commit_rank.flushes(log), no_batches, cuts(session))
-        opened = segments.open_commits(log, cut_up).orderBy("n").collect()
-        assert [(each["half_id"], each["n"], each["digest"]) for each in opened] == [
-            (half_id, place, None) for place, half_id in enumerate(ids, 1)
-        ]
 
 
 def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(

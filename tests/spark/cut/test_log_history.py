@@ -17,11 +17,7 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
-from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.reconciliation.log import Partition
 from spark.audit.audit import Audit
-from spark.cut.log_history import digest_of
-from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
@@ -155,51 +151,6 @@ def test_an_unchanged_log_has_no_finding(story: Story) -> None:
     }
 
 
-def test_records_of_other_writers_add_up_from_run_to_run_on_a_topic_that_forbids_them(
-    story: Story,
-) -> None:
-    for report, count in ((story.first, 1), (story.second, 3), (story.third, 3)):
-        phantoms = report.count(FindingClass.UNDECIDED)
-        foreign = {f.topic: f.detail for f in report.findings if f.finding_class == "FOREIGN"}
-        assert foreign[story.topic("quiet")]["records"] == count
-        assert report.totals["unexpected"] == phantoms
-
-
-def test_what_was_lost_stays_lost_though_its_log_has_expired(story: Story) -> None:
-    found = PostgresRunStore(story.writer.database_url).statuses(story.first.run_id)
-    assert {each.finding_id: each for each in found or ()} == {
-        each.finding_id: (each.finding_id, *_graded(each), "open") for each in story.first.findings
-    }
-    for report in (story.second, story.third):
-        assert (report.changes.unverifiable, report.totals["missing"]) == (0, 1)
-
-
-def _graded(finding: Finding) -> tuple[str, str]:
-    return finding.finding_class.value, finding.severity.name.lower()
-
-
-def test_what_a_full_run_cannot_see_again_stays_open_until_an_operator_accepts_it(
-    story: Story,
-) -> None:
-    """Its records have expired, or its topic has grown since, or its gap is of an earlier run."""
-    known = {each.finding_id for each in story.second.findings}
-    found = Counter(
-        (each.finding_class.value, each.topic)
-        for each in story.third.findings
-        if each.finding_id in known
-    )
-    assert story.third.plan.origin.mode == "full"
-    assert found == {
-        ("LOST", story.topic("expired")): 1,
-        ("RETENTION_GAP", story.topic("expired")): 2,
-        ("FOREIGN", story.topic("quiet")): 1,
-        ("FOREIGN", story.topic("expired")): 1,
-        ("KEY_SPLIT", story.topic("grown")): 1,
-        ("WRONG_PARTITION", story.topic("grown")): 1,
-    }
-    assert "from earlier runs: no run can see them again" in story.third.sentence
-
-
 def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
     found = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
     assert found == {
@@ -230,16 +181,6 @@ def test_an_accepted_topic_is_read_from_its_beginning_and_has_no_further_finding
 
 def test_a_topic_that_has_grown_has_no_further_finding(story: Story) -> None:
     assert FindingClass.PARTITIONS_CHANGED not in {f.finding_class for f in story.third.findings}
-
-
-def test_the_anchor_that_spark_read_is_found_again_by_its_place_and_digest(story: Story) -> None:
-    facts = KafkaLogReader(story.writer.bootstrap_servers)
-    stored = story.third.log_state["partitions"]
-    (row,) = [p for p in stored if p["topic"] == story.topic("quiet") and p["partition"] == 0]
-    partition, (offset, digest) = Partition(row["topic"], 0), row["anchor"]
-    there = facts.next_records({partition: offset})[partition]
-    assert there is not None
-    assert (there.offset, digest_of(there)) == (offset, digest)
 
 
 def test_a_message_that_is_released_after_its_topic_was_accepted_is_judged(

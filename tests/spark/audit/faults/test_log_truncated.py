@@ -220,21 +220,6 @@ def test_each_message_of_a_truncated_log_is_lost_even_if_the_log_grew_again(
     assert story.second.verdict is Verdict.FINDINGS
 
 
-def test_a_truncated_log_is_seen_by_its_end_and_one_that_grew_again_by_its_last_record(
-    story: Story,
-) -> None:
-    reasons = {
-        each.topic: (each.partition, each.detail["reason"])
-        for each in story.second.findings
-        if each.finding_class is FindingClass.LOG_TRUNCATED
-    }
-    before, cut = story.ends[CUT]
-    assert reasons[CUT] == (0, f"the log ended at {before} before, and ends at {cut} now")
-    assert reasons[REGROWN][0] == 0
-    assert "the last one before, is" in reasons[REGROWN][1]
-    assert story.second.plan.origin.mode == "full"
-
-
 def test_after_a_restart_the_present_leader_is_asked(story: Story) -> None:
     ends = _ends(story.facts)
     assert ends[CUT] == story.ends[CUT][1]

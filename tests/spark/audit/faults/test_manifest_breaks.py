@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from outbox.messages.manifest import HELD, PREFIX, PUBLISHED, Entry, Kind, Position, crc_of
+from outbox.messages.manifest import HELD, PREFIX, PUBLISHED, Entry, Kind, crc_of
 from outbox.messages.message import HalfMessage, Resolution
 from spark.audit.audit import Audit
 from spark.checks.manifest_contents import (
@@ -21,7 +21,7 @@ from spark.findings.finding_class import FindingClass
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_outbox_writer import OutboxWriter, ShardState, as_it_is
+from tests.spark.fixtures_outbox_writer import OutboxWriter, ShardState
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -58,23 +58,6 @@ def miscount(writer: OutboxWriter, half: HalfMessage) -> None:
     manifest = bytes(body) + crc32(body).to_bytes(CRC_BYTES, "big")
     record = writer.record(half, f"{half.shard}.{state.batch_no + 1}.0")
     writer._transaction([record], (half.shard, manifest))
-    writer._settle()
-
-
-def list_again(
-    writer: OutboxWriter,
-    after: Position,
-    halves: Sequence[HalfMessage],
-    published: Sequence[HalfMessage] = (),
-) -> None:
-    """List the commits after a position in a further batch; Kafka has all but ``published``."""
-    shard = halves[0].shard
-    state = writer.shards[shard]
-    state.position = after
-    ((_, position, _),) = [each for each in writer._committed() if each[0] == shard]
-    here = {half.half_id for half in published}
-    statuses = {half.half_id: b"P" if half.half_id in here else b"S" for half in halves}
-    writer._publish(shard, state, position, statuses, as_it_is)
     writer._settle()
 
 
@@ -127,25 +110,3 @@ def test_a_manifest_that_says_another_number_of_records_than_it_lists_is_found(
     found = Audit(parts, options).run().findings
     assert [each.finding_class for each in found] == [FindingClass.MANIFEST_BREAK]
     assert OTHER_COUNT in {row["fault"] for row in found[0].detail["breaks"]}
-
-
-def test_a_batch_that_begins_again_after_a_lost_tail_is_compared_by_its_range(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    earlier: list[HalfMessage] = []
-    for _ in "1234":
-        earlier += writer.prepare(topic, 1, key=KEYS[0])
-        writer.end(earlier[-1:], Resolution.COMMIT)
-        writer.publish()
-        if not earlier[1:]:
-            first = writer.shards[earlier[0].shard].position
-    newest = writer.prepare(topic, 1, key=KEYS[0])
-    writer.end(newest, Resolution.COMMIT)
-    list_again(writer, first, [*earlier[1:], *newest], published=newest)
-    assert not Audit(parts, options).run().findings
-
-    list_again(writer, first, [earlier[2], earlier[1], earlier[3], *newest])
-    (found,) = Audit(parts, options).run().findings
-    assert [row["fault"] for row in found.detail["breaks"]] == [OTHER_ENTRIES]

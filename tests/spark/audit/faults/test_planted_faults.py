@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from outbox.messages.record import MESSAGE_ID, Record
 from spark.audit.audit import Audit
 from spark.columns.frames import Mode
 from spark.findings.finding import Finding
@@ -106,24 +104,6 @@ def test_a_held_message_shows_the_reason(planted: Planted) -> None:
     assert planted.finding("HELD")["detail"]["publish_error"] == "MSG_SIZE_TOO_LARGE"
 
 
-@pytest.mark.parametrize(
-    ("name", "difference"),
-    [
-        ("WRONG_TOPIC", "topic"),
-        ("WRONG_KEY", "key"),
-        ("CORRUPT_VALUE", "value"),
-        ("HEADER_DRIFT", "header"),
-        ("WRONG_KEY: none", "key"),
-        ("CORRUPT_VALUE: null", "value"),
-        ("CORRUPT_VALUE: empty", "value"),
-        ("HEADER_DRIFT: swapped", "header"),
-        ("HEADER_DRIFT: one more", "header"),
-    ],
-)
-def test_an_altered_record_shows_what_differs(planted: Planted, name: str, difference: str) -> None:
-    assert set(planted.finding(name)["detail"]["differs"]) == {difference}
-
-
 def test_a_changed_value_is_shown_by_length_place_and_hash(planted: Planted) -> None:
     differs = planted.finding("CORRUPT_VALUE")["detail"]["differs"]["value"]
     assert differs["first_difference_at"] == len(SECRET)
@@ -146,45 +126,6 @@ def test_the_json_file_is_what_the_command_prints(planted: Planted) -> None:
     assert json.loads(file.read_text("utf-8")) == json.loads(json.dumps(planted.document))
 
 
-def test_the_run_its_findings_and_its_reports_are_stored(planted: Planted) -> None:
-    with psycopg.connect(planted.writer.database_url) as connection:
-        verdict = connection.execute(
-            "SELECT verdict FROM outbox.reconciliation_run WHERE run_id = %s",
-            (planted.report.run_id,),
-        ).fetchall()
-        findings = connection.execute(
-            "SELECT count(*) FROM outbox.reconciliation_finding WHERE status = 'open'"
-        ).fetchall()
-        formats = connection.execute(
-            "SELECT format FROM outbox.reconciliation_report WHERE run_id = %s ORDER BY format",
-            (planted.report.run_id,),
-        ).fetchall()
-    assert verdict == [("findings",)]
-    assert findings == [(len(planted.report.findings),)]
-    assert formats == [("csv",), ("html",), ("json",)]
-
-
-@pytest.mark.deep
-def test_a_second_run_shows_new_and_resolved_findings(
-    planted: Planted, session: SparkSession, tmp_path: Path
-) -> None:
-    writer = planted.writer
-    writer.execute(
-        "UPDATE outbox.held_record SET dropped_at = clock_timestamp() WHERE dropped_at IS NULL"
-    )
-    unknown = planted.expected["UNKNOWN_ID"]
-    writer.produce(Record(f"{writer.prefix}-points", None, b"", None, _headers_of(unknown)))
-    parts = make_parts(session, writer)
-    report = Audit(parts, make_options(writer, tmp_path)).run()
-    assert (report.changes.new, report.changes.resolved) == (1, 0)
-    own = own_findings(report)
-    assert report.count(*{each.finding_class for each in own}) == len(own) == 23
-
-
 def own_findings(report: Report) -> list[Finding]:
     """Return the findings of a run, without those of groups of a former life."""
     return [each for each in report.findings if not (each.producer_group or "").startswith("aged-")]
-
-
-def _headers_of(message_id: str) -> tuple[tuple[str, bytes], ...]:
-    return ((MESSAGE_ID, message_id.encode()),)

@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import MESSAGE_ID, Record
 from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
 from spark.report.report import Report
@@ -106,53 +105,6 @@ def test_what_is_missing_is_named_and_stays_named_whatever_the_log_trims(
     assert gaps(unread) > gaps(before)
 
 
-def test_a_first_run_excuses_with_retention_only_what_it_can_have_removed(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    commit(writer, topic, 60)
-    writer.publish()
-    writer.expire(topic, TO_THE_END)
-    commit(writer, topic, 60)
-    writer.publish()
-    halves = commit(writer, topic, 60)
-    lost = next(each for each in halves[5:] if is_in_every_partition(halves, each.shard))
-    halves.remove(lost)
-    halves.insert(FAULTS.index("LOST"), lost)
-    faults = plant(writer, halves)
-    for unverifiable in (60, 0):
-        report = run(parts, options)
-        assert (named(report), report.verdict) == (faults, Verdict.FINDINGS)
-        assert report.counts.unverifiable == unverifiable
-
-
-def test_what_is_missing_stays_open_when_its_manifest_has_expired_until_it_is_published_again(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    """No run judges what is older than all manifests, so no run shows that it is there."""
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    halves = writer.prepare(topic, 4, key=b"member-1")
-    writer.end(halves[:2], Resolution.COMMIT)
-    lost = halves[0]
-    writer.publish(without(lost))
-    writer.end(halves[2:], Resolution.COMMIT)
-    writer.publish()
-    assert named(run(parts, options)) == {("LOST", str(lost.message_id))}
-    writer.expire_manifests(lost.shard, batches=1)
-    for full in (True, False):
-        report = run(parts, replace(options, full=full))
-        assert named(report) == {("LOST", str(lost.message_id))}
-        assert report.sentence.endswith(
-            "; 1 still open from earlier runs: older than the manifests"
-        )
-        assert (report.counts.baseline, report.verdict) == (2 * full, Verdict.FINDINGS)
-    writer.order_repair(lost)
-    repaired = run(parts, options)
-    assert (repaired.changes.fixed, repaired.verdict) == (1, Verdict.CLEAN)
-
-
 def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_expired_unread(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -190,27 +142,6 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
     assert (without_any.plan.origin.mode, without_any.counts.judged) == ("full", 1)
 
 
-def test_a_full_run_waits_for_nothing_of_shards_whose_manifests_have_all_expired(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    commit(writer, topic, 20)
-    writer.publish()
-    for shard, state in writer.shards.items():
-        writer.execute(RELAY_ROW, f"relay:{shard}", *state.position, state.batch_no, state.crc)
-        writer.expire_manifests(shard, state.batch_no)
-    full = run(parts, replace(options, full=True, grace_seconds=0))
-    assert (full.counts.in_flight, full.counts.baseline) == (0, 20)
-    assert (named(full), full.verdict) == (set(), Verdict.CLEAN)
-
-    lost, *_ = commit(writer, topic, 5)
-    writer.publish(without(lost))
-    later = run(parts, options)
-    assert (later.plan.origin.run_id, later.counts.judged) == (full.run_id, 5)
-    assert named(later) == {("LOST", str(lost.message_id))}
-
-
 def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record_has_expired(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
@@ -231,9 +162,3 @@ def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record
         assert later.sentence.endswith("; 1 still open from earlier runs: records have expired")
         assert exit_code(later.graded, Tolerance()) == EXIT_FINDINGS
         assert later.changes.known_ids >= first_ids
-
-
-def is_in_every_partition(halves: Sequence[HalfMessage], shard: int) -> bool:
-    """Whether both partitions have a record of the shard; all batches have the same keys."""
-    keys = [each.message.content.key or b"" for each in halves if each.shard == shard]
-    return {partition_of(key, 2) for key in keys} == {0, 1}

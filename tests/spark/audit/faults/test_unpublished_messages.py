@@ -22,33 +22,11 @@ from tests.spark.fixtures_stored_audit import (
     classes,
     commit,
     hold,
-    message_id,
     record_place,
     run,
 )
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
-
-
-def test_a_held_message_of_a_compacted_topic_is_held_and_not_compacted(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    """Its key has an older record, or it is a tombstone: neither explains why it has none."""
-    topic = f"{writer.prefix}-states"
-    writer.create_topics(topic)
-    compact(writer, topic)
-    commit(writer, topic, 2)
-    writer.publish()
-    held = [
-        *writer.prepare(topic, 1, key=b"member-0", value=b"newer"),
-        *writer.prepare(topic, 1, key=b"member-1", value=None),
-    ]
-    writer.end(held, Resolution.COMMIT)
-    writer.publish(held=[each.half_id for each in held])
-    hold(writer, held)
-    report = run(parts, options)
-    assert (classes(report), report.verdict) == ({"HELD": 2}, Verdict.FINDINGS)
-    assert report.counts.unverifiable == 0
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -111,49 +89,6 @@ def test_a_record_that_compaction_cannot_have_removed_is_lost(
     report = run(parts, options)
     assert {(f.finding_class.value, f.message_id) for f in report.findings} == missing
     assert report.plan.origin.mode == ("incremental" if incremental else "full")
-
-
-def test_nothing_of_an_excluded_topic_is_lost_and_all_of_it_is_judged_once_it_is_read(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    read, excluded = f"{writer.prefix}-read", f"{writer.prefix}-excluded"
-    writer.create_topics(read, excluded)
-    commit(writer, read, 3)
-    _, lost = commit(writer, excluded, 2)
-    missing = str(lost.message_id)
-    writer.publish(lambda record: () if message_id(record) == missing else (record,))
-    narrow = replace(options, exclude_topics=frozenset({excluded}))
-    without = run(parts, narrow)
-    assert (classes(without), without.counts.unverifiable) == ({}, 2)
-    assert without.sentence.endswith("; 2 messages cannot be verified")
-    found = run(parts, options).findings
-    assert [(each.finding_class, each.message_id) for each in found] == [
-        ("LOST", str(lost.message_id))
-    ]
-
-
-@pytest.mark.parametrize("full", [False, True])
-def test_a_finding_of_an_excluded_topic_stays_open_until_the_topic_is_read_again(
-    writer: OutboxWriter, parts: RunContext, options: Options, full: bool
-) -> None:
-    topic = f"{writer.prefix}-excluded"
-    writer.create_topics(topic)
-    lost, doubled, late = commit(writer, topic, 3)
-    held_back = str(late.message_id)
-    missing = {str(lost.message_id), held_back}
-    writer.publish(lambda record: () if message_id(record) in missing else (record,))
-    writer.produce(writer.record(doubled))
-    faults = {"LOST": 2, "DUPLICATE": 1}
-    narrow = replace(options, exclude_topics=frozenset({topic}), full=full)
-    assert classes(run(parts, options)) == faults
-    for _ in range(2):
-        unread = run(parts, narrow)
-        assert (classes(unread), unread.verdict) == (faults, Verdict.FINDINGS)
-        assert (unread.changes.resolved, unread.changes.unverifiable) == (0, 0)
-    assert unread.sentence.endswith(" still open from earlier runs: in excluded topics")
-    writer.produce(writer.record(late))
-    read = run(parts, options)
-    assert (classes(read)["LOST"], read.changes.resolved) == (1, 1)
 
 
 def mark_released(writer: OutboxWriter, half: HalfMessage, batch_no: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,6 @@ from outbox.messages.message import Resolution
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
 from spark.audit.late_arrivals import LATE
-from spark.findings.verdict import Verdict
-from spark.progress import Progress
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
@@ -24,24 +21,6 @@ from tests.spark.fixtures_runs import make_options, make_parts
 from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
 
 pytestmark = REAL_STORES
-
-
-class Killed(Exception):
-    """The run ends here, as if its process had been killed."""
-
-
-class Brittle(StringIO):
-    """A terminal that kills the run when the stage of this name has ended."""
-
-    def __init__(self, stage: str) -> None:
-        super().__init__()
-        self.stage = stage
-
-    def write(self, text: str) -> int:
-        """Die at the stage's line, its last one."""
-        if text.startswith(self.stage) and "still running" not in text:
-            raise Killed
-        return len(text)
 
 
 @pytest.mark.deep
@@ -112,27 +91,6 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
 
 
 @pytest.mark.deep
-def test_what_is_in_flight_at_one_cut_is_judged_at_the_next_though_its_record_was_read_before(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    commit(writer, topic, 4)
-    writer.publish()
-    (early,) = writer.prepare(topic, 1, key=b"one-member")
-    writer.end([early], Resolution.COMMIT)
-    batch_no = writer.shards[early.shard].batch_no if early.shard in writer.shards else 0
-    writer.produce(writer.record(early, batch=f"{early.shard}.{batch_no + 1}.0"))
-    first = run(parts, options)
-    assert (first.verdict, first.counts.in_flight, first.counts.ahead) == (Verdict.CLEAN, 1, 1)
-    writer.publish(lambda record: ())
-    second = run(parts, options)
-    assert (second.verdict, second.counts.judged, second.counts.records) == (Verdict.CLEAN, 1, 0)
-    third = run(parts, options)
-    assert third.verdict is Verdict.CLEAN
-
-
-@pytest.mark.deep
 def test_of_two_runners_one_wins_and_the_other_stores_nothing(
     writer: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -149,24 +107,3 @@ def test_of_two_runners_one_wins_and_the_other_stores_nothing(
         store_run(one, parts.run_store, samples=50)
     stored = [each.run_id for each in parts.run_store.past("", 9)]
     assert (stored[-1], one.run_id in stored) == (two.run_id, False)
-
-
-@pytest.mark.deep
-def test_a_run_that_is_killed_at_the_edge_of_a_stage_changes_nothing(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    lost, *_ = commit(writer, topic, 6)
-    writer.publish(lambda r: () if message_id(r) == str(lost.message_id) else (r,))
-    first = run(parts, options)
-    commit(writer, topic, 2)
-    writer.publish()
-    for stage in ("read manifests", "look up findings", "sum up"):
-        brittle = Progress(stream=Brittle(stage), clock=parts.clock)
-        with pytest.raises(Killed):
-            run(replace(parts, progress=brittle), options)
-    second = run(parts, options)
-    assert second.plan.origin.run_id == first.run_id
-    assert (second.counts.records, second.counts.judged) == (2, 2)
-    assert [each.half_id for each in second.findings] == [lost.half_id]

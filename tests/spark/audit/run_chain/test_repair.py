@@ -88,20 +88,6 @@ def test_a_repair_explains_one_record_and_not_the_copy_of_it(
 
 
 @pytest.mark.deep
-def test_a_repair_that_is_published_in_two_batches_explains_one_record_and_each_order_one(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    lost = one_lost(writer)
-    writer.order_repair(lost)
-    writer.order_repair(lost, "second")
-    ordered_twice = run(parts, options)
-    writer.repair(lost, "second")
-    published_twice = run(parts, options)
-    assert found_in(ordered_twice) == [("REDRIVEN", lost.half_id)]
-    assert found_in(published_twice) == [("DUPLICATE", lost.half_id)]
-
-
-@pytest.mark.deep
 def test_a_repair_that_is_published_again_after_a_run_has_matched_it_is_a_late_duplicate(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -61,23 +60,3 @@ def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
         report = run(parts, options)
         assert (classes(report), report.verdict) == ({}, Verdict.CLEAN)
         assert (report.changes.unverifiable, report.changes.resolved) == (unverifiable, 0)
-
-
-def test_a_record_that_is_published_again_after_its_half_is_retired_is_found_and_stays_open(
-    writer: OutboxWriter, parts: RunContext, options: Options
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    doubled, _ = commit(writer, topic, 2)
-    writer.publish()
-    record = writer.record(doubled)
-    assert run(parts, options).verdict is Verdict.CLEAN
-    retire(writer, doubled)
-    assert run(parts, options).verdict is Verdict.CLEAN
-    writer.produce(record)
-    for full in (False, False, True):
-        report = run(parts, replace(options, full=full))
-        assert [(f.finding_class, f.message_id) for f in report.findings] == [
-            ("UNKNOWN_ID", str(doubled.message_id))
-        ]
-        assert report.verdict is Verdict.FINDINGS

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import CheckpointUpdate
-from outbox.reconciliation.finding import FindingChanges, FindingOutcome
+from outbox.reconciliation.finding import FindingOutcome
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.audit.rerun import Rerun, later_statuses, rerun_result
 from spark.cut.cut_plan import Gap
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.verdict import parse_tolerance
 from spark.report.report import Report
 from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
@@ -79,12 +75,3 @@ def test_it_shows_each_finding_and_how_many_are_open() -> None:
     }
     assert f"1 of 2 findings of earlier are open at the cut of {NOON.isoformat()}" in shown.lines()
     assert (shown.document()["new"], "others" in shown.lines()) == (0, False)
-
-
-def test_what_it_sees_besides_is_counted_and_left_to_a_run() -> None:
-    report = make_report([make_finding(0)], changes=FindingChanges(new=3, resolved=0))
-    shown = rerun("open", report=report)
-    assert (shown.document()["open"], shown.document()["new"]) == (1, 3)
-    assert shown.lines().endswith("3 others were seen: outbox reconcile run reports them\n")
-    too_many = Counter({(GradedClass(FindingClass.LOST, Severity.CRITICAL), "points"): 5})
-    assert rerun("open", report=replace(report, class_counts=too_many)).new == 7

@@ -12,13 +12,9 @@ from outbox.reconciliation.log import Partition
 from spark.checks.coverage import gap_finding
 from spark.checks.retention import (
     ExpiredMessages,
-    has_expired,
     retired_findings,
-    with_unlisted_ends,
 )
-from spark.compare.expiry import EarlierRuns
-from spark.cut.checkpoint import Previous
-from spark.cut.cut_plan import Gap, ShardCut
+from spark.cut.cut_plan import Gap
 from spark.cut.log_state import LogState
 from spark.findings.finding_class import FindingClass
 from spark.findings.verdict import Verdict, verdict_of
@@ -87,33 +83,6 @@ def test_each_gap_is_a_finding_of_its_own_so_that_accepting_one_accepts_no_later
     assert len(ids) == 8
 
 
-@pytest.mark.parametrize(
-    ("cut", "gaps"),
-    [
-        (ShardCut(shard=3, batch_no=1, position=Position(9, 1)), 0),
-        (ShardCut(shard=3, batch_no=0, position=Position(8, 1)), 1),
-        (ShardCut(shard=3, batch_no=1, position=Position(9, 1), baseline=Position(9, 1)), 1),
-    ],
-    ids=["judged before", "published since", "older than what was judged"],
-)
-def test_what_an_earlier_run_has_judged_is_no_gap_when_a_full_run_cannot_read_it_again(
-    cut: ShardCut, gaps: int
-) -> None:
-    previous = Previous(
-        run_id="one",
-        cut_at=NOON,
-        horizon=1,
-        ends={},
-        manifest_ends={},
-        marks={},
-        shards={3: cut},
-    )
-    expired = ExpiredMessages()
-    whole = replace(FROM_SIX, earlier=EarlierRuns(previous=previous))
-    expired.note([make_suspect(place=placed_at(5))], whole)
-    assert (len(expired.findings(whole)), len(expired.half_ids)) == (gaps, 1)
-
-
 def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() -> None:
     expired = ExpiredMessages()
     suspects = [make_suspect(place=placed_at(6)), make_suspect(place=placed_at(0, partition=1))]
@@ -140,32 +109,3 @@ def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired
     unread = replace(FROM_SIX, unread_topics=frozenset({"points"}))
     expired.note([make_suspect(place=placed_at(1))], unread)
     assert (expired.findings(FROM_SIX), expired.half_ids) == ((), [])
-
-
-def test_messages_whose_halves_were_retired_before_a_run_judged_them_are_a_gap_of_no_topic() -> (
-    None
-):
-    """A message that an earlier run has missed was judged: it is no gap."""
-    retired = replace(HERE, retired_leaves=frozenset({0}))
-    missed = EarlierRuns(missing=frozenset({make_suspect().half_id}))
-    expired = ExpiredMessages()
-    expired.note([make_suspect(known=None)], retired)
-    expired.note([make_suspect(known=None)], replace(retired, earlier=missed))
-    (finding,) = expired.findings(retired)
-    assert (finding.finding_class, finding.topic) == (FindingClass.RETENTION_GAP, None)
-    assert finding.detail["messages"] == 1
-    assert expired.half_ids == [make_suspect().half_id] * 2
-    assert has_expired(make_suspect(known=None), retired)
-
-
-@pytest.mark.parametrize(
-    ("listed_from", "end"),
-    [((0, 0), (5, 1)), ((4, 1), (5, 1)), ((8, 1), (8, 1)), ((20, 1), (10, 0))],
-)
-def test_what_was_retired_may_have_been_in_batches_whose_manifests_have_expired(
-    listed_from: tuple[int, int], end: tuple[int, int]
-) -> None:
-    cut = ShardCut(
-        shard=3, batch_no=9, position=Position(30, 1), listed_from=Position(*listed_from)
-    )
-    assert with_unlisted_ends({3: Position(5, 1)}, [cut], 10) == {3: end}

@@ -36,15 +36,6 @@ def test_the_required_partition_is_the_requested_one_else_the_keys(
     assert classes(given) == expected
 
 
-def test_a_note_that_names_none_of_the_records_is_wrong() -> None:
-    note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
-    assert classes(sampled(row(HOME), recorded=note)) == [FindingClass.WRONG_OFFSET]
-    assert classes(sampled(row(HOME), row(HOME, 6), recorded=note)) == []
-    (both,) = message_findings(sampled(row(AWAY), recorded=note))
-    assert both.finding_class is FindingClass.WRONG_PARTITION
-    assert both.detail["recorded"] == {"partition": HOME, "offset": 6}
-
-
 def test_the_finding_has_the_same_id_whichever_fault_names_it() -> None:
     note = RecordedPlace(partition=HOME, offset=6, batch_no=2)
     (alone,) = message_findings(sampled(row(HOME), recorded=note))

@@ -12,7 +12,7 @@ from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
-from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+from spark.columns.segments import BASELINE, IN_FLIGHT
 from spark.compare.decision_table import Content
 from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.expiry import EarlierRuns
@@ -168,22 +168,6 @@ def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
     assert classes(suspect) == [FindingClass.PG_REGRESSION]
 
 
-@pytest.mark.parametrize("standing", [None, JUDGED])
-def test_a_retired_message_with_the_half_id_of_a_lost_one_is_no_regression(
-    standing: str | None,
-) -> None:
-    """A restore sets the transaction ids back, so they are given again."""
-    lost = str(message_id_of(HALF.half_id, Nonce(43)))
-    records = make_copy(message_id=lost, digest=78), make_copy(offset=6)
-    here = replace(HERE, retired_below=HalfId(10 << 15))
-    suspect = make_suspect(*records, standing=standing, known=None, forgotten=frozenset({lost}))
-    (finding,) = findings_of_suspect(suspect, here)
-    named = (finding.finding_class, finding.message_id)
-    assert named == (FindingClass.PG_REGRESSION, lost)
-    alone = make_suspect(records[0], standing=None, known=None, forgotten=frozenset({lost}))
-    assert classes(alone, here) == [FindingClass.PG_REGRESSION]
-
-
 @pytest.mark.parametrize(
     ("changes", "content"),
     [
@@ -240,48 +224,6 @@ def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came
     hold = make_hold(released=released, repair="order")
     late = make_suspect(*copies, standing=None, position=None, hold=hold)
     assert classes(late, replace(HERE, continued=True)) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("recorded", "batch_no", "order", "expected"),
-    [
-        (4, 4, "last", FindingClass.REDRIVEN),
-        (4, 5, "last", FindingClass.DUPLICATE_LATE),
-        (None, 5, "last", FindingClass.REDRIVEN),
-        (4, 3, "first", FindingClass.REDRIVEN),
-        (4, 3, None, FindingClass.REDRIVEN),
-        (4, None, "last", FindingClass.REDRIVEN),
-    ],
-    ids=["recorded", "again", "unknown", "an earlier order", "carried before", "no batch"],
-)
-def test_of_a_message_matched_before_an_order_explains_the_record_in_the_batch_that_it_recorded(
-    recorded: int | None, batch_no: int | None, order: str | None, expected: FindingClass
-) -> None:
-    copy = make_copy(batch_no=batch_no, redriven=True, repair=order)
-    hold = make_hold(released=True, repair="last", release_batch_no=recorded)
-    late = make_suspect(copy, standing=None, position=None, hold=hold)
-    assert classes(late, replace(HERE, continued=True)) == [expected]
-
-
-@pytest.mark.parametrize(
-    ("batches", "orders", "expected"),
-    [
-        ((2,), ("a",), FindingClass.REDRIVEN),
-        ((2, 3), ("a", "b"), FindingClass.REDRIVEN),
-        ((2, 3), (None, None), FindingClass.REDRIVEN),
-        ((2, 2), ("a", "b"), FindingClass.DUPLICATE),
-        ((2, 3), ("a", "a"), FindingClass.DUPLICATE),
-    ],
-)
-def test_two_orders_explain_two_records_but_not_two_of_one_batch_or_of_one_order(
-    batches: tuple[int, ...], orders: tuple[str | None, ...], expected: FindingClass
-) -> None:
-    hold = make_hold(released=True, repair="b")
-    repairs = [
-        make_copy(offset=10 + batch + at, batch_no=batch, redriven=True, repair=order)
-        for at, (batch, order) in enumerate(zip(batches, orders, strict=True))
-    ]
-    assert classes(make_suspect(make_copy(), *repairs, hold=hold)) == [expected]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
-from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import RecordedPlace
@@ -24,7 +23,6 @@ from tests.unit.spark.fixtures_suspects import (
     NOON,
     P_LISTED,
     classes,
-    make_copy,
     make_hold,
     make_suspect,
 )
@@ -92,15 +90,6 @@ def test_what_was_published_since_the_last_cut_expires_only_behind_it(
     assert classes(make_suspect(listed=listed(batch_no), place=place), judgement) == expected
 
 
-def test_what_an_earlier_run_had_missed_has_not_expired_since_unless_published_again() -> None:
-    missed = after(missing=frozenset({HALF.half_id}))
-    judgement = replace(HERE, starts={FIRST: 60, SECOND: 60}, earlier=missed)
-    place = RecordedPlace(partition=0, offset=5, batch_no=7)
-    assert classes(make_suspect(listed=listed(7)), judgement) == [FindingClass.LOST]
-    assert classes(make_suspect(listed=listed(7), place=place), judgement) == [FindingClass.LOST]
-    assert classes(make_suspect(listed=(*listed(7), *listed(9))), judgement) == []
-
-
 def test_of_a_topic_that_was_not_read_everything_is_since_the_last_cut() -> None:
     missed = after(missing=frozenset({HALF.half_id}), previous=previous(unread={"points": {3: 5}}))
     judgement = replace(HERE, starts={FIRST: 60, SECOND: 0}, earlier=missed)
@@ -133,26 +122,3 @@ def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_agai
 def test_an_accepted_topic_has_no_earlier_end() -> None:
     found = earlier_runs(previous(), (), TRIMMED.starts, accepted=("points",))
     assert (found.ends, earlier_runs(None, (), {}, ())) == ({}, EarlierRuns())
-
-
-@pytest.mark.parametrize(
-    ("record", "change", "expected"),
-    [
-        ({}, {}, [FindingClass.UNKNOWN_ID]),
-        ({"offset": 49}, {}, []),
-        ({"batch_no": 8}, {}, []),
-        ({"batch_no": None, "shard": None}, {}, []),
-        ({"ahead": True}, {}, []),
-        ({}, {"continued": False}, []),
-        ({}, {"unlisted_shards": frozenset({3})}, []),
-        ({}, {"earlier": after(previous=previous(unread={"points": {3: 5}}))}, []),
-        ({}, {"earlier": after(ends={SECOND: 50})}, []),
-    ],
-)
-def test_a_new_record_of_a_retired_message_is_excused_unless_its_batch_was_read_before(
-    record: dict[str, Any], change: dict[str, Any], expected: list[FindingClass]
-) -> None:
-    copy = make_copy(**{"offset": 50, "batch_no": 7, **record})
-    suspect = make_suspect(copy, standing=None, known=None, digest=None)
-    late = replace(HERE, retired_below=HalfId(10 << 15), earlier=after(), continued=True)
-    assert classes(suspect, replace(late, **change)) == expected

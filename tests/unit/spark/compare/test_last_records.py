@@ -8,7 +8,7 @@ import pytest
 
 from outbox.messages.manifest import Position
 from spark.compare.evidence import Suspect
-from spark.compare.facts import Unverifiable, may_be_compacted, unverifiable_reason
+from spark.compare.facts import may_be_compacted
 from spark.compare.last_records import is_superseded, key_hash, older_record
 from spark.cut.log_state import Baseline
 from spark.findings.finding_class import FindingClass
@@ -65,25 +65,6 @@ def test_only_a_later_record_of_the_key_in_its_place_supersedes(
 
 
 @pytest.mark.parametrize(
-    ("batch", "expected"),
-    [
-        ((3, 1, 1), True),
-        ((3, 1, 0), False),
-        ((3, 0, 9), False),
-        ((19, 2, 0), True),
-        ((4, 0, 0), True),
-        ((None, None, None), True),
-    ],
-)
-def test_without_a_recorded_place_an_earlier_batch_does_not(
-    batch: tuple[int | None, int | None, int | None], expected: bool
-) -> None:
-    assert is_superseded(keyed(), newest(1, partition=1, batch=batch)) is expected
-    unlisted = keyed(listed=({"status": "K", "batch_no": 1, "index": 0},))
-    assert is_superseded(unlisted, newest(1, batch=batch))
-
-
-@pytest.mark.parametrize(
     ("rows", "expected"),
     [
         (newest(4), 4),
@@ -123,20 +104,3 @@ def test_only_messages_without_a_record_in_compacted_topics_are_looked_up() -> N
 def test_what_was_never_published_is_neither_compacted_nor_excused_by_an_accepted_topic() -> None:
     accepted = replace(COMPACTED, baselines={"points": {3: Baseline(Position(9, 1))}})
     assert classes(keyed(superseded=True, listed=()), accepted) == [FindingClass.SKIPPED]
-
-
-@pytest.mark.parametrize(
-    ("baseline", "expected"),
-    [
-        (Baseline(Position(9, 1)), Unverifiable.ACCEPTED),
-        (Baseline(Position(9, 1), batch_no=1), Unverifiable.ACCEPTED),
-        (Baseline(Position(9, 1), batch_no=0), None),
-        (Baseline(Position(9, 0)), None),
-        (Baseline(Position(8, 5), batch_no=1), None),
-    ],
-)
-def test_nothing_published_by_the_cut_at_which_a_topic_was_accepted_is_missed(
-    baseline: Baseline, expected: Unverifiable | None
-) -> None:
-    accepted = replace(HERE, baselines={"points": {3: baseline}})
-    assert unverifiable_reason(make_suspect(), accepted) is expected

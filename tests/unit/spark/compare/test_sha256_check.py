@@ -12,14 +12,11 @@ from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf
-from spark.checks.sample import message_findings
 from spark.compare import open_items
-from spark.compare.decision_table import Content
-from spark.compare.sha256_check import Alteration, alteration_of, remaining_alterations
+from spark.compare.sha256_check import alteration_of, remaining_alterations
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from tests.fixtures_replacing import replace
-from tests.unit.spark.fixtures_samples import AWAY, row, sampled
 from tests.unit.spark.fixtures_suspects import COMMITTED, HALF, make_hold, read
 
 HOME = Partition("points", 0)
@@ -98,41 +95,11 @@ def test_a_message_with_one_right_record_is_not_altered() -> None:
     assert alteration_of(HALF, []) is None
 
 
-@pytest.mark.parametrize(
-    ("record", "content"),
-    [
-        (read(topic="other"), Content.TOPIC),
-        (read(value=None), Content.VALUE),
-        (read(key=b"other"), Content.KEY),
-        (bearing(b"another id"), Content.VALUE),
-        (read(headers=(*read().headers, ("outbox_batch", b""))), Content.HEADER),
-        (read(headers=(*read().headers[:-1], ("tenant", None), ("north", None))), Content.HEADER),
-    ],
-)
-def test_what_differs_is_named(record: LogRecord, content: Content) -> None:
-    found = alteration_of(HALF, [record])
-    assert found is not None
-    assert found.content is content
-    assert found.detail["sha256"]["expected"] != found.detail["sha256"]["actual"]
-
-
 def test_another_message_id_is_a_header_that_differs() -> None:
     record = replace(bearing(b"another id"), value=HALF.message.content.value)
     found = alteration_of(HALF, [record])
     assert found is not None
     assert found.detail["differs"] == {"header": [MESSAGE_ID]}
-
-
-def test_the_worst_fault_names_the_finding_and_the_others_are_in_its_detail() -> None:
-    here = (Partition("points", AWAY), 5)
-    value = Alteration(place=here, content=Content.VALUE, detail={"digests": "differ"})
-    (found,) = message_findings(sampled(row(AWAY), alteration=value))
-    assert found.finding_class is FindingClass.CORRUPT_VALUE
-    assert found.detail.keys() == {"digests", "expected", "actual", "requested"}
-    (found,) = message_findings(
-        sampled(row(AWAY), alteration=replace(value, content=Content.HEADER))
-    )
-    assert (found.finding_class, found.by_sha256) == (FindingClass.WRONG_PARTITION, True)
 
 
 def test_a_run_that_carries_nothing_else_carries_what_no_full_read_finds() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from outbox.messages.message_id import HalfId
-from spark.compare import tombstones as tombstones_module
 from spark.compare.evidence import Suspect
 from spark.compare.tombstones import Tombstones
 from tests.fixtures_replacing import replace
@@ -66,17 +65,6 @@ def test_of_several_tombstones_of_a_key_the_last_one_counts() -> None:
     tombstones.note([of_key(b"a", None, **listed(n)) for n in (3, 7, 5)], COMPACTED)
     assert tombstones.explain(of_key(b"a", b"v", **listed(6)))
     assert not tombstones.explain(of_key(b"a", b"v", **listed(8)))
-
-
-def test_without_room_for_further_keys_those_that_are_known_still_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tombstones_module, "KEPT_MOST", 1)
-    tombstones = Tombstones()
-    known = [(b"a", 3), (b"b", 3), (b"a", 7)]
-    tombstones.note([of_key(key, None, **listed(n)) for key, n in known], COMPACTED)
-    assert tombstones.explain(of_key(b"a", b"v", **listed(6)))
-    assert not tombstones.explain(of_key(b"b", b"v", **listed(2)))
 
 
 def test_a_message_that_postgresql_no_longer_has_is_not_explained() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +13,7 @@ from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut import checkpoint
-from spark.cut.checkpoint import Mark, MisplacedKeys, Previous
+from spark.cut.checkpoint import Mark, Previous
 from spark.cut.cut_plan import LogCut, Plan, Range, ShardCut
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -128,28 +127,3 @@ def test_a_shard_keeps_its_baseline_and_never_falls_below_its_last_cut(
     older = replace(newer, batch_no=2, position=Position(9, 1))
     (kept,) = checkpoint.continued_cuts((older,), previous)
     assert (kept.batch_no, kept.position) == (7, Position(500, 2))
-
-
-def test_what_was_not_read_this_time_ends_where_it_had_ended(previous: Previous) -> None:
-    nothing = LogCut(progress_topic=MANIFESTS.topic, manifests=(), records=())
-    plan = Plan(log=nothing, shards=(), snapshot=snapshot(), origin=previous.origin)
-    cut = checkpoint.cut_of(plan, checkpoint.marks_of([], previous), previous)
-    again = checkpoint.previous_of(StoredCheckpoint(run_id="two", cut=cut))
-    assert again is not None
-    assert (again.ends, again.marks) == (previous.ends, previous.marks)
-
-
-def test_the_misplaced_keys_are_read_as_they_were_stored() -> None:
-    misplaced = {"many": MisplacedKeys(3, None), "points": MisplacedKeys(2, frozenset({7, -8}))}
-    cut = json.loads(
-        json.dumps(
-            checkpoint.cut_of(Plan(log=log(), shards=(), snapshot=snapshot()), {}, None, misplaced)
-        )
-    )
-    found = checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=cut))
-    assert found is not None
-    assert found.misplaced == misplaced
-    del cut["away"]
-    of_an_older_version = checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=cut))
-    assert of_an_older_version is not None
-    assert of_an_older_version.misplaced == {}

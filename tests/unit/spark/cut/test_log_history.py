@@ -10,15 +10,11 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.messages.message import DecidedBy
-from outbox.messages.record import digest_of as digest_of_half
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
 from outbox.reconciliation.snapshot import SnapshotIdentity
-from spark.checks.coverage import gap_finding
 from spark.cut import log_history, log_state
-from spark.cut.cut_plan import Gap, Range, ShardCut
+from spark.cut.cut_plan import Range, ShardCut
 from spark.cut.log_state import Anchor, Baseline, LogState
-from spark.findings.finding_class import FindingClass
-from spark.findings.finding_rules import RULES
 from tests.fixtures_records import render
 from tests.unit.spark.fixtures_suspects import HALF
 
@@ -142,34 +138,9 @@ def test_a_stored_state_is_read_back_unchanged() -> None:
     assert log_state.state_of(stored) == without
 
 
-def test_a_run_moves_the_ends_and_keeps_what_it_could_not_read() -> None:
-    other = Partition("other", 0)
-    before = replace(ANCHORED, ends={**ANCHORED.ends, other: 7}, topic_ids={"points": "first"})
-    ranges = [Range(partition=HERE, start=0, end=120)]
-    left = log_history.next_state(before, TOPICS, ranges, {HERE: Anchor(119, 5)}, {})
-    assert left.ends == {HERE: 120, other: 7}
-    assert left.anchors == {HERE: Anchor(119, 5)}
-    unread = log_history.next_state(
-        before, {"points": TopicFacts(id="second", partitions=1)}, [], {}, {}
-    )
-    assert unread == before
-
-
 def snapshot_of(taken_at: datetime) -> SnapshotIdentity:
     """Return a snapshot of this time."""
     return SnapshotIdentity(exported_id="1", visible="9:9:", taken_at=taken_at)
-
-
-def test_a_clock_that_was_set_back_makes_no_relay_know_the_partitions_sooner() -> None:
-    shards = [ShardCut(shard=3, batch_no=7, position=Position(9, 1))]
-    noon, age, state = datetime(2026, 1, 1, tzinfo=UTC), log_history.METADATA_AGE, LogState()
-    known = []
-    for at in (noon, noon - 3 * age, noon - 5 * age / 2, noon - 2 * age):
-        left = replace(state, counts={"points": 2})
-        counted = log_history.counted_after_run(state, left, shards, snapshot_of(at))
-        state = replace(left, counted=counted)
-        known.append("points" in state.all_known_after({"points": 2}))
-    assert known == [False, False, False, True]
 
 
 def test_all_partitions_are_known_to_every_relay_a_while_after_a_run_has_counted_them() -> None:
@@ -208,38 +179,3 @@ def test_the_newest_anchor_that_the_log_still_holds_is_kept(
 ) -> None:
     ranges = [Range(partition=HERE, start=0, end=end)]
     assert log_history.next_state(ANCHORED, TOPICS, ranges, anchors, {}).anchors == expected
-
-
-@pytest.mark.parametrize("redriven", [None, "action-1"])
-def test_the_digest_of_a_record_is_that_of_its_half_message(redriven: str | None) -> None:
-    made = render(HALF, DecidedBy.CHECK, "3.1.0", redriven)
-    message = HALF.message
-    expected = digest_of_half(
-        HALF.half_id, HALF.nonce, message.content, message.producer_group, message.transaction_id
-    )
-    record = LogRecord(
-        partition=Partition(made.topic, 0),
-        offset=1,
-        key=made.key,
-        value=made.value,
-        headers=made.headers,
-    )
-    assert log_history.digest_of(record) == expected
-    moved = replace(record, headers=(*made.headers[1:], made.headers[0]))
-    assert log_history.digest_of(moved) == expected
-
-
-@pytest.mark.parametrize(
-    "name", ["RETENTION_GAP", "LOG_TRUNCATED", "TOPIC_RECREATED", "PARTITIONS_CHANGED", "NOT_READ"]
-)
-def test_each_is_a_finding_of_its_own(name: str) -> None:
-    others = {
-        gap_finding(Gap(finding_class=c, partition=HERE, reason="")).finding_id for c in CLASSES
-    }
-    assert len(others) == len(CLASSES)
-    found = gap_finding(Gap(finding_class=name, partition=WHOLE, reason="why"))
-    assert (found.partition, found.topic, found.detail) == (None, "points", {"reason": "why"})
-    assert found.rule is RULES[FindingClass(name)]
-
-
-CLASSES = ("RETENTION_GAP", "LOG_TRUNCATED", "TOPIC_RECREATED", "PARTITIONS_CHANGED", "NOT_READ")

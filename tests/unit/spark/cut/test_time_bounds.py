@@ -11,7 +11,6 @@ from outbox.errors import ConfigurationError
 from outbox.messages.manifest import START, Position
 from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Offsets
-from spark.__main__ import main
 from spark.cut.checkpoint import cut_start_of, time_bounds_of
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut, ShardCut, with_baselines
@@ -66,14 +65,6 @@ def test_a_shard_that_does_not_answer_for_a_time_is_not_read() -> None:
     """So the run is not complete, rather than cut where nobody asked for it."""
     log = log_cut(Noting(silent=MANIFESTS), TimeBounds(until=NOON))
     assert [(gap.finding_class, gap.partition) for gap in log.gaps] == [("NOT_READ", MANIFESTS)]
-
-
-def test_a_run_from_a_time_reads_the_records_of_its_batches_and_little_more() -> None:
-    stores = Noting(since={NOON: {MANIFESTS: 6}, NOON - MARGIN: {DATA: 5}})
-    log = log_cut(stores, TimeBounds(since=NOON))
-    assert [(each.start, each.end) for each in log.records] == [(5, 12)]
-    assert [(each.start, each.end) for each in log.manifests] == [(0, 10)]
-    assert log.first_manifests == {0: 6}
 
 
 def test_a_topic_without_a_record_since_then_is_not_read() -> None:
@@ -156,17 +147,3 @@ def test_a_time_is_read_with_its_zone() -> None:
     for text in ("2026-01-01", "1969-01-01T00:00:00Z", "noon"):
         with pytest.raises(ValueError, match="expected a time since 1970 with its zone"):
             parse_time(text)
-
-
-@pytest.mark.parametrize("flags", [("--to", "noon"), ("--from", "2026-01-01"), ("--every", "soon")])
-def test_an_unreadable_time_is_refused_with_the_expected_form(
-    flags: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *flags])
-    flag, text = flags
-    (line,) = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2
-    assert f"argument {flag}: '{text}': " in line
-    assert "expected" in line
-    assert line.endswith("(see `outbox-reconcile run --help`)")

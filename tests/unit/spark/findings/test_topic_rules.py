@@ -22,7 +22,6 @@ from tests.unit.spark.fixtures_reports import make_finding
 
 C = FindingClass
 FREE = topic_rules({"points": {"ordered": False}})
-ANYWHERE = topic_rules({"points": {"partitioner": "any"}})
 
 
 def test_only_the_rule_of_the_longest_matching_name_applies() -> None:
@@ -86,43 +85,12 @@ def make(finding_class: FindingClass, **fields: Any) -> Finding:
     return make_finding(finding_class=finding_class, **fields)
 
 
-@pytest.mark.parametrize("finding_class", [each for each in FindingClass if each is not C.FOREIGN])
-def test_without_a_rule_a_finding_does_not_change(finding_class: FindingClass) -> None:
-    finding = make(finding_class)
-    assert apply_topic_rule(finding, {}) == finding
-    assert apply_topic_rule(finding, topic_rules({"other": {"ordered": False}})) == finding
-
-
 def test_order_is_not_judged_where_it_does_not_matter() -> None:
     assert apply_topic_rule(make(C.ORDER_INVERSION), FREE) is None
     assert apply_topic_rule(make(C.KEY_SPLIT), FREE) is None
     assert apply_topic_rule(make(C.POSITION_DRIFT), FREE) == make(C.POSITION_DRIFT)
     both = make(C.ORDER_INVERSION, detail={"behind": "b", "outbox_batch": "3.1.0"})
     assert apply_topic_rule(both, FREE) == make(C.POSITION_DRIFT, detail={"outbox_batch": "3.1.0"})
-
-
-@pytest.mark.parametrize("finding_class", [C.LOST, C.SKIPPED, C.CORRUPT_VALUE])
-def test_a_repairable_finding_states_that_order_does_not_prevent_a_repair(
-    finding_class: FindingClass,
-) -> None:
-    finding = make(finding_class, detail={"copies": 0})
-    free = apply_topic_rule(finding, FREE)
-    assert free is not None
-    assert free.detail == {"copies": 0, "ordered": False}
-    assert apply_topic_rule(finding, FREE, {"points"}) == finding
-    assert apply_topic_rule(finding, ANYWHERE) == finding
-
-
-def test_a_key_does_not_determine_the_partition_with_any_partitioner() -> None:
-    by_key = {"expected": 1, "actual": 2, "requested": False}
-    noted = {"recorded": {"partition": 1, "offset": 2}}
-    assert apply_topic_rule(make(C.WRONG_PARTITION, detail=by_key), ANYWHERE) is None
-    assert apply_topic_rule(make(C.WRONG_PARTITION, detail=by_key | noted), ANYWHERE) == make(
-        C.WRONG_OFFSET, detail=noted
-    )
-    asked = make(C.WRONG_PARTITION, detail=by_key | {"requested": True})
-    assert apply_topic_rule(asked, ANYWHERE) == asked
-    assert apply_topic_rule(make(C.KEY_SPLIT), ANYWHERE) == make(C.KEY_SPLIT)
 
 
 def test_the_topic_sets_the_severity_of_records_of_other_writers() -> None:

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.reconciliation.finding import PERMANENT_CLASSES, UNREAD_CLASSES
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.finding_rules import RULES
-from spark.findings.ledger import Ledger
 from spark.findings.verdict import Tolerance, Verdict, exit_code, parse_tolerance, verdict_of
-from tests.unit.spark.fixtures_reports import make_finding
 
 LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
 DUPLICATE = FindingClass.DUPLICATE
@@ -81,43 +77,9 @@ def test_the_exit_code_follows_from_the_findings_and_the_tolerance(
     assert exit_code(given, parse_tolerance(fail_on, most)) == code
 
 
-def test_the_severity_of_the_topic_decides_and_not_that_of_the_class() -> None:
-    mild, grave = (
-        GradedClass(LOST, Severity.INFO),
-        GradedClass(FindingClass.GIVEN_UP, Severity.HIGH),
-    )
-    assert verdict_of({mild}) is Verdict.CLEAN
-    assert (exit_code({mild: 1}, Tolerance()), exit_code({grave: 1}, Tolerance())) == (0, 7)
-    both = {mild: 2, graded(LOST): 1}
-    assert exit_code(both, parse_tolerance("low", {"LOST": 1})) == 0
-    assert (
-        exit_code(
-            {GradedClass(LOST, Severity.LOW): 1, graded(LOST): 1},
-            parse_tolerance("low", {"LOST": 1}),
-        )
-        == 7
-    )
-    unread = GradedClass(NOT_READ, Severity.INFO)
-    assert (verdict_of({unread}), exit_code({unread: 1}, Tolerance())) == (Verdict.INCONCLUSIVE, 8)
-
-
 def test_a_threshold_for_an_unknown_kind_or_class_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'misses' is not a kind or class"):
         parse_tolerance("low", {"misses": 1})
-
-
-@pytest.mark.parametrize("finding_class", FindingClass)
-def test_every_finding_can_be_accepted_except_what_was_not_read(
-    finding_class: FindingClass,
-) -> None:
-    finding = make_finding(finding_class=finding_class)
-    ids = frozenset({finding.finding_id})
-    ledger = Ledger(run_id="", folder=Path(), accepted_ids=ids)
-    unread = finding_class.value in UNREAD_CLASSES
-    assert ledger.accepts(finding) != unread
-    gap = finding_class is FindingClass.RETENTION_GAP
-    assert RULES[finding_class].partial == (unread or gap)
-    assert not ledger.accepts(make_finding(1))
 
 
 def test_what_is_partial_or_permanent_is_a_class() -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 import pytest
 
 from outbox.reconciliation.log import Partition
 from spark.cut.cut_plan import Gap
 from spark.findings.finding_class import FindingClass
-from spark.findings.stored_finding import remaining_finding
-from spark.findings.verdict import Verdict
-from spark.report.report import Latency, format_count
+from spark.report.report import Latency
 from spark.report.store_run import stored_run
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 
@@ -31,15 +26,6 @@ def test_the_sentence_counts_what_was_checked_and_what_was_found() -> None:
     )
 
 
-def test_the_sentence_counts_late_messages_and_not_the_shards_they_wait_in() -> None:
-    shards = [
-        make_finding(n, finding_class=FindingClass.OVERDUE, detail={"overdue": 40 + n})
-        for n in (1, 2)
-    ]
-    report = make_report([*shards, make_finding(3, finding_class=FindingClass.HELD)])
-    assert " 0 lost, 84 late, " in report.sentence
-
-
 @pytest.mark.parametrize(
     ("found", "ending"),
     [
@@ -53,16 +39,6 @@ def test_the_sentence_names_every_kind_of_finding_that_decides_the_verdict(
 ) -> None:
     findings = [make_finding(n, finding_class=each) for n, each in enumerate(found)]
     assert make_report(findings).sentence.endswith(ending)
-
-
-def test_the_sentence_names_what_counts_neither_as_right_nor_as_a_finding() -> None:
-    report = make_report(accepted=[make_finding(1)])
-    unjudged = replace(report, counts=replace(report.counts, baseline=1500, unverifiable=2))
-    assert report.sentence.endswith("16 of 16 shards; 1 accepted by an operator, not counted")
-    assert unjudged.sentence.endswith(
-        "; 1 500 older than the oldest manifest, not judged as missing"
-        "; 2 messages cannot be verified; 1 accepted by an operator, not counted"
-    )
 
 
 def test_what_was_not_read_is_not_counted_as_read() -> None:
@@ -94,41 +70,11 @@ def test_a_stored_finding_keeps_its_evidence_and_no_key() -> None:
     assert "member-1" not in repr(stored)
 
 
-def test_a_finding_that_no_run_can_see_any_more_is_reported_as_it_was_stored() -> None:
-    finding = make_finding(
-        finding_class=FindingClass.DUPLICATE,
-        key_hash=-7,
-        partition=3,
-        offset=41,
-        record_time=datetime(2026, 1, 1, 12, tzinfo=UTC),
-        detail={"copies": 2},
-    )
-    (stored,) = stored_run(make_report([finding]), {}).findings
-    remaining = remaining_finding(stored)
-    (again,) = stored_run(make_report([remaining]), {}).findings
-    assert again == stored
-    assert not remaining.lasting
-    report = make_report([remaining, make_finding(2, finding_class=FindingClass.DUPLICATE)])
-    assert report.verdict is Verdict.FINDINGS
-    assert "2 duplicated" in report.sentence
-    assert report.sentence.endswith("; 1 still open from earlier runs: records have expired")
-    excluded = replace(report.plan.log, excluded=frozenset({"points"}))
-    without = replace(report, plan=replace(report.plan, log=excluded))
-    assert without.sentence.endswith("; 1 still open from earlier runs: in excluded topics")
-    (lost,) = stored_run(make_report([make_finding()]), {}).findings
-    older = make_report([remaining_finding(lost)])
-    assert older.sentence.endswith("; 1 still open from earlier runs: older than the manifests")
-
-
 def test_the_finding_id_survives_a_refined_class() -> None:
     lost = make_finding(finding_class=FindingClass.LOST)
     assert lost.finding_id == make_finding(finding_class=FindingClass.HELD).finding_id
     assert lost.finding_id != make_finding(finding_class=FindingClass.DUPLICATE).finding_id
     assert lost.finding_id != make_finding(subject="message:other").finding_id
-
-
-def test_thousands_are_separated_by_a_space() -> None:
-    assert [format_count(n) for n in (0, 999, 1000, 1234567)] == ["0", "999", "1 000", "1 234 567"]
 
 
 def test_the_values_of_the_metrics_are_stored_with_the_run() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -82,22 +81,6 @@ def test_each_format_is_a_file_and_kept_in_the_database(tmp_path: Path) -> None:
     named = {path for name, path in shown["report"].items() if name != "parquet"}
     assert named == {str(each) for each in folder.iterdir()}
     assert set(run.reports) == {"html", "json", "csv"}
-
-
-def test_an_accepted_finding_is_shown_in_every_format_and_counted_in_none(tmp_path: Path) -> None:
-    known = make_finding(7, topic=TEXT)
-    report = make_report(accepted=[known], folder=tmp_path / "run")
-    shown, run = published(report)
-    assert (shown["verdict"], shown["totals"]["missing"]) == ("clean", 0)
-    assert [each["status"] for each in shown["findings"]] == ["accepted"]
-    assert (shown["counts"]["accepted"], shown["findings_omitted"]) == (1, 0)
-    jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
-    assert [each.finding_id for each in run.findings] == [known.finding_id]
-    assert "accepts 1 findings for now" in run.reports["html"]
-    assert known.finding_id in run.reports["html"]
-    assert not re.search(r"(?<!\\)<script", run.reports["html"])
-    (row,) = csv.DictReader(StringIO(run.reports["csv"]))
-    assert (row["finding_id"], row["status"]) == (known.finding_id, "accepted")
 
 
 def test_a_report_counts_new_resolved_and_fixed_findings(tmp_path: Path) -> None:
