@@ -44,7 +44,6 @@ from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.readiness import (
-    HEARTBEAT_SECONDS,
     PostgresReadiness,
     newest_revision,
 )
@@ -192,7 +191,6 @@ def build(
         group_defaults=group_defaults(settings),
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
-        heartbeat_seconds=HEARTBEAT_SECONDS,
         version=installed_version(),
         metrics_here=settings.metrics_bind is None,
     )

@@ -14,6 +14,7 @@ from checker.periodic_task import Heartbeats, PeriodicTask, PeriodicTaskLoop, Si
 from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
 from outbox.messages.ports import SqlOutbox
+from outbox.operators.ports import HEARTBEAT_SECONDS
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
@@ -36,12 +37,11 @@ class Daemon:
         clock: Clock,
         metrics: Metrics,
         *,
-        beat_seconds: float,
         relay: RelayThreads | None = None,
         drain: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._loops = [
-            PeriodicTaskLoop(task, heartbeats, clock, metrics, beat_seconds=beat_seconds)
+            PeriodicTaskLoop(task, heartbeats, clock, metrics, beat_seconds=HEARTBEAT_SECONDS)
             for task in tasks
         ]
         self._names = [task.name for task in tasks]

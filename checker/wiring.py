@@ -35,7 +35,6 @@ from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from outbox.postgres.maintenance.partitions import PostgresPartitions
-from outbox.postgres.maintenance.readiness import HEARTBEAT_SECONDS
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
@@ -102,7 +101,6 @@ async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIt
             PostgresHeartbeats(pool),
             clock,
             metrics,
-            beat_seconds=HEARTBEAT_SECONDS,
             relay=relay,
             drain=scheduler.drain if scheduler else None,
         )

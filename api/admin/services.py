@@ -49,7 +49,6 @@ class Services:
     check_endpoint_probe: CheckEndpointProbe
     forget_key: Callable[[str], None]
     """Drops what this process remembers of a key, by its id."""
-    heartbeat_seconds: int = 5
     version: str = "0"
     metrics_here: bool = True
     """True if ``/metrics`` is served on this listener."""

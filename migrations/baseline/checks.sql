@@ -83,7 +83,7 @@ CREATE TABLE outbox.check_breaker (
     CONSTRAINT pk_check_breaker PRIMARY KEY (producer_group_id)
 );
 
--- The standing round of a half that was rechecked; rows of older rounds in check_queue are void.
+-- The current round of a half that was rechecked; rows of older rounds in check_queue are void.
 CREATE TABLE outbox.recheck (
     half_id bigint CONSTRAINT pk_recheck PRIMARY KEY,
     round integer NOT NULL,
@@ -116,5 +116,5 @@ CREATE TABLE outbox.parked_message (
     copied_at timestamptz,
     earlier_parkings jsonb NOT NULL DEFAULT '[]'
 );
-CREATE INDEX ix_parked_message_standing ON outbox.parked_message (producer_group_id, half_id) WHERE resumed_at IS NULL;
+CREATE INDEX ix_parked_message_open ON outbox.parked_message (producer_group_id, half_id) WHERE resumed_at IS NULL;
 CREATE INDEX ix_parked_message_uncopied ON outbox.parked_message (half_id) WHERE copied_at IS NULL AND resumed_at IS NULL;

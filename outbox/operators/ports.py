@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from outbox.messages.message import End, Ended
 from outbox.messages.message_id import HalfId, Nonce
@@ -50,10 +50,14 @@ class Operations(Protocol):
         """Decide in the name of the operator. Raises MessageNotFound."""
 
 
+HEARTBEAT_SECONDS: Final = 5
+"""The time between two heartbeats of a task of a checker."""
+
+
 class Readiness(Protocol):
     """PostgreSQL's part of the probes."""
 
-    async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
+    async def checks(self) -> Mapping[str, str]:
         """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""
 
 

@@ -84,10 +84,8 @@ class LogReader(Protocol):
         """
 
 
-class SourceSnapshot(Protocol):
-    """The outbox's tables at one instant; open while Spark reads them with the same snapshot."""
-
-    identity: SnapshotIdentity
+class KeptLeaves(Protocol):
+    """Which leaves the tables of a snapshot still have."""
 
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
@@ -97,6 +95,12 @@ class SourceSnapshot(Protocol):
 
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
         """Return the half messages below an id that are stored, though their leaf is removed."""
+
+
+class SourceSnapshot(KeptLeaves, Protocol):
+    """The outbox's tables at one instant; open while Spark reads them with the same snapshot."""
+
+    identity: SnapshotIdentity
 
     def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision.
@@ -154,17 +158,8 @@ class ReconciliationSource(Protocol):
         """Export a snapshot and keep it until the block ends. Raises DatabaseUnavailable."""
 
 
-class RunStore(Protocol):
-    """Keeps runs, findings and reports; writes to no other table."""
-
-    def run_lock(self) -> AbstractContextManager[None]:
-        """Prevent other runs until the block ends or this process dies.
-
-        Raises RunUnderWay when another run has the lock, DatabaseUnavailable.
-        """
-
-    def checkpoint(self) -> StoredCheckpoint | None:
-        """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
+class StoredFindings(Protocol):
+    """Reads what the stored runs have found."""
 
     def changes(
         self, finding_ids: Sequence[str], complete: bool, expired_evidence: ExpiredEvidence
@@ -196,6 +191,19 @@ class RunStore(Protocol):
 
     def statuses(self, run_id: str) -> Sequence[FindingOutcome] | None:
         """Return the current status of each finding that a run saw; None if there is no run."""
+
+
+class RunStore(StoredFindings, Protocol):
+    """Keeps runs, findings and reports; writes to no other table."""
+
+    def run_lock(self) -> AbstractContextManager[None]:
+        """Prevent other runs until the block ends or this process dies.
+
+        Raises RunUnderWay when another run has the lock, DatabaseUnavailable.
+        """
+
+    def checkpoint(self) -> StoredCheckpoint | None:
+        """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
 
     def past(self, run_id: str, limit: int) -> Sequence[FinishedRun]:
         """Return the newest runs except this one, oldest first."""

@@ -44,7 +44,7 @@ def findings_of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding
 
 
 def _stranger(suspect: Suspect, copy: Copy) -> Facts:
-    return Facts(decision=Decision.ABSENT, copies=1, forgotten=suspect.was_lost(copy))
+    return Facts(decision=Decision.ABSENT, copies=1, forgotten=suspect.is_missing_in_postgres(copy))
 
 
 def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:

@@ -102,9 +102,11 @@ class Suspect:
     def _is_own(self, copy: Copy) -> bool:
         if self.message_id is not None:
             return copy.message_id == str(self.message_id)
-        return not self.was_lost(copy) or all(map(self.was_lost, self.found))
+        return not self.is_missing_in_postgres(copy) or all(
+            map(self.is_missing_in_postgres, self.found)
+        )
 
-    def was_lost(self, copy: Copy) -> bool:
+    def is_missing_in_postgres(self, copy: Copy) -> bool:
         """Return whether the relay's recovery found the record, and PostgreSQL had lost it."""
         return copy.message_id in self.forgotten
 

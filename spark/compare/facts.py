@@ -104,7 +104,9 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         held=_held(suspect),
         release_read=_is_release_read(suspect, judgement),
         redriven=_redriven(suspect, matched_before),
-        forgotten=any(suspect.was_lost(c) for c in suspect.found if c not in suspect.strangers),
+        forgotten=any(
+            suspect.is_missing_in_postgres(c) for c in suspect.found if c not in suspect.strangers
+        ),
         retired=is_retired(suspect, judgement),
         again=any(_is_published_again(copy, judgement) for copy in suspect.own),
         verifiable=_invisible_reason(suspect, judgement) is None,

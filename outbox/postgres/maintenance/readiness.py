@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from outbox.errors import DatabaseUnavailable
+from outbox.operators.ports import HEARTBEAT_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
-HEARTBEAT_SECONDS: Final = 5
-"""The time between two heartbeats of a checker."""
 BEATS_MISSED: Final = 3
 ANSWER_SECONDS: Final = 2.0
 """Longest wait for a connection, and for each answer: who probes does not wait for long."""
@@ -37,13 +36,13 @@ class PostgresReadiness:
         self._pool = pool
         self._revision = revision
 
-    async def checks(self, heartbeat_seconds: int) -> Mapping[str, str]:
+    async def checks(self) -> Mapping[str, str]:
         """Return the result of each check; see Readiness.checks."""
         unknown = {"migrations": "unknown", "checker_heartbeat": "unknown"}
         try:
             async with available(), self._pool.connection(timeout=ANSWER_SECONDS) as connection:
                 with connection.answering_within(ANSWER_SECONDS):
-                    state = await _state(connection, BEATS_MISSED * heartbeat_seconds)
+                    state = await _state(connection, BEATS_MISSED * HEARTBEAT_SECONDS)
         except DatabaseUnavailable:
             return {"postgres": self._pool.refusal or "unavailable", **unknown}
         if state is None:

@@ -23,10 +23,10 @@ WITH flush AS MATERIALIZED (
         WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h
     LEFT JOIN LATERAL (
-        SELECT true AS standing FROM outbox.op_message
+        SELECT true AS ended FROM outbox.op_message
         WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) o ON true
-    WHERE h.nonce = asked.nonce AND o.standing IS NULL
+    WHERE h.nonce = asked.nonce AND o.ended IS NULL
         AND (asked.transaction_id IS NULL OR asked.transaction_id = h.transaction_id)
         AND (asked.caller IS NULL OR (asked.caller, h.producer_group_id) IN (
             SELECT caller, group_id

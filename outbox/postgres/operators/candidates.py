@@ -221,11 +221,11 @@ def _queued() -> Select[Any]:
         .correlate(check_class)
         .lateral("waiting")
     )
-    standing = select(recheck.c.round).where(recheck.c.half_id == waiting.c.half_id)
+    current = select(recheck.c.round).where(recheck.c.half_id == waiting.c.half_id)
     return (
         select(waiting.c.half_id)
         .select_from(check_class.join(waiting, true()))
-        .where(waiting.c.round == func.coalesce(standing.scalar_subquery(), 1))
+        .where(waiting.c.round == func.coalesce(current.scalar_subquery(), 1))
     )
 
 
@@ -337,16 +337,16 @@ def _check_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnEleme
 def _spent_checks(pool: Subquery) -> ColumnElement[int]:
     """Return how many checks count: those since a recheck of a parked message, if there was one.
 
-    Those of the standing round do, whatever the clock was.
+    Those of the current round do, whatever the clock was.
     """
     mine = recheck.c.half_id == pool.c.half_id
     rechecked = select(recheck.c.rechecked_at).where(mine).correlate(pool).scalar_subquery()
-    standing = select(recheck.c.round).where(mine).correlate(pool).scalar_subquery()
+    current = select(recheck.c.round).where(mine).correlate(pool).scalar_subquery()
     counted = select(func.count()).where(
         check_attempt.c.half_id == pool.c.half_id,
         check_attempt.c.counted,
         or_(
-            check_attempt.c.round == func.coalesce(standing, 1),
+            check_attempt.c.round == func.coalesce(current, 1),
             check_attempt.c.asked_at >= rechecked,
         ),
     )

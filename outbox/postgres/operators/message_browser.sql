@@ -1,6 +1,6 @@
 -- name: views
 -- Reads, by key, messages without their values: the half or its parked copy, its parking, the checks made since its
--- age began (those of the standing round whatever the clock was), and when the next is due: by its row of the queue, not
+-- age began (those of the current round whatever the clock was), and when the next is due: by its row of the queue, not
 -- before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set back is due
 -- as "due_rows" and the sweep take it. The bounds prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,

@@ -11,9 +11,9 @@ from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
 from outbox.operators.installation import ShardState, shard_state
+from outbox.operators.ports import HEARTBEAT_SECONDS
 from outbox.postgres.maintenance.readiness import (
     BEATS_MISSED,
-    HEARTBEAT_SECONDS,
     NEEDED_TASKS,
     newest_revision,
 )

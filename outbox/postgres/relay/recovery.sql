@@ -18,10 +18,10 @@ WITH flush AS MATERIALIZED (
         WHERE half_id = published.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h
     LEFT JOIN LATERAL (
-        SELECT true AS standing FROM outbox.op_message
+        SELECT true AS ended FROM outbox.op_message
         WHERE half_id = published.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) o ON true
-    WHERE h.nonce = published.nonce AND o.standing IS NULL
+    WHERE h.nonce = published.nonce AND o.ended IS NULL
 ), decided AS (
     INSERT INTO outbox.op_message (half_id, xid, decided_at, decision, decided_by, reason)
     SELECT half_id, flush.xid, flush.at, 1, 5, 'its record was in Kafka'

@@ -96,7 +96,7 @@ async def test_a_running_api_serves_nothing_and_its_readiness_names_the_command(
     """The address of the database may lead to a restored one while the program runs."""
     async with make_verified_pool(database_url, "api", pool_max=2) as pool:
         readiness = PostgresReadiness(pool, "0001")
-        assert (await readiness.checks(5))["postgres"] == "ok"
+        assert (await readiness.checks())["postgres"] == "ok"
         ask_nothing(database_url, AHEAD["position"])
         ask_nothing(
             database_url,
@@ -104,11 +104,11 @@ async def test_a_running_api_serves_nothing_and_its_readiness_names_the_command(
             " WHERE application_name = 'outbox-api' AND datname = current_database()",
         )
         async with asyncio.timeout(60):
-            while COMMAND not in (await readiness.checks(5))["postgres"]:
+            while COMMAND not in (await readiness.checks())["postgres"]:
                 pass
         ask_nothing(database_url, "DELETE FROM outbox.progress")
         async with asyncio.timeout(60):
-            while (await readiness.checks(5))["postgres"] != "ok":
+            while (await readiness.checks())["postgres"] != "ok":
                 pass
 
 
