@@ -95,10 +95,6 @@ class OperatorView:
             return WriteRefusal(str(error).strip().splitlines()[0], error.sqlstate)
         return None
 
-    def event_triggers(self) -> list[str]:
-        """Return the event triggers of this database, which may refuse what the leaves need."""
-        return [row["name"] for row in self._rows("event_triggers")]
-
     def oldest_database(self) -> Row:
         """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
         return self._rows("oldest_database")[0]
@@ -124,18 +120,10 @@ class OperatorView:
         """Return how many leaves there are, and how many locks a transaction has room for."""
         return self._rows("leaf_locks")[0]
 
-    def strangers(self) -> list[Row]:
-        """Return which of our advisory locks strangers have: kind, number, role and pid."""
-        return self._rows("strangers")
-
     def watermark_holder(self) -> Row | None:
         """Return whose open transaction keeps messages waiting: see watermark_health."""
         found = self._rows("watermark_holder")
         return found[0] if found else None
-
-    def policies(self) -> list[str]:
-        """Return our tables that have policies, which may hide rows from a role."""
-        return [row["table_name"] for row in self._rows("policies")]
 
     def collation(self) -> Row:
         """Return the version of the order of texts that indexes were made with, and the present."""

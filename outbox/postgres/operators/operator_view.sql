@@ -32,31 +32,6 @@ SELECT (SELECT count(*)::integer FROM pg_inherits WHERE inhparent = 'outbox.half
 -- Reads the names of all topics: a small table.
 SELECT name FROM outbox.topic ORDER BY name
 
--- name: strangers
--- Reads which of our advisory locks strangers have: roles that may not insert into the table that the lock's users
--- write. Reads the server's list of locks; locks nothing.
-WITH locks (kind, two_keys, first_key, second_key, witness) AS (
-    SELECT kind, true, hashtext('outbox.' || kind)::bigint & 4294967295, NULL, 'outbox.commit_log'
-    FROM unnest(ARRAY['sweep', 'check-back', 'retire', 'topics', 'parked', 'orphans', 'begin_flush', 'producer_group'])
-        AS kind
-    UNION ALL
-    SELECT kind, false, NULL, hashtext('outbox.' || kind)::bigint & 4294967295, 'outbox.commit_log'
-    FROM unnest(ARRAY['plain_outbox', 'migrate']) AS kind
-    UNION ALL
-    VALUES ('relay', true, 1869968482, NULL, 'outbox.commit_log'),
-        ('audit', true, hashtext('outbox.audit')::bigint & 4294967295, 0, 'outbox.reconciliation_run'),
-        ('reconciliation_cut', false, NULL, hashtext('outbox.reconciliation_cut')::bigint & 4294967295,
-         'outbox.reconciliation_run')
-)
-SELECT locks.kind, CASE WHEN locks.two_keys THEN holder.second_key END AS number, r.rolname::text AS role, holder.pid
-FROM outbox.lock_holder AS holder
-JOIN locks ON locks.two_keys = holder.two_keys
-    AND holder.first_key = coalesce(locks.first_key, holder.first_key)
-    AND holder.second_key = coalesce(locks.second_key, holder.second_key)
-JOIN pg_roles r ON r.oid = holder.role
-WHERE NOT outbox.may_insert(holder.role, locks.witness::regclass)
-ORDER BY 1, 2, 4
-
 -- name: watermark_holder
 -- Reads the session that holds the watermark back, and since when at least: the first message that was prepared after
 -- its transaction began. Returns no row if nothing was prepared since, or no transaction is open.
@@ -71,20 +46,11 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) waiting
 
--- name: policies
--- Reads from the catalogue which of our tables have policies, which may hide rows from a role.
-SELECT relname::text AS table_name FROM pg_class
-WHERE relnamespace = to_regnamespace('outbox') AND relrowsecurity ORDER BY 1
-
 -- name: collation
 -- Reads from the catalogue with which version of the operating system's or ICU's order of texts the indexes of this
 -- database were made, and which one the server has now. NULL: an order without versions.
 SELECT datname::text AS database, datcollversion AS made_with, pg_database_collation_actual_version(oid) AS present
 FROM pg_database WHERE datname = current_database()
-
--- name: event_triggers
--- Reads from the catalogue the event triggers of this database: one of another program may refuse what ours need.
-SELECT evtname::text AS name FROM pg_event_trigger WHERE evtenabled <> 'D' ORDER BY 1
 
 -- name: oldest_database
 -- Reads from the catalogue the database of the server with the oldest transaction or multixact that is not frozen, and how

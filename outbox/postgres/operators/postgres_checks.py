@@ -57,7 +57,6 @@ FEW_CONNECTIONS = 5
 UPKEEP_SETTINGS = {
     "autovacuum": "without it our queues and positions grow, and reads of them get slower",
     "track_counts": "without it autovacuum does nothing",
-    "track_activities": "without it no checker ends the session of a frozen process",
 }
 """What a server must have on, and why."""
 
@@ -68,26 +67,20 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
     try:
         with OperatorView(url) as view:
             yield from server_health(view.server(), SystemClock().now().timestamp())
-            triggers = view.event_triggers()
-            yield write_health(view.write_refusal(), triggers)
+            yield write_health(view.write_refusal())
             yield age_health(**view.oldest_database())
             yield reader_health(view.oldest_reader())
             yield connection_health(**view.connections())
             yield collation_health(**view.collation())
-            policies = view.policies()
-            yield policy_health(policies)
-            if policies:
-                return
             current, newest = view.revision(), newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
                 most = BEATS_MISSED * HEARTBEAT_SECONDS
-                yield from heartbeat_health(view.tasks(), most, triggers)
+                yield from heartbeat_health(view.tasks(), most)
                 yield halt_health([shard_state(row) for row in view.shards()])
                 yield leaf_health(view.without_leaf())
                 yield leaf_lock_health(**view.leaf_locks())
-                yield lock_health(view.strangers())
                 yield watermark_health(view.watermark_holder())
                 yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
@@ -118,9 +111,7 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
 
 
-def heartbeat_health(
-    tasks: list[dict[str, Any]], most_seconds: float, event_triggers: Sequence[str] = ()
-) -> Iterator[HealthCheck]:
+def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
     """Check the age of each task's last heartbeat.
 
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
@@ -137,14 +128,12 @@ def heartbeat_health(
             continue
         alive = abs(age) <= most_seconds  # Far ahead: from before the clock was set back.
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
-        if not alive and name in UPKEEP:
-            more += _refused_by(event_triggers)
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
         yield health_check(f"task {name}", alive, detail, otherwise, start_command("checker"))
 
 
-def write_health(refusal: WriteRefusal | None, event_triggers: Sequence[str]) -> HealthCheck:
+def write_health(refusal: WriteRefusal | None) -> HealthCheck:
     """Check that PostgreSQL writes; ``refusal`` is its error."""
     if refusal is None:
         return health_check("postgres writes", True, "no write was refused")
@@ -158,8 +147,6 @@ def write_health(refusal: WriteRefusal | None, event_triggers: Sequence[str]) ->
         command = SHOW_READ_ONLY
     elif code.startswith(NO_ROOM):
         command = SHOW_DISK
-    else:
-        detail += _refused_by(event_triggers)
     return health_check("postgres writes", False, detail, command=command)
 
 
@@ -212,14 +199,6 @@ def connection_health(place: str, used: int, most: int) -> HealthCheck:
     return health_check("connections", enough, detail, HealthStatus.WARNING)
 
 
-def _refused_by(event_triggers: Sequence[str]) -> str:
-    """Return what may refuse it, as the end of a sentence."""
-    if not event_triggers:
-        return ""
-    names = ", ".join(event_triggers)
-    return f"; is it the event trigger {names}? It must leave out the owner of the schema outbox"
-
-
 def halt_health(shards: Sequence[ShardState]) -> HealthCheck:
     """Check that no shard waits for an operator."""
     halted = [shard for shard in shards if shard.halt_reason is not None]
@@ -236,7 +215,8 @@ def message_health(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCh
         for row in unfinished:
             if row["state"] == state:
                 by_place[row[place]] += row["messages"]
-        named = ", ".join(f"{number} of {name}" for name, number in by_place.most_common(5))
+        more = "≥ " if any(row["capped"] for row in unfinished if row["state"] == state) else ""
+        named = ", ".join(f"{more}{number} of {name}" for name, number in by_place.most_common(5))
         detail = f"{named}: {command}" if named else "none"
         yield health_check(check, not named, detail, HealthStatus.WARNING, command)
     backlog = sum(row["messages"] for row in unfinished if row["state"] == "COMMITTED")
@@ -264,19 +244,6 @@ def leaf_lock_health(leaves: int, room: int) -> HealthCheck:
     return health_check("leaf locks", room >= needed, detail, HealthStatus.WARNING)
 
 
-def lock_health(strangers: Sequence[Mapping[str, Any]]) -> HealthCheck:
-    """Check that nobody but our programs has one of our advisory locks; it delays their work."""
-    held = [
-        f"{each['kind']} {each['number'] or ''}".strip()
-        + f" by role {each['role']}, pid {each['pid']}"
-        for each in strangers
-    ]
-    detail = "held by our programs alone"
-    if held:
-        detail = f"{'; '.join(held)}: end these sessions with pg_terminate_backend"
-    return health_check("advisory locks", not held, detail, HealthStatus.WARNING)
-
-
 def collation_health(database: str, made_with: str | None, present: str | None) -> HealthCheck:
     """Check that an upgrade of the operating system has not changed the order of texts.
 
@@ -291,13 +258,6 @@ def collation_health(database: str, made_with: str | None, present: str | None) 
             f" in the database; then ALTER DATABASE {database} REFRESH COLLATION VERSION"
         )
     return health_check("collation", same, detail)
-
-
-def policy_health(tables: Sequence[str]) -> HealthCheck:
-    """Check that no table has row security; our sessions do not read one whose rows are hidden."""
-    commands = [f"ALTER TABLE outbox.{each} DISABLE ROW LEVEL SECURITY;" for each in tables]
-    detail = f"switch it off, and what switches it on: {' '.join(commands)}" if tables else "off"
-    return health_check("row security", not tables, detail)
 
 
 def watermark_health(holder: Mapping[str, Any] | None) -> HealthCheck:

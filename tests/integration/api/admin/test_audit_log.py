@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.access import Scope
-from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import TOPIC, Service
 
 pytestmark = pytest.mark.postgres
@@ -52,29 +49,3 @@ async def test_entries_are_found_by_the_filters_of_messages_and_by_who(service: 
     assert (entry["action"], entry["reason"]) == ("message.recheck", "the endpoint is back")
     assert entry["message_id"] == mine
     assert (await service.client.get(AUDIT, params={"who": "Ada"})).status_code == 422
-
-
-async def test_pages_go_on_where_the_last_one_ended(service: Service) -> None:
-    ids = [await service.prepared_id() for _ in range(3)]
-    for message_id in ids:
-        await recheck(service, message_id, "Ada")
-    asked: dict[str, str | int] = {"operator": "Ada", "limit": 2}
-    first = (await service.client.get(AUDIT, params=asked)).json()
-    assert [each["target"] for each in first["data"]] == [ids[2], ids[1]]
-    assert await targets(service, **asked, cursor=first["next_cursor"]) == [ids[0]]
-    bad = await service.client.get(AUDIT, params={"cursor": "bad"})
-    assert (bad.status_code, bad.json()["code"]) == (400, "cursor-invalid")
-
-
-async def test_a_bound_key_sees_what_was_done_in_its_groups_alone(
-    database_url: str, pool: Pool
-) -> None:
-    async with guarded(database_url) as service:
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        for group in ("mine", "theirs"):
-            await service.put_group(group)
-        message_id = await service.prepared_id(producer_group="mine")
-        await recheck(service, message_id, "Ada")
-        await recheck(service, await service.prepared_id(producer_group="theirs"), "Bob")
-        service.client.headers.update(await token(pool, Scope.REPORTS_READ, groups=("mine",)))
-        assert await targets(service) == [message_id, "mine"]

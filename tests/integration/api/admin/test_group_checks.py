@@ -21,20 +21,6 @@ FROM outbox.half_message WHERE half_id = %s
 """
 
 
-EACH_CHECKED: LiteralString = """
-INSERT INTO outbox.check_attempt
-    (half_id, look_id, round, attempt, asked_at, outcome, latency_ms, counted, applied)
-SELECT half_id, half_id, 1, 1, clock_timestamp(), 'unknown', 5, true, false
-FROM outbox.half_message
-"""
-NEWER: LiteralString = """
-INSERT INTO outbox.half_message
-    (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id)
-SELECT half_id + (n << 15), n, prepared_at, 0, producer_group_id, topic_id
-FROM outbox.half_message, generate_series(1, %s) n WHERE half_id = %s
-"""
-
-
 async def test_the_last_checks_of_a_group_are_listed_the_newest_first(
     service: Service, pool: Pool
 ) -> None:
@@ -73,10 +59,6 @@ FROM outbox.producer_group g, generate_series(-4, 5) n WHERE g.name = %s
 CLASS: LiteralString = """
 INSERT INTO outbox.check_class (producer_group_id, delay_seconds, position)
 SELECT id, 77, -4 FROM outbox.producer_group WHERE name = %s
-"""
-LATER_ENTRIES: LiteralString = """
-INSERT INTO outbox.audit_log (action, target) SELECT 'message.recheck', 'x'
-FROM generate_series(1, %s)
 """
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
 
 from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
-from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_kafka import make_topic
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
@@ -82,16 +79,6 @@ async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
         assert (now["hangs"], now["open_since"], now["command"]) == (False, None, None)
 
 
-def client_threads() -> set[int]:
-    """Return the threads of Kafka's clients in this process."""
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):
-            if (task / "comm").read_text().startswith("rdk:"):
-                found.add(int(task.name))
-    return found
-
-
 async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_why(
     service: Service,
 ) -> None:
@@ -105,20 +92,6 @@ async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_wh
     assert checks["task relay"]["command"] == "docker compose up --detach checker"
     assert checks["postgres writes"]["verdict"] == "ok"
     assert checks["migrations"]["command"] is None
-
-
-async def test_the_report_covers_both_stores_and_halted_shards(
-    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    ensure_progress_topic(servers)
-    await select(pool, HALT, "chain_broken")
-    async with running(settings_for(database_url, kafka_bootstrap_servers=servers)) as service:
-        checks = {each["check"]: each for each in await data(service, "/v1/doctor")}
-    assert checks["kafka"]["verdict"] == "ok"
-    assert "hanging transactions" in checks
-    assert checks["halted shards"]["verdict"] == "failed"
-    assert checks["halted shards"]["command"] == "outbox shard resolve 3 --scan --reason TEXT"
 
 
 async def test_the_configuration_is_shown_without_secrets(database_url: str, pool: Pool) -> None:

@@ -188,25 +188,3 @@ async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
     await select(pool, opened)
     resumed = await client.post(f"{AT}/resume", json={"reason": "repaired"})
     assert resumed.json()["breaker"] == "closed"
-
-
-async def test_the_groups_whose_breaker_is_not_closed_are_listed_alone(
-    service: Service, pool: Pool
-) -> None:
-    for name in ("calm", "half", "open", "later"):
-        assert (await service.put_group(name)).status_code == 201
-    opened: LiteralString = (
-        "INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)"
-        " SELECT id, 60, clock_timestamp() + make_interval(secs => %s)"
-        " FROM outbox.producer_group WHERE name = %s"
-    )
-    for name, seconds in (("half", -1), ("open", 30), ("later", 30)):
-        await select(pool, opened, seconds, name)
-    query = {"breaker": "not-closed", "limit": "2"}
-    page = (await service.client.get(GROUPS, params=query)).json()
-    found = [(each["producer_group"], each["breaker"]) for each in page["data"]]
-    assert found == [("half", "half-open"), ("later", "open")]
-    query["cursor"] = page["next_cursor"]
-    rest = (await service.client.get(GROUPS, params=query)).json()
-    assert [each["producer_group"] for each in rest["data"]] == ["open"]
-    assert (await service.client.get(GROUPS, params={"breaker": "open"})).status_code == 422

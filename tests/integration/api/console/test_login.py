@@ -92,17 +92,6 @@ async def test_a_log_out_ends_the_session_of_the_browser(database_url: str, pool
         assert "/ui/login" in (await browser.get("/ui/")).path
 
 
-async def test_a_cookie_that_was_changed_is_no_session(database_url: str, pool: Pool) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
-        name, value = next(iter(browser.client.cookies.items()))
-        changed = value[:40] + ("A" if value[40] != "A" else "B") + value[41:]
-        for cookie in (changed, value[:-4], "x" * 5000, "\u00e4", ""):
-            headers = [(b"cookie", f"{name}={cookie}".encode("latin-1"))]
-            browser.client.cookies.clear()
-            answer = await browser.client.get("/ui/", headers=headers)
-            assert (answer.status_code, answer.headers["location"][:9]) == (303, "/ui/login")
-
-
 async def test_a_form_without_the_token_of_its_session_does_nothing(
     database_url: str, pool: Pool, subtests: pytest.Subtests
 ) -> None:

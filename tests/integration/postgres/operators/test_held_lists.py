@@ -23,15 +23,6 @@ SELECT n, n, 3, t.id, convert_to('k' || n % 100, 'UTF8'), n, 1, 'gone', n % 2 = 
     (n % ({MANY} / {REFUSED}) = 0)::integer
 FROM outbox.topic t, generate_series(1, {MANY}) n WHERE t.name = '{TOPIC}'
 """
-WAITS = """
-UPDATE outbox.held_record SET next_attempt_at = clock_timestamp() + interval '1 minute',
-    attempts = CASE half_id WHEN 2 THEN 1 ELSE 0 END, repair = CASE half_id WHEN 4 THEN 'r' END
-WHERE half_id IN (2, 4)
-"""
-LEFT = """
-SELECT half_id FROM outbox.held_record
-WHERE half_id IN (2, 4) AND next_attempt_at > clock_timestamp()
-"""
 
 
 async def read(pool: Pool, *, topic: str | None, refused_only: bool, analyzed: bool) -> int:

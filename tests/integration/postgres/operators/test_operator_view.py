@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,22 +51,6 @@ async def test_the_session_whose_transaction_keeps_messages_waiting_is_named(
         assert wait_for(lambda: (view.watermark_holder() or {"pid": 0})["pid"] != pid)
 
 
-def test_the_doctor_reads_no_table_whose_rows_a_policy_may_hide(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("ALTER TABLE outbox.alembic_version ENABLE ROW LEVEL SECURITY")
-    url = as_role(database_url, "outbox_api")
-    *_, last = postgres_checks(load_settings({"OUTBOX_DATABASE_URL": url}))
-    assert (last.check, last.verdict) == ("row security", HealthStatus.FAILED)
-    assert "ALTER TABLE outbox.alembic_version DISABLE ROW LEVEL SECURITY;" in last.detail
-
-
-FORBIDDING = """
-CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
-AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
-CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION public.forbid()
-"""
-
-
 def doctor(database_url: str) -> dict[str, HealthCheck]:
     """Return what the doctor finds in PostgreSQL, as the API's role."""
     settings = load_settings({"OUTBOX_DATABASE_URL": as_role(database_url, "outbox_api")})
@@ -84,14 +67,6 @@ def test_a_database_that_was_made_read_only_is_no_full_disk(database_url: str) -
     assert "default_transaction_read_only" in found.detail
     assert "disk" not in found.detail
     assert "df -h" not in (found.command or "")
-
-
-@pytest.fixture
-def aside(database_url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a stranger's session in another database of the server."""
-    elsewhere = urlsplit(database_url)._replace(path="/postgres").geturl()
-    with psycopg.connect(elsewhere, autocommit=True) as stranger:
-        yield stranger
 
 
 def test_the_tightest_limit_of_connections_is_named(database_url: str) -> None:

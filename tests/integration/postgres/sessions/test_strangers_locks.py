@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -21,8 +19,6 @@ from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.operators.postgres_checks import lock_health
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks
@@ -30,7 +26,6 @@ from outbox.postgres.sessions.connections import Pool, make_pool
 from outbox.postgres.sessions.statements import load
 from tests.fixtures_databases import as_role, migrate
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
-from tests.fixtures_paths import PROJECT
 
 pytestmark = pytest.mark.postgres
 
@@ -230,44 +225,3 @@ def test_a_run_of_the_reconciliation_begins(
 def test_migrate_up_ends(database_url: str, stranger: psycopg.Connection) -> None:
     seize(stranger, "outbox.migrate")
     migrate(database_url)
-
-
-def test_doctor_names_the_role_and_the_session(
-    database_url: str, stranger: psycopg.Connection
-) -> None:
-    seize(stranger, "outbox.sweep", 1)
-    seize(stranger, "outbox.migrate")
-    stranger.execute("SELECT pg_advisory_lock(1869968482, 3)")
-    pid = stranger.info.backend_pid
-    with OperatorView(as_role(database_url, "outbox_api")) as view:
-        detail = lock_health(view.strangers()).detail
-    for lock in ("sweep", "relay 3", "migrate"):
-        assert f"{lock} by role {STRANGER}, pid {pid}" in detail
-
-
-def test_doctor_says_nothing_about_our_own_programs(database_url: str) -> None:
-    url = as_role(database_url, "outbox_checker")
-    with psycopg.connect(url, autocommit=True) as checker, OperatorView(url) as view:
-        checker.execute("SELECT pg_advisory_lock(1869968482, 3)")
-        assert view.strangers() == []
-
-
-def test_doctor_knows_every_lock_that_a_program_takes() -> None:
-    known = load("outbox.postgres.operators.operator_view")["strangers"]
-    sources = [*(PROJECT / "outbox").rglob("*.sql"), *(PROJECT / "checker").rglob("*.py")]
-    sources += [*(PROJECT / "migrations").rglob("*.sql"), PROJECT / "migrations" / "env.py"]
-    assert sorted(kinds_in(sources) - set(re.findall(r"'([a-z_-]+)'", known)) - OLD) == []
-
-
-OLD = {"create_leaves"}
-"""Locks that only a migration of an earlier version takes."""
-
-
-def kinds_in(sources: list[Path]) -> set[str]:
-    """Return the kinds of the locks that these files name."""
-    named = re.compile(
-        r"hashtext\('outbox\.([a-z_-]+)'\)|take_turn\('outbox\.([a-z_-]+)'"
-        r"|try_lock\(\"([a-z_-]+)\"\)|LOCK_KIND: Final = \"([a-z_-]+)\""
-    )
-    texts = "\n".join(path.read_text("utf-8") for path in sources)
-    return {next(filter(None, found)) for found in named.findall(texts)}

@@ -8,8 +8,7 @@ import httpx2
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_COMMITS
-from tests.integration.api.fixtures_rows import CHECKED, PARK, select
+from tests.integration.api.fixtures_rows import CHECKED, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, Service
 
 pytestmark = pytest.mark.postgres
@@ -33,28 +32,6 @@ async def test_pages_are_newest_first_and_miss_nothing(service: Service) -> None
         seen += [message["message_id"] for message in page["data"]]
         url = answer.links["next"]["url"] if page["has_more"] else ""
     assert seen == made[::-1]
-
-
-async def test_each_state_is_found_where_it_is_kept(service: Service, pool: Pool) -> None:
-    parked = await service.prepared_id()
-    await select(pool, PARK)
-    ids = {state: await service.prepared_id() for state in ("PREPARED", "COMMITTED", "ROLLED_BACK")}
-    await service.end(ids["COMMITTED"], "COMMIT")
-    await service.end(ids["ROLLED_BACK"], "ROLLBACK")
-    for state, message_id in ids.items():
-        assert await listed(service, state=state) == [message_id]
-    assert await listed(service, state="PARKED") == [parked]
-    assert await listed(service, state="PUBLISHED") == []
-    await select(
-        pool,
-        "INSERT INTO outbox.progress (name, position, position_n)"
-        f" SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log WHERE {NEW_COMMITS}"
-        " ON CONFLICT (name) DO UPDATE SET position = excluded.position, position_n = 1",
-    )
-    assert await listed(service, state="PUBLISHED") == [ids["COMMITTED"]]
-    assert await listed(service, state="COMMITTED") == []
-    await service.end(parked, "ROLLBACK")
-    assert await listed(service, state="PARKED") == []
 
 
 async def test_a_message_must_match_every_filter(service: Service, pool: Pool) -> None:

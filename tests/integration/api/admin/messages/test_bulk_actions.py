@@ -7,18 +7,14 @@ from typing import Any, LiteralString
 import httpx2
 import pytest
 
-from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
-from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import (
     HALVES,
     Service,
     prepare_body,
-    running,
-    settings_for,
 )
 
 pytestmark = pytest.mark.postgres
@@ -165,40 +161,6 @@ async def test_an_action_without_filter_or_reason_or_above_its_limit_is_refused(
     assert await select(pool, ASKED) == [(0,)]
 
 
-async def test_a_key_changes_and_reads_messages_of_its_own_groups_only(
-    database_url: str, pool: Pool
-) -> None:
-    keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
-    async with running(settings_for(database_url, **keys)) as service:
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        for group in ("billing", "shop"):
-            await service.put_group(group)
-            await prepare_many(service, 2, producer_group=group)
-        own = await token(pool, Scope.OPS_FORCE, groups=("shop",))
-        body = {
-            **WHO,
-            "action": "force_end",
-            "decision": "ROLLBACK",
-            "filter": {"state": "PREPARED"},
-        }
-        begun = await service.client.post(BULK, json=body, headers=own)
-        result = await finished(service, begun)
-        assert (result["matched"], result["done"]) == (2, 2)
-        ended: LiteralString = (
-            "SELECT DISTINCT g.name FROM outbox.op_message"
-            " JOIN outbox.half_message h USING (half_id)"
-            f" JOIN outbox.producer_group g ON g.id = h.producer_group_id WHERE {NEW_HALVES}"
-        )
-        assert await select(pool, ended) == [("shop",)]
-        at = begun.headers["location"]
-        other = await token(pool, Scope.OPS_FORCE, groups=("billing",))
-        foreign = await service.client.get(at, headers=other)
-        assert (foreign.status_code, foreign.json()["code"]) == (404, "not-found")
-        assert (await service.client.get(at, headers=own)).status_code == 200
-        reader = await token(pool, Scope.MESSAGES_READ)
-        assert (await service.client.post(BULK, json=body, headers=reader)).status_code == 403
-
-
 async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
     service: Service, pool: Pool
 ) -> None:
@@ -222,12 +184,3 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
     state = (await service.client.get(f"{HALVES}/{message_id}")).json()["state"]
     assert state == "PREPARED"
     assert await select(pool, AUDITED, "cancel") == [("bulk.cancel", *WHO.values(), 1)]
-
-
-async def test_a_finished_action_is_not_cancelled(service: Service, pool: Pool) -> None:
-    await prepare_many(service, 1, tags=["mine"])
-    answer = await ask(service, "recheck", {"tag": "mine"})
-    ended = await finished(service, answer)
-    cancelled = await service.client.post(f"{answer.headers['location']}/cancel", json=WHO)
-    assert cancelled.json() == ended
-    assert await select(pool, AUDITED, "cancel") == []

@@ -72,16 +72,3 @@ async def test_a_record_is_published_again_or_given_up_with_a_reason(
         ("held.release", again, "ann", reason),
         ("held.drop", given_up, "ann", reason),
     ]
-
-
-async def test_what_is_not_held_is_refused_by_its_name(service: Service, pool: Pool) -> None:
-    given_up, never = await held_id(service, pool, key="k"), await service.prepared_id()
-    assert (await service.client.post(f"{HELD}/{given_up}/drop", json=WHO)).status_code == 200
-    for action in ("release", "drop"):
-        answer = await service.client.post(f"{HELD}/{given_up}/{action}", json=WHO)
-        assert (answer.status_code, answer.json()["code"]) == (409, "not-held")
-        for unknown in (never, "nothing"):
-            answer = await service.client.post(f"{HELD}/{unknown}/{action}", json=WHO)
-            assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
-        answer = await service.client.post(f"{HELD}/{given_up}/{action}", json={"operator": "a"})
-        assert answer.status_code == 422

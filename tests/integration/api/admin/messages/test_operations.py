@@ -21,9 +21,6 @@ QUEUED: LiteralString = (
     "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
     f" age_from = due_at FROM outbox.check_queue WHERE {NEW_HALVES} ORDER BY id"
 )
-EARLIER: LiteralString = (
-    f"UPDATE outbox.check_attempt SET asked_at = asked_at - interval '1 day' WHERE {NEW_HALVES}"
-)
 
 RECHECKED: LiteralString = f"SELECT half_id FROM outbox.recheck WHERE {NEW_HALVES}"
 
@@ -47,25 +44,6 @@ async def test_a17_a_parked_message_returns_once_and_the_second_recheck_only_mak
     assert (shown["state"], shown["check_count"]) == ("PREPARED", 0)
     classes = "SELECT count(*) FROM outbox.check_class WHERE producer_group_id = 1"
     assert await select(pool, classes) == [(1,)]
-
-
-async def test_a_recheck_of_a_prepared_message_keeps_its_check_count_and_its_age(
-    service: Service, pool: Pool
-) -> None:
-    message_id = await service.prepared_id()
-    await select(pool, CHECKED, 1, 1, "unknown")
-    await select(pool, CHECKED, 2, 2, "bad_verdict")
-    answer = await service.client.post(f"{HALVES}/{message_id}/recheck", json=WHO)
-    assert answer.status_code == 202
-    assert await select(pool, QUEUED) == [(0, 2, 2, False, True, False)]
-    kept = await select(
-        pool,
-        "SELECT age_from = prepared_at FROM outbox.check_queue"
-        f" JOIN outbox.half_message USING (half_id) WHERE {NEW_HALVES}",
-    )
-    assert kept == [(True,)]
-    shown = (await service.client.get(f"{HALVES}/{message_id}")).json()
-    assert shown["check_count"] == 2
 
 
 async def test_a_decided_message_cannot_be_rechecked(service: Service, pool: Pool) -> None:
@@ -109,32 +87,6 @@ async def test_a_forced_commit_is_published_like_any_other(service: Service, poo
     answer = await service.client.post(f"{HALVES}/{message_id}/force-end", json=body)
     assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
     assert await stored(pool) == (1, 1, 0, 1)
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
-        ({"reason": "r"}, "/operator"),
-        ({"operator": "o"}, "/reason"),
-        ({"operator": "", "reason": "r"}, "/operator"),
-        ({"operator": "o" * 129, "reason": "r"}, "/operator"),
-        ({"operator": "o", "reason": "r" * 501}, "/reason"),
-        ({"operator": "o\x00", "reason": "r"}, "/operator"),
-        ({"operator": "o", "reason": "r", "x": 1}, "/x"),
-    ],
-)
-async def test_operator_and_reason_are_mandatory(
-    service: Service, pool: Pool, body: dict[str, object], pointer: str
-) -> None:
-    message_id = await service.prepared_id()
-    for path, more in (("recheck", {}), ("force-end", {"decision": "COMMIT"})):
-        answer = await service.client.post(f"{HALVES}/{message_id}/{path}", json={**body, **more})
-        assert answer.status_code == 422
-        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
-    unknown = {**WHO, "decision": "UNKNOWN"}
-    answer = await service.client.post(f"{HALVES}/{message_id}/force-end", json=unknown)
-    assert answer.status_code == 422
-    assert await stored(pool) == (1, 0, 0, 0)
 
 
 async def test_the_history_has_every_event_in_order(service: Service, pool: Pool) -> None:

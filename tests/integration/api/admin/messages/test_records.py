@@ -6,11 +6,9 @@ import pytest
 
 from devservers.kafka import EmbeddedKafka
 from tests.integration.api.fixtures_kafka_log import KafkaLog
-from tests.integration.api.fixtures_service import HALVES, Service, running, settings_for
+from tests.integration.api.fixtures_service import Service, running, settings_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 async def test_a_record_names_its_message(database_url: str, kafka_broker: EmbeddedKafka) -> None:
@@ -45,17 +43,3 @@ async def test_a_record_names_its_message(database_url: str, kafka_broker: Embed
 async def test_without_kafka_a_record_is_not_looked_for(service: Service) -> None:
     answer = await service.client.get("/v1/records/t/0/0")
     assert (answer.status_code, answer.json()["checks"]) == (503, {"kafka": "unavailable"})
-
-
-async def test_messages_are_found_by_the_trace_of_their_prepare(service: Service) -> None:
-    headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
-    body = {"producer_group": "billing", "topic": "invoices.issued", "value": "{}"}
-    made = (await service.client.post(HALVES, json=body, headers=headers)).json()["message_id"]
-    await service.prepared_id()
-    for more in ({}, {"state": "PREPARED"}):
-        found = await service.client.get(HALVES, params={"trace_id": TRACE, **more})
-        assert [each["message_id"] for each in found.json()["data"]] == [made]
-    none = await service.client.get(HALVES, params={"trace_id": "f" * 32})
-    assert none.json()["data"] == []
-    for bad in ("x", TRACE.upper(), TRACE + "0"):
-        assert (await service.client.get(HALVES, params={"trace_id": bad})).status_code == 422

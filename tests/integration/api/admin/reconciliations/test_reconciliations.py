@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, WHO
-from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
@@ -120,54 +118,6 @@ def event_of(event: str, status: str, run_id: str | None) -> dict[str, Any]:
     """Return an event of a lost message as the API shows it, without its time."""
     graded = {"class": "LOST", "severity": "critical"}
     return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
-
-
-async def test_the_run_gauges_are_read_from_the_tables(
-    bare_service: Service, database_url: str
-) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b"))
-    counts = {"judged": 7, "records": 6}
-    for name in ("two", "three"):
-        plan = {"coverage": 0.5, "latency": {"points": {"0.99": 0.25}}}
-        more = {"verdict": "inconclusive", "plan": plan, "counts": counts}
-        store.save(make_run(name, "b", complete=name == "two", timings={"compare": 1.5}, **more))
-    metrics = (await bare_service.client.get("/metrics")).text.splitlines()
-    assert {
-        'outbox_reconcile_findings{kind="missing",severity="critical",topic="points"} 1.0',
-        'outbox_reconcile_discrepancies{kind="missing"} 1.0',
-        'outbox_reconcile_discrepancies{kind="duplicate"} 0.0',
-        'outbox_reconcile_verdict{verdict="inconclusive"} 1.0',
-        'outbox_reconcile_verdict{verdict="clean"} 0.0',
-        "outbox_reconcile_inconclusive_runs 2.0",
-        'outbox_reconcile_new_total{kind="missing"} 2.0',
-        'outbox_reconcile_resolved_total{kind="missing"} 1.0',
-        'outbox_reconcile_resolved_total{kind="duplicate"} 0.0',
-        "# TYPE outbox_reconcile_new_total counter",
-        "outbox_reconcile_coverage_ratio 0.5",
-        'outbox_reconcile_publish_latency_seconds{quantile="0.99",topic="points"} 0.25',
-        'outbox_reconcile_messages_checked{side="committed"} 7.0',
-        'outbox_reconcile_messages_checked{side="records"} 6.0',
-        'outbox_reconcile_duration_seconds{stage="compare"} 1.5',
-    } <= set(metrics)
-    names = {line.partition(" ")[0] for line in metrics}
-    assert {
-        "outbox_reconcile_last_success_timestamp_seconds",
-        "outbox_reconcile_cut_lag_seconds",
-    } <= names
-
-
-async def test_a_key_that_is_bound_to_groups_sees_no_run(database_url: str, pool: Pool) -> None:
-    PostgresRunStore(database_url).save(make_run("one", "a"))
-    async with guarded(database_url) as service:
-        bound = await token(pool, Scope.ADMIN, groups=("billing",))
-        listed = await service.client.get(RUNS, headers=bound)
-        assert listed.json()["data"] == []
-        for path in ("/one", "/one/discrepancies", "/one/report.html"):
-            answer = await service.client.get(f"{RUNS}{path}", headers=bound)
-            assert (answer.status_code, answer.json()["code"]) == (404, "run-not-found")
-        free = await token(pool, Scope.REPORTS_READ)
-        assert len((await service.client.get(RUNS, headers=free)).json()["data"]) == 1
 
 
 def found_at(finding_id: str, topic: str, decided_at: str | None, **detail: Any) -> StoredFinding:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import LiteralString
 
 import pytest
 
@@ -12,19 +11,13 @@ from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
 from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.console.fixtures_console import Browser, Page, logged_in
+from tests.integration.api.console.fixtures_console import Browser, logged_in
 from tests.integration.api.console.fixtures_hostile_text import HOSTILE
 from tests.integration.api.fixtures_held import hold
-from tests.integration.api.fixtures_kafka_log import KafkaLog
 from tests.integration.api.fixtures_rows import HALT, select
-from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
+from tests.integration.api.fixtures_service import Service
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-HELD: LiteralString = (
-    "SELECT count(*) FROM outbox.held_record WHERE released_at IS NULL AND dropped_at IS NULL"
-)
-"""Counts what is refused; the oldest are shown first."""
 
 
 async def held_id(service: Service, pool: Pool, key: str) -> str:
@@ -84,11 +77,6 @@ async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_s
         assert "A key of all groups with the scope admin sees it." in system.text
 
 
-def shown(page: Page, ids: list[str]) -> list[str]:
-    """Return the messages whose forms are on a page."""
-    return [each for each in ids if f"/ui/held/{each}" in page.forms()]
-
-
 async def test_without_kafka_the_pages_say_so_and_name_the_command(
     database_url: str, pool: Pool
 ) -> None:
@@ -128,23 +116,3 @@ async def recheck(browser: Browser, message_id: str, reason: str) -> None:
     page = await browser.get(f"/ui/messages/{message_id}")
     sent = await browser.send(page, f"/ui/messages/{message_id}/recheck", reason=reason)
     assert sent.status == 200, sent.text
-
-
-async def test_the_search_box_takes_a_place_in_kafka_and_a_trace(
-    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    log, trace = KafkaLog(servers), "0af7651916cd43dd8448eb211c80319c"
-    there = logged_in(database_url, pool, Scope.MESSAGES_READ, kafka_bootstrap_servers=servers)
-    async with there as (service, browser):
-        headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
-        made = await service.client.post(HALVES, json=prepare_body(), headers=headers)
-        message_id = made.json()["message_id"]
-        topic, partition, offset = log.write(message_id)
-        for word in (f"{topic}/{partition}@{offset}", trace):
-            page = await browser.get(f"/ui/?q={word}")
-            assert page.path == f"/ui/messages/{message_id}", word
-        assert message_id in (await browser.get(f"/ui/?q=trace:{trace}")).html
-        nothing = await browser.get(f"/ui/?q={topic}/{partition}@{offset + 1}")
-        assert nothing.status == 404
-        assert "No message has this" in nothing.text

@@ -50,31 +50,6 @@ async def test_qualifiers_filter_and_are_in_the_address(database_url: str, pool:
             assert (page.status_code, found) == (200, set(shown)), search
 
 
-async def test_a_search_that_is_not_understood_says_what_is_expected(
-    database_url: str, pool: Pool, subtests: pytest.Subtests
-) -> None:
-    async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (_, browser):
-        for search, expected in {
-            "age:5m": "age: takes",
-            "checks:many": "checks: takes",
-            "state:lost": "state: takes",
-            "group:": "group: needs a value",
-            "group:billing word": "is no qualifier",
-            "cust 58": "an id with blanks needs double quotes",
-            'group:"billing': "is not closed",
-            "outcome:lost": "last_outcome",
-            "key:x": "messages:payload",
-            "tag:" + "x" * 900: "tag",
-            "transaction:a\x00": "transaction_id",
-        }.items():
-            with subtests.test(search[:20]):
-                page = await browser.client.get("/ui/", params={"q": search})
-                assert page.status_code == 422
-                assert expected in page.text
-        bad = await browser.client.get("/ui/?q=state:parked&cursor=nonsense")
-        assert bad.status_code == 422
-
-
 async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
     database_url: str, pool: Pool
 ) -> None:
