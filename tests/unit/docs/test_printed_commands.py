@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from cli.app import make_app
+from spark.__main__ import _parser
 from tests.unit.docs.fixtures_pages import EDITED, name
 
 INLINE: Final = re.compile(r"`(?:\.venv/bin/)?outbox ([^`]+)`")
@@ -19,8 +20,7 @@ BLOCK: Final = re.compile(r"^ *```(?:sh)?\n(.*?)^ *```", re.MULTILINE | re.DOTAL
 LINE: Final = re.compile(
     r"^ *(?:\w+=\S* )*(?:export \w+=\$\()?(?:\.venv/bin/)?outbox (.*)$"
     r"|^docker compose exec .*? (?:api|checker) outbox (.*)$"
-    r"|^docker compose run .*? (?:api|checker|migrate) (.*)$"
-    r"|^outbox-as \w+ (.*)$",
+    r"|^docker compose run .*? (?:api|checker|migrate) (.*)$",
     re.MULTILINE,
 )
 """Its variables, and the containers of the stack."""
@@ -56,9 +56,25 @@ def unknown(command: Any, words: list[str], of_all: Mapping[str, Any]) -> str | 
             command = command.commands[word.split("|")[0]]
         elif word not in {*ALWAYS, *of_all}:
             return word
-    known = {*ALWAYS, *of_all, *(option for each in command.params for option in names_of(each))}
+    if command.context_settings.get("ignore_unknown_options"):
+        known = {*ALWAYS, *of_all, *audit_options()}
+    else:
+        known = {
+            *ALWAYS,
+            *of_all,
+            *(option for each in command.params for option in names_of(each)),
+        }
     bare = [each.strip("[]…,`").partition("=")[0] for each in words]
     return next((each for each in bare if each.startswith("-") and each not in known), None)
+
+
+@cache
+def audit_options() -> set[str]:
+    """Return the options of the program that `reconcile run` and `rerun` become."""
+    subparsers = _parser()._subparsers
+    assert subparsers is not None
+    choices: Any = subparsers._group_actions[0].choices
+    return {option for each in choices.values() for option in each._option_string_actions}
 
 
 def names_of(parameter: Any) -> list[str]:
