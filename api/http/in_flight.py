@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from weakref import WeakValueDictionary
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 from api.http.problems import Problem
 
@@ -59,18 +57,3 @@ class TenantShares:
             yield
         finally:
             self.give_back(tenant, places)
-
-
-class TenantTurns:
-    """One piece of work at a time; tenants take turns, however many requests one of them has."""
-
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._turns_of: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def of(self, tenant: Hashable) -> AsyncIterator[None]:
-        """Wait for a turn of the tenant, and have it for the block."""
-        own = self._turns_of.setdefault(tenant, asyncio.Lock())
-        async with own, self._turn:
-            yield

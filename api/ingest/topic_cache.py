@@ -9,7 +9,7 @@ Size limits and permissions are those of the relay's principal: the checker stor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -23,8 +23,6 @@ REFRESH_SECONDS: Final = 10.0
 """How often the background task reads, so that prepares find fresh metadata."""
 RETRY_SECONDS: Final = 1.0
 """How long after a failed read Kafka is asked again."""
-POSTPONED_MAX: Final = 10_000
-"""Most names of topics that are kept while Kafka is down."""
 CREATED_POLLS: Final = 100
 CREATED_PAUSE_SECONDS: Final = 0.05
 """A created topic reaches the brokers' metadata with a delay; the wait ends after about 5 s."""
@@ -50,10 +48,6 @@ class TopicCache:
         self._read_at: float | None = None
         self._failed_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._postponed: set[str] = set()
-        """Topics accepted while Kafka was down, which this process may have to create."""
-        self._created: set[str] = set()
-        """Topics that Kafka has created and that its metadata does not show yet."""
 
     @property
     def reachable(self) -> bool:
@@ -73,7 +67,6 @@ class TopicCache:
             if is_under_way and not self._has_all(targets):  # it began before the topic was created
                 await self.refresh()
         if not self.reachable:
-            self._postpone(topic for topic, _ in targets)
             return
         missing = sorted({topic for topic, _ in targets if topic not in self._counts})
         if self._create and missing:
@@ -81,7 +74,7 @@ class TopicCache:
 
     def refusal(self, topic: str, partition: int | None) -> str | None:
         """Return the slug that refuses this target, or None when it may be prepared."""
-        if self._has(topic, partition) or not self.reachable or topic in self._created:
+        if self._has(topic, partition) or not self.reachable:
             return None
         return "partition-out-of-range" if topic in self._counts else "unknown-topic"
 
@@ -101,7 +94,6 @@ class TopicCache:
         """Read the metadata every few seconds until ``stop`` is set."""
         while not stop.is_set():
             await self.refresh()
-            await self._create_postponed()
             await self._read_seen()
             pause = REFRESH_SECONDS if self._failed_at is None else RETRY_SECONDS
             try:
@@ -129,7 +121,6 @@ class TopicCache:
         try:
             self._counts = dict(await asyncio.to_thread(self._catalogue.partitions))
             self._read_at, self._failed_at = self._clock.monotonic(), None
-            self._created -= self._counts.keys()
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
         finally:
@@ -141,34 +132,15 @@ class TopicCache:
             with suppress(DatabaseUnavailable):
                 self._seen = await self._stored.all()
 
-    async def _create_postponed(self) -> None:
-        """Create the topics that were accepted while Kafka was down, once it is back."""
-        if not self.reachable:
-            return
-        missing, self._postponed = sorted(self._postponed - self._counts.keys()), set()
-        if missing:
-            await self._create_topics(missing)
-
-    def _postpone(self, topics: Iterable[str]) -> None:
-        """Keep the names of topics to create; beyond the limit the next prepare creates one."""
-        for topic in topics:
-            if self._create and topic not in self._counts and len(self._postponed) < POSTPONED_MAX:
-                self._postponed.add(topic)
-
     async def _create_topics(self, topics: list[str]) -> None:
+        """Create topics, and wait until the brokers' metadata shows them."""
         try:
-            created = await asyncio.to_thread(self._catalogue.create, topics)
+            created = set(await asyncio.to_thread(self._catalogue.create, topics))
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
-            self._postpone(topics)
             return
-        await self._wait_for_metadata(created)
-
-    async def _wait_for_metadata(self, topics: Collection[str]) -> None:
-        """Wait until the brokers' metadata shows the topics that were just created."""
         for _ in range(CREATED_POLLS):
             await self.refresh()
-            if not self.reachable or self._counts.keys() >= set(topics):
+            if not self.reachable or self._counts.keys() >= created:
                 return
             await asyncio.sleep(CREATED_PAUSE_SECONDS)
-        self._created.update(set(topics) - self._counts.keys())

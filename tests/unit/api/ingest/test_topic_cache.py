@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pytest
-
-from api.ingest import topic_cache
 from api.ingest.topic_cache import FRESH_SECONDS, TopicCache
-from outbox.errors import KafkaUnavailable
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 
@@ -25,14 +21,6 @@ class ManualClock:
         return datetime.fromtimestamp(self.seconds, UTC)
 
     def monotonic(self) -> float:
-        return self.seconds
-
-
-class TickingClock(ManualClock):
-    """A clock on which every look is two seconds after the last one."""
-
-    def monotonic(self) -> float:
-        self.seconds += 2
         return self.seconds
 
 
@@ -123,85 +111,3 @@ async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -
     await topics.load([("new", None)])
     assert catalogue.counts == {"new": 1}
     assert topics.refusal("new", None) is None
-
-
-async def test_a_topic_that_kafka_created_and_does_not_show_yet_is_not_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A busy broker may need longer than a prepare waits."""
-    monkeypatch.setattr(topic_cache, "CREATED_PAUSE_SECONDS", 0.0)
-
-    class SlowCatalogue(MemoryTopicCatalogue):
-        def partitions(self) -> Mapping[str, int]:
-            super().partitions()
-            return {}
-
-    topics = make_cache(SlowCatalogue(), create=True)
-    await topics.load([("new", None)])
-    assert topics.reachable
-    assert topics.refusal("new", None) is None
-    assert topics.refusal("other", None) == "unknown-topic"
-
-
-async def test_a_topic_accepted_while_kafka_was_down_is_created_when_it_is_back() -> None:
-    catalogue, clock, stop = MemoryTopicCatalogue(unavailable=True), ManualClock(), asyncio.Event()
-    topics = make_cache(catalogue, clock, create=True)
-    await topics.load([("new", None)])
-    catalogue.unavailable = False
-    clock.seconds += 2
-    await keep_fresh_until(topics, catalogue, {"new"}, stop)
-    assert topics.refusal("new", None) is None
-
-
-@pytest.mark.parametrize("down_first", [False, True])
-async def test_a_topic_whose_creation_failed_is_created_when_kafka_is_back(
-    down_first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its prepare was accepted, because Kafka was down again."""
-    monkeypatch.setattr(topic_cache, "RETRY_SECONDS", 0.01)
-
-    class FlappingCatalogue(MemoryTopicCatalogue):
-        def create(self, topics: Sequence[str]) -> Sequence[str]:
-            failures.append(len(failures) < 1)
-            if failures[-1]:
-                raise KafkaUnavailable("unavailable")
-            return super().create(topics)
-
-    failures: list[bool] = []
-    catalogue, clock, stop = FlappingCatalogue(), TickingClock(), asyncio.Event()
-    catalogue.unavailable = down_first
-    topics = make_cache(catalogue, clock, create=True)
-    await topics.load([("new", None)])
-    assert topics.refusal("new", None) is None
-    catalogue.unavailable = False
-    await keep_fresh_until(topics, catalogue, {"new"}, stop)
-    assert failures == [True, False]
-
-
-async def test_no_more_topics_are_kept_for_creation_than_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(topic_cache, "POSTPONED_MAX", 2)
-    catalogue, clock, stop = MemoryTopicCatalogue(unavailable=True), ManualClock(), asyncio.Event()
-    topics = make_cache(catalogue, clock, create=True)
-    for name in ("first", "second", "first", "third"):
-        await topics.load([(name, None)])
-        assert topics.refusal(name, None) is None
-    catalogue.unavailable = False
-    clock.seconds += 2
-    await keep_fresh_until(topics, catalogue, {"first", "second"}, stop)
-    assert catalogue.counts.keys() == {"first", "second"}
-
-
-async def keep_fresh_until(
-    topics: TopicCache, catalogue: MemoryTopicCatalogue, created: set[str], stop: asyncio.Event
-) -> None:
-    """Run the background task until these topics exist."""
-    keeping = asyncio.create_task(topics.keep_fresh(stop))
-    for _ in range(1000):
-        if created <= catalogue.counts.keys():
-            break
-        await asyncio.sleep(0.01)
-    stop.set()
-    await keeping
-    assert created <= catalogue.counts.keys()
