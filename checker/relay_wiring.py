@@ -31,6 +31,7 @@ from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
+from outbox.relay.ports import RelayStores
 from outbox.relay.server_requirements import Judgement, judge_postgres, judge_release
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
@@ -127,11 +128,10 @@ class RelayBuilder:
         )
         publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
         self._publishers[shard] = publisher
+        manifests = KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic)
         return ShardRelay(
             shard,
-            commit_log,
-            publisher,
-            KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic),
+            RelayStores(commit_log, commit_log, commit_log, publisher, manifests),
             self._clock,
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,

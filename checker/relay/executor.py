@@ -18,12 +18,10 @@ from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Committed, Record, record_of
 from outbox.relay.ports import (
     THIS_CLOCK,
-    CommitLog,
     DeliveryReport,
-    ProgressLog,
     PublishedBatch,
-    Publisher,
     Refusal,
+    RelayStores,
 )
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
@@ -38,15 +36,12 @@ class RelayExecutor:
 
     def __init__(
         self,
-        commit_log: CommitLog,
-        publisher: Publisher,
-        progress_log: ProgressLog,
+        stores: RelayStores,
         clock: Clock,
         observer: RelayObserver,
     ) -> None:
-        self._commit_log = commit_log
-        self._publisher = publisher
-        self._progress_log = progress_log
+        self._row, self._commit_log, self._held_records = stores[:3]
+        self._publisher, self._manifests = stores[3:]
         self._clock = clock
         self._observer = observer
         self._messages: Sequence[Committed] = ()
@@ -77,38 +72,38 @@ class RelayExecutor:
     # -- The lock, and the identity of the stores ------------------------------------------------
 
     def _try_lock(self, _: Relay, __: actions.TryLock) -> answers.Answer:
-        if hit("relay.lock") or self._commit_log.try_lock():
+        if hit("relay.lock") or self._row.try_lock():
             return answers.LockTaken()
         return answers.LockBusy()
 
     def _close_session(self, _: Relay, __: actions.CloseSession) -> None:
-        self._commit_log.close()
+        self._row.close()
         self._unlogged.lost()
 
     def _identify_stores(self, _: Relay, __: actions.IdentifyStores) -> answers.Answer:
-        installation, pg_system_id = self._commit_log.installation()
-        cluster = self._progress_log.cluster()
+        installation, pg_system_id = self._row.installation()
+        cluster = self._manifests.cluster()
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
-        progress = self._commit_log.progress()
+        progress = self._row.progress()
         return answers.StoresIdentified(installation, identity, cluster.partitions, progress)
 
     # -- Taking over -----------------------------------------------------------------------------
 
     def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
         assert state.installation is not None
-        self._commit_log.keep_alive()
+        self._row.keep_alive()
         self._publisher.fence(state.installation)
         return answers.Fenced()
 
     def _read_bounds(self, _: Relay, __: actions.ReadBounds) -> answers.Answer:
         """Read the row first: while another owner works, the log grows only beyond it."""
-        progress = self._commit_log.progress()
-        return answers.Bounds(progress, *self._progress_log.bounds())
+        progress = self._row.progress()
+        return answers.Bounds(progress, *self._manifests.bounds())
 
     def _read_manifests(self, _: Relay, asked: actions.ReadManifests) -> answers.Answer:
-        self._commit_log.keep_alive()
+        self._row.keep_alive()
         began = self._clock.monotonic()
-        found, reached = self._progress_log.read(asked.first, asked.end)
+        found, reached = self._manifests.read(asked.first, asked.end)
         return answers.ManifestsRead(found, reached, self._clock.monotonic() - began)
 
     def _compare(self, _: Relay, asked: actions.Compare) -> answers.Answer:
@@ -121,18 +116,18 @@ class RelayExecutor:
         return answers.Recovered()
 
     def _store_halt(self, _: Relay, asked: actions.StoreHalt) -> None:
-        self._commit_log.halt(asked.reason)
+        self._row.halt(asked.reason)
 
     def _save_progress(self, _: Relay, asked: actions.SaveProgress) -> None:
         published = self._unlogged.until(asked.cursor)
-        self._commit_log.save(asked.cursor, asked.identity, published, begins=asked.begins)
+        self._row.save(asked.cursor, asked.identity, published, begins=asked.begins)
         self._unlogged.logged()
 
     def _mark_released(self, _: Relay, asked: actions.MarkReleased) -> answers.Answer:
         cursor, manifest = asked.cursor, asked.manifest
         published = self._unlogged.until(cursor)
         places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
-        self._commit_log.mark_released(manifest, places, cursor, asked.identity, published)
+        self._held_records.mark_released(manifest, places, cursor, asked.identity, published)
         self._unlogged.logged()
         return answers.Marked()
 
@@ -154,7 +149,7 @@ class RelayExecutor:
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:
         refusal = self._refusal() if asked.refused else None
-        self._commit_log.hold(asked.batch, asked.message_ids, refusal)
+        self._held_records.hold(asked.batch, asked.message_ids, refusal)
         self._observer.held(state, asked.message_ids, refusal)
 
     def _refusal(self) -> Refusal:
@@ -170,14 +165,14 @@ class RelayExecutor:
     def _read_due(self, state: Relay, asked: actions.ReadHeld) -> answers.HeldBatch:
         """Read the held records that are due; a damaged one waits as one that Kafka refuses."""
         try:
-            return self._commit_log.read_held(asked.position, asked.most)
+            return self._held_records.read_held(asked.position, asked.most)
         except CommittedMessageDamaged as damaged:
-            self._commit_log.postpone(damaged.message_id, ROW_DAMAGED)
+            self._held_records.postpone(damaged.message_id, ROW_DAMAGED)
             self._observer.damaged(state, damaged, ROW_DAMAGED.error)
             return answers.HeldBatch()
 
     def _postpone(self, _: Relay, asked: actions.Postpone) -> None:
-        self._commit_log.postpone(asked.message_id, self._refusal())
+        self._held_records.postpone(asked.message_id, self._refusal())
 
     def _begin(self, _: Relay, __: actions.Begin) -> None:
         self._began = self._clock.monotonic()

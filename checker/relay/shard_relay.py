@@ -13,7 +13,7 @@ from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from outbox.clock import Clock
 from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
-from outbox.relay.ports import CommitLog, ProgressLog, Publisher
+from outbox.relay.ports import RelayStores
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.relay.protocol.step import step
@@ -36,16 +36,14 @@ class ShardRelay:
     def __init__(
         self,
         shard: int,
-        commit_log: CommitLog,
-        publisher: Publisher,
-        progress_log: ProgressLog,
+        stores: RelayStores,
         clock: Clock,
         observer: RelayObserver,
         slots: PublishSlots,
     ) -> None:
         self._state = Relay(shard=shard)
         self._slots = slots
-        self._executor = RelayExecutor(commit_log, publisher, progress_log, clock, observer)
+        self._executor = RelayExecutor(stores, clock, observer)
         self._observer = observer
 
     def run_once(self) -> RelayRound:

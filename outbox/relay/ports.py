@@ -68,8 +68,8 @@ class Cluster(NamedTuple):
     partitions: int
 
 
-class CommitLog(Protocol):
-    """One shard of the commit log, on one session that also holds the shard's lock.
+class ShardProgress(Protocol):
+    """A shard's lock and its stored row, on the session that holds the lock.
 
     Every method raises DatabaseUnavailable when the session is lost; its results are void then.
     """
@@ -106,11 +106,34 @@ class CommitLog(Protocol):
         Raises DatabaseUnavailable if the session that has the lock is lost.
         """
 
+    def close(self) -> None:
+        """Close the session, which frees the lock; never raises."""
+
+
+class CommitLog(Protocol):
+    """The committed messages of a shard, on its session. Methods raise DatabaseUnavailable."""
+
     def read(self, after: Position, most: int | None = None) -> Commits:
         """Read the commits after a position and below the watermark, up to the batch's bounds.
 
         ``most`` is a further limit on the number of messages.
         """
+
+    def compare(self, after: Position, manifest: Manifest) -> Compared:
+        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
+
+    def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
+        """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
+
+        Every id published there is stored as published, and its held record is marked. A half
+        message among them without a decision is committed: the manifest proves that it had been
+        committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
+        rolled back in PostgreSQL; their records cannot be removed from Kafka.
+        """
+
+
+class HeldRecords(Protocol):
+    """The held records of a shard, on its session. Methods raise DatabaseUnavailable."""
 
     def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
         """Store messages of a batch as held, in one transaction; held ones stay unchanged.
@@ -142,21 +165,6 @@ class CommitLog(Protocol):
         ``places`` are those of its P entries, None if they are not known. Raises CursorMoved
         as ``save`` does.
         """
-
-    def compare(self, after: Position, manifest: Manifest) -> Compared:
-        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
-
-    def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
-        """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
-
-        Every id published there is stored as published, and its held record is marked. A half
-        message among them without a decision is committed: the manifest proves that it had been
-        committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
-        rolled back in PostgreSQL; their records cannot be removed from Kafka.
-        """
-
-    def close(self) -> None:
-        """Close the session, which frees the lock; never raises."""
 
 
 class CommitWatch(Protocol):
@@ -227,6 +235,16 @@ class ProgressLog(Protocol):
         It may return only some of them. After some seconds it returns none and False if the broker
         answers.
         """
+
+
+class RelayStores(NamedTuple):
+    """What the relay of a shard works on."""
+
+    row: ShardProgress
+    commit_log: CommitLog
+    held_records: HeldRecords
+    publisher: Publisher
+    manifests: ProgressLog
 
 
 class UnnamedRecord(NamedTuple):

@@ -33,7 +33,7 @@ COMPARISONS: Final = 3
 
 
 class PostgresCommitLog:
-    """The CommitLog of one shard."""
+    """The ShardProgress, the CommitLog and the HeldRecords of one shard, on one session."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class PostgresCommitLog:
     # -- The lock ---------------------------------------------------------------------------------
 
     def try_lock(self) -> bool:
-        """Ask for the shard's lock without waiting; see CommitLog."""
+        """Ask for the shard's lock without waiting; see ShardProgress."""
         with self._session() as session:
             return shard_lock.try_lock(session, self._shard)
 
     def keep_alive(self) -> None:
-        """Use the session, before a wait for Kafka; see CommitLog."""
+        """Use the session, before a wait for Kafka; see ShardProgress."""
         with self._session() as session:
             session.execute("")
 
@@ -94,13 +94,13 @@ class PostgresCommitLog:
         *,
         begins: bool = False,
     ) -> None:
-        """Store the cursor and where the records are, in one transaction; see CommitLog."""
+        """Store the cursor and where the records are, in one transaction; see ShardProgress."""
         with self._session() as session, session.transaction():
             self._save(session, cursor, identity, begins=begins)
             self._save_publications(session, published)
 
     def halt(self, reason: HaltReason) -> None:
-        """Store that the shard waits for an operator; see CommitLog.
+        """Store that the shard waits for an operator; see ShardProgress.
 
         Never on a new session, which would not have the lock: another relay may own the shard.
         """

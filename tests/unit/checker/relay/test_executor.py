@@ -20,7 +20,7 @@ from outbox.messages.manifest import (
 )
 from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, DeliveryReport, PublishedBatch
+from outbox.relay.ports import THIS_CLOCK, DeliveryReport, PublishedBatch, RelayStores
 from outbox.relay.protocol.actions import (
     Begin,
     Commit,
@@ -60,7 +60,7 @@ class GrowingStores:
 def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     """The row first: read last, it could lie beyond the end and halt a healthy shard."""
     stores: Any = GrowingStores()
-    work = RelayExecutor(stores, stores, stores, SystemClock(), cast(Any, None))
+    work = RelayExecutor(RelayStores(*[stores] * 5), SystemClock(), cast(Any, None))
     answer = work.perform(Relay(shard=0, phase=Phase.REPLAY), (ReadBounds(),))
     assert isinstance(answer, Bounds)
     assert answer.progress is not None
@@ -137,9 +137,7 @@ class Publishing:
         clock, metrics, kafka = SystemClock(), Metrics(), MemoryKafka()
         self.publisher = TimedPublisher(kafka, SHARD)
         self._executor = RelayExecutor(
-            rows,
-            self.publisher,
-            MemoryProgressLog(kafka, SHARD),
+            RelayStores(rows, rows, rows, self.publisher, MemoryProgressLog(kafka, SHARD)),
             clock,
             RelayObserver(metrics, clock),
         )

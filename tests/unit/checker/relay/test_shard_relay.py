@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
@@ -8,6 +8,7 @@ from checker.relay.shard_relay import ShardRelay
 from outbox.clock import SystemClock
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import message_id_bytes
+from outbox.relay.ports import RelayStores
 from outbox.relay.protocol.answers import Commits
 from outbox.relay.protocol.state import Cursor, Phase, Relay
 from outbox.telemetry.metrics import Metrics
@@ -49,11 +50,10 @@ def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, Serv
     """Return a relay that owns its shard, and its producer."""
     kafka, clock, metrics = MemoryKafka(), SystemClock(), Metrics()
     publisher = ServedPublisher(kafka, SHARD)
+    log: Any = rows
     relay = ShardRelay(
         SHARD,
-        cast(Any, rows),
-        publisher,
-        MemoryProgressLog(kafka, SHARD),
+        RelayStores(log, log, log, publisher, MemoryProgressLog(kafka, SHARD)),
         clock,
         RelayObserver(metrics, clock),
         slots,

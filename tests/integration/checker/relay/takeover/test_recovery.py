@@ -17,6 +17,7 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import HalfId
 from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.relay.ports import RelayStores
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 from tests.integration.checker.relay.takeover.fixtures_forgotten_tail import (
     forget_tail,
@@ -159,16 +160,12 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
     servers, clock = world.bootstrap_servers, SystemClock()
     config = producer_config(servers, {}, f"slow.{world.progress_topic}.{SHARD}")
     publisher = SlowFirstCommit(lambda _: config, SHARD, world.progress_topic)
+    admin, consumer = admin_client(servers, {}), consumer_config(servers, {})
+    manifests = KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic)
+    log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test")
     relay = ShardRelay(
         SHARD,
-        PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test"),
-        publisher,
-        KafkaProgressLog(
-            admin_client(servers, {}),
-            consumer_config(servers, {}),
-            SHARD,
-            topic=world.progress_topic,
-        ),
+        RelayStores(log, log, log, publisher, manifests),
         clock,
         RelayObserver(world.metrics, clock),
         PublishSlots(),
