@@ -17,7 +17,6 @@ from outbox.kafka.permission import TO_READ, lacking, needed, the_topic
 from outbox.reconciliation.log import TopicFacts
 
 CLEANUP: Final = "cleanup.policy"
-STAMPED_BY: Final = "message.timestamp.type"
 MISSING: Final = KafkaError.UNKNOWN_TOPIC_OR_PART
 UNREADABLE: Final = frozenset(
     {MISSING, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_EXCEPTION}
@@ -47,11 +46,11 @@ def describe(admin: AdminClient, topics: Collection[str]) -> Mapping[str, TopicF
         except TimeoutError as error:
             raise KafkaUnavailable(f"Kafka does not describe {name}") from error
         else:
-            facts[name] = _facts(known, settings.get(name, {}))
+            facts[name] = _facts(known, settings.get(name, ""))
     return facts
 
 
-def _facts(known: TopicDescription, settings: Mapping[str, str]) -> TopicFacts | str:
+def _facts(known: TopicDescription, policy: str) -> TopicFacts | str:
     """Return the facts, or the right that is missing.
 
     Without its settings a compacted topic would look as if it had lost messages.
@@ -62,8 +61,7 @@ def _facts(known: TopicDescription, settings: Mapping[str, str]) -> TopicFacts |
     return TopicFacts(
         id=str(known.topic_id),
         partitions=len(known.partitions),
-        compacts="compact" in settings.get(CLEANUP, ""),
-        stamps=settings.get(STAMPED_BY) == "LogAppendTime",
+        compacts="compact" in policy,
     )
 
 
@@ -79,14 +77,14 @@ def _note(facts: dict[str, TopicFacts | str], name: str, error: KafkaException) 
         raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
 
 
-def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return two settings of each topic whose settings are readable.
+def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, str]:
+    """Return the cleanup policy of each topic whose settings are readable.
 
     Raises KafkaUnavailable: a topic whose settings do not come in time may be a compacted one.
     """
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(topics)]
     futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
-    found: dict[str, Mapping[str, str]] = {}
+    found: dict[str, str] = {}
     for resource, future in futures.items():
         try:
             settings = future.result(timeout=2 * REQUEST_SECONDS)
@@ -96,6 +94,5 @@ def _settings(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Mappi
             if error.args[0].code() not in UNREADABLE:
                 raise KafkaUnavailable(f"Kafka: {error.args[0].str()}") from error
             continue
-        names = (CLEANUP, STAMPED_BY)
-        found[resource.name] = {name: settings[name].value or "" for name in names}
+        found[resource.name] = settings[CLEANUP].value or ""
     return found

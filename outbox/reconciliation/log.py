@@ -28,8 +28,6 @@ class TopicFacts:
     partitions: int
     compacts: bool = False
     """Its cleanup.policy contains ``compact``, if we may read the policy."""
-    stamps: bool = False
-    """Its records have the time of the brokers, not of their producer."""
 
 
 class LogEnd(StrEnum):

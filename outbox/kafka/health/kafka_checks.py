@@ -187,8 +187,7 @@ def share_group_health(groups: Sequence[str] | None) -> HealthCheck:
 
 
 def _place(each: OpenTransaction) -> str:
-    since = each.began if each.known is None else each.known
-    began = "-" if since is None else datetime.fromtimestamp(since, UTC).isoformat()
+    began = "-" if each.began is None else datetime.fromtimestamp(each.began, UTC).isoformat()
     whose = "a relay's" if each.ours else "a stranger's"
     topic, number = each.partition
     return f"{topic}/{number} from offset {each.offset} since {began} ({whose})"

@@ -4,8 +4,7 @@ Kafka ends a transaction that is open for too long. One that is older than its t
 marker was skipped, and no `read_committed` consumer gets past it.
 
 The time of a record is its producer's, and Kafka Streams and mirrors copy it. So the age of a
-stranger's transaction is known only by the brokers' time (`LogAppendTime`), or by a record of a
-relay that came after it.
+stranger's transaction is known only by the brokers' time (`LogAppendTime`).
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Partition
 
 READ_SECONDS: Final = 10.0
-MOST_READ: Final = 2_000
-"""How many records behind a stranger's transaction are read for one of a relay."""
 SWEEP_SECONDS: Final = 50.0
 """Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
 SENT_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000
@@ -53,23 +50,22 @@ class OpenTransaction:
     """the last stable offset: its first record"""
     began: float | None
     """time of that record, epoch seconds; None: it could not be read"""
-    known: float | None
-    """It was open at this time, by the clock of a broker or of a relay; None: not known."""
+    sure: bool = False
+    """This time comes from the clock of a broker or of a relay."""
     ours: bool = False
     """It is one of a relay."""
 
     def hangs(self, now: float, longest_seconds: float) -> bool:
         """Return whether it is older than its limit; `longest_seconds` is that of strangers."""
-        return self.known is not None and now - self.known > self._limit(longest_seconds)
+        return self.sure and self._is_old(now, longest_seconds)
 
     def may_hang(self, now: float, longest_seconds: float) -> bool:
         """Return whether only its own record says that it is too old, or nothing says its age."""
-        if self.hangs(now, longest_seconds):
-            return False
-        return self.began is None or now - self.began > self._limit(longest_seconds)
+        return not self.sure and self._is_old(now, longest_seconds)
 
-    def _limit(self, longest_seconds: float) -> float:
-        return RELAY_SECONDS if self.ours else longest_seconds + SWEEP_SECONDS
+    def _is_old(self, now: float, longest_seconds: float) -> bool:
+        limit = RELAY_SECONDS if self.ours else longest_seconds + SWEEP_SECONDS
+        return self.began is None or now - self.began > limit
 
 
 def open_transactions(
@@ -121,28 +117,16 @@ def _at(consumer: Consumer, partition: Partition, offset: int) -> OpenTransactio
     consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
     message = _next_record(consumer)
     if message is None:
-        return OpenTransaction(partition=partition, offset=offset, began=None, known=None)
-    stamped_by, began = message.timestamp()[0], message.timestamp()[1] / 1000
+        return OpenTransaction(partition=partition, offset=offset, began=None)
     ours = partition.topic == PROGRESS_TOPIC or _names_a_message(message)
-    is_known = ours or stamped_by == TIMESTAMP_LOG_APPEND_TIME
+    stamped_by, began = message.timestamp()
     return OpenTransaction(
         partition=partition,
         offset=offset,
-        began=began,
-        known=began if is_known else _relay_came_after(consumer),
+        began=began / 1000,
+        sure=ours or stamped_by == TIMESTAMP_LOG_APPEND_TIME,
         ours=ours,
     )
-
-
-def _relay_came_after(consumer: Consumer) -> float | None:
-    """Return when the next record of a relay was in the log; None: none is near."""
-    for _ in range(MOST_READ):
-        message = _next_record(consumer)
-        if message is None:
-            return None
-        if _names_a_message(message):
-            return float(message.timestamp()[1] / 1000 + SENT_SECONDS)
-    return None
 
 
 def _next_record(consumer: Consumer) -> Message | None:

@@ -51,7 +51,7 @@ def _state(
     first_open: OpenTransaction | None = None,
     command: str | None = None,
 ) -> PartitionState:
-    began = None if first_open is None else first_open.known or first_open.began
+    began = None if first_open is None else first_open.began
     return PartitionState(
         topic=place.topic,
         partition=place.number,

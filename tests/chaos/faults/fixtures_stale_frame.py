@@ -29,7 +29,7 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.ports import DeliveryReport
+from outbox.relay.ports import DeliveryReport, RelayStores
 from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_link import Link
@@ -126,11 +126,11 @@ class Case:
             world.progress_topic,
         )
         admin, consumer = admin_client(brokers, {}), consumer_config(brokers, {})
+        manifests = KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic)
+        log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control")
         relay = self.relay(
             SHARD,
-            PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control"),
-            publisher,
-            KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic),
+            RelayStores(log, log, log, publisher, manifests),
             clock,
             RelayObserver(metrics, clock),
             PublishSlots(),

@@ -1,4 +1,4 @@
-"""A transaction of a stranger that stays open in a topic."""
+"""A transaction that stays open in a topic."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ SECONDS = 60.0
 
 
 @contextmanager
-def open_transaction(
-    bootstrap_servers: str, topic: str, behind: float | None = DAY, age: float = DAY
-) -> Iterator[None]:
-    """Leave a transaction open for the block, whose first record has this age; then abort it.
+def open_transaction(bootstrap_servers: str, topic: str, *, ours: bool = False) -> Iterator[None]:
+    """Leave a transaction open for the block, whose record is a day old; then abort it.
 
-    ``behind`` is the age of a relay's record that came after it; None: none came.
+    ``ours``: the record is one of a relay.
     """
     settings = {
         "bootstrap.servers": bootstrap_servers,
@@ -32,18 +30,10 @@ def open_transaction(
     producer = Producer(settings)
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
-    producer.produce(topic, b"open", partition=0, timestamp=_ago(age))
-    producer.flush(SECONDS)
-    if behind is not None:
-        relay = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-        header = (MESSAGE_ID, b"id")
-        relay.produce(topic, b"v", partition=0, timestamp=_ago(behind), headers=[header])
-        assert not relay.flush(SECONDS)
+    name, began = MESSAGE_ID if ours else "other", int((time.time() - DAY) * 1000)
+    producer.produce(topic, b"open", partition=0, timestamp=began, headers=[(name, b"id")])
+    assert not producer.flush(SECONDS)
     try:
         yield
     finally:
         producer.abort_transaction(SECONDS)
-
-
-def _ago(seconds: float) -> int:
-    return int((time.time() - seconds) * 1000)

@@ -129,18 +129,11 @@ def test_a_setting_that_cannot_be_read_is_a_warning_and_hides_no_failure() -> No
     assert election_health([hidden, risky]).verdict is HealthStatus.FAILED
 
 
-def opened(
-    seconds_ago: float | None, *, ours: bool = True, known_ago: float | None = None
-) -> HealthStatus:
+def opened(seconds_ago: float | None, *, sure: bool = True, ours: bool = True) -> HealthStatus:
     """Return the verdict on one open transaction at second 10 000."""
     began = None if seconds_ago is None else 10_000 - seconds_ago
-    known = None if known_ago is None else 10_000 - known_ago
     found = OpenTransaction(
-        partition=Partition("t", 0),
-        offset=7,
-        began=began,
-        known=began if ours else known,
-        ours=ours,
+        partition=Partition("t", 0), offset=7, began=began, sure=sure, ours=ours
     )
     return transaction_health([found], 10_000, 900, "broker:9092").verdict
 
@@ -148,14 +141,13 @@ def opened(
 def test_a_transaction_hangs_when_it_is_older_than_kafka_lets_it_become() -> None:
     assert opened(RELAY_SECONDS - 1) is HealthStatus.OK
     assert opened(RELAY_SECONDS + 1) is HealthStatus.FAILED
-    assert opened(None) is HealthStatus.WARNING
+    assert opened(None, sure=False) is HealthStatus.WARNING
 
 
 def test_the_time_of_a_strangers_own_record_proves_no_age() -> None:
     assert opened(900, ours=False) is HealthStatus.OK
-    assert opened(1000, ours=False) is HealthStatus.WARNING
-    assert opened(1000, ours=False, known_ago=900) is HealthStatus.WARNING
-    assert opened(1000, ours=False, known_ago=1000) is HealthStatus.FAILED
+    assert opened(1000, sure=False, ours=False) is HealthStatus.WARNING
+    assert opened(1000, ours=False) is HealthStatus.FAILED
 
 
 def test_share_groups_that_read_uncommitted_records_are_named_in_a_warning() -> None:
