@@ -111,7 +111,7 @@ class Guard:
         most = BODY_MAX_BYTES if exchange.method in WITH_BODY else 0
         with admission.place(caller, headers, most):
             body = await read_body(exchange.receive, most) if most else b""
-            if body:
+            if body or declares_body(headers):
                 validate_type(headers)
             exchange.share(caller=caller)
             receive = replay(body, exchange.receive)
