@@ -107,10 +107,6 @@ async def test_a_task_beats_while_it_rests_after_a_good_step() -> None:
     assert await beats_while_resting(60.0, seconds=30) == ["retire"] * 4
 
 
-async def test_a_task_that_cannot_see_what_it_watches_does_not_beat_while_it_rests() -> None:
-    assert await beats_while_resting(Silent(), seconds=0.2) == []
-
-
 async def test_it_ends_when_stop_is_set() -> None:
     loop, _, _ = loop_of(3600.0)
     stop = asyncio.Event()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-
 import pytest
 
 from outbox.messages.manifest import Position
 from outbox.messages.message import EndOutcome, HalfMessage, State
-from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import TOO_LONG_SECONDS, PostgresRetirement
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.relay.commit_reader import CommitReader
@@ -41,8 +37,6 @@ INSERT INTO outbox.check_attempt (
 SELECT %(half)s, n, 1, 1, clock_timestamp(), 'unreachable', 1, false, false
 FROM generate_series(1, %(times)s::int8) AS n
 """
-SLOWEST_SECONDS = 3.0
-"""Of a prepare and an end together, on a machine that is busy with other tests."""
 EVACUATED = (
     "SELECT half_id FROM outbox.half_message_default WHERE half_id >> 35 = %(leaf)s ORDER BY 1"
 )
@@ -167,14 +161,14 @@ async def test_a_removal_that_takes_too_long_is_not_tried_again_each_minute(
 ) -> None:
     """Every prepare waits for it. This one has to move many checks of one half."""
     half = await parked(world)
-    await world.execute(CHECKED, half=half.half_id, times=50_000)
+    await world.execute(CHECKED, half=half.half_id, times=20_000)
     await grow_old(world, "relay:")
     clock = ManualClock()
     retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, clock=clock)
     with monkeypatch.context() as impatient:
         impatient.setattr(
             "outbox.postgres.maintenance.retention.LOCK_WAIT",
-            "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '10ms'",
+            "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '3ms'",
         )
         assert not await retirement.remove(world.first_leaf)
     assert await retirement.waits_for(world.first_leaf) == "large"
@@ -195,36 +189,3 @@ async def test_a_leaf_is_not_retired_under_an_audit_that_may_still_read_it(
         assert waiting(world, "locked") == 1
         assert sorted(snapshot.halves(ids)) == sorted(ids)
     assert await retire(world) == [0]
-
-
-async def test_leaves_come_and_go_under_load_and_nobody_fails_or_waits_long(world: World) -> None:
-    await end_two(world)
-    half = await parked(world)
-    await grow_old(world, "relay:")
-    group = await world.group("http://127.0.0.1:9/", "load")
-    stop, slowest, ends = asyncio.Event(), 0.0, 0
-
-    async def produce() -> None:
-        nonlocal slowest, ends
-        while not stop.is_set():
-            began = time.monotonic()
-            (one,) = await world.prepare(group)
-            await world.end(one, "COMMIT")
-            slowest, ends = max(slowest, time.monotonic() - began), ends + 1
-
-    async with asyncio.TaskGroup() as running:
-        for _ in range(3):
-            running.create_task(produce())
-        removed: list[int] = []
-        leaves = PostgresPartitions(world.checker)
-        for _ in range(40):
-            removed = removed or await retire(world)
-            if removed and await leaves.create_ahead(4) == 0:
-                break
-            await asyncio.sleep(0.05)
-        stop.set()
-    assert removed == [0]
-    assert await leaves.create_ahead(4) == 0
-    assert await world.states([half]) == [State.PARKED]
-    assert ends > 0
-    assert slowest < SLOWEST_SECONDS

@@ -39,14 +39,6 @@ INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish
 SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
 """
 
-KEPT_OF = """
-SELECT half_id, nonce FROM outbox.already_published WHERE half_id = ANY (%(own)s) ORDER BY half_id
-"""
-RECOVERED = """
-INSERT INTO outbox.already_published (half_id, nonce, shard, manifest_offset)
-VALUES (%(half)s, %(nonce)s, 0, 0)
-"""
-
 
 async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
     """Return the states of the messages that an API still finds."""
@@ -149,26 +141,6 @@ async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world:
     (outcome,) = await world.store.prepare([committed.message])
     assert isinstance(outcome, Prepared)
     assert outcome.half.half_id != committed.half_id
-
-
-async def test_what_recovery_found_of_a_stored_commit_goes_with_its_leaf_and_what_was_lost_stays(
-    world: World,
-) -> None:
-    """Later an audit could not tell the two apart, and would call both lost."""
-    committed, rolled_back = await ended(world)
-    for half_id, nonce in (
-        (committed.half_id, committed.nonce),
-        (committed.half_id, committed.nonce + 1),
-        (rolled_back.half_id, rolled_back.nonce),
-    ):
-        await world.execute(RECOVERED, half=half_id, nonce=nonce)
-    await grow_old(world, "relay:")
-    assert await retire(world) == [0]
-    own = [committed.half_id, rolled_back.half_id]
-    assert [tuple(row) for row in await world.rows(KEPT_OF, own=own)] == [
-        (committed.half_id, committed.nonce + 1),
-        (rolled_back.half_id, rolled_back.nonce),
-    ]
 
 
 def _die(database_url: str, point: str) -> None:

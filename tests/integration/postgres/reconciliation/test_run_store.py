@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import psycopg
@@ -13,7 +12,7 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges, StoredFinding
+from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -118,13 +117,13 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     )
     for run_id, complete in (("two", False), ("three", True)):
         assert store.changes([], complete, expired) == FindingChanges(new=0, resolved=0)
-        assert own(store.remaining([], expired)) == [found]
-        assert own(store.remaining(["fault"], expired)) == []
+        assert store.remaining([], expired) == [found]
+        assert store.remaining(["fault"], expired) == []
         store.save(make_run(run_id, complete=complete, expired_evidence=expired))
         assert statuses(database_url) == {"fault": "open"}
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DELETE FROM outbox.half_message WHERE half_id = %s", (half_id,))
-    assert own(store.remaining([], expired)) == []
+    assert store.remaining([], expired) == []
     store.save(make_run("four", expired_evidence=expired))
     assert statuses(database_url) == {"fault": "unverifiable"}
 
@@ -143,7 +142,7 @@ def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_
     assert {lost.half_id, other.half_id} <= {*store.missing([])}
     assert lost.half_id not in store.missing(["lost"])
     older = ExpiredEvidence(unlisted=[lost.half_id])
-    assert [each.finding_id for each in own(store.remaining([], older))] == ["lost"]
+    assert [each.finding_id for each in store.remaining([], older)] == ["lost"]
     store.save(make_run("two", expired_evidence=older))
     closed = dict.fromkeys(("other", "twice", "shard"), "resolved")
     assert statuses(database_url) == {"lost": "open", **closed}
@@ -163,7 +162,7 @@ def test_what_nothing_undoes_stays_open_though_no_run_sees_it_again(
     whole = replace(found, finding_id="of a topic", half_id=None, kind="coverage")
     store.save(make_run("one", findings=(found, whole)))
     assert store.changes([], True, ExpiredEvidence()) == FindingChanges(new=0, resolved=0)
-    assert own(store.remaining([], ExpiredEvidence())) == [found, whole]
+    assert store.remaining([], ExpiredEvidence()) == [found, whole]
     change(database_url, "DELETE FROM outbox.half_message")
     store.save(make_run("two"))
     assert statuses(database_url) == {"of a message": "unverifiable", "of a topic": "open"}
@@ -182,11 +181,6 @@ def change(database_url: str, statement: str) -> None:
     """Run one statement."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(statement.encode())
-
-
-def own(findings: Sequence[StoredFinding]) -> list[StoredFinding]:
-    """Return the findings that a former life has not left."""
-    return [each for each in findings if not each.finding_id.startswith("aged-")]
 
 
 def publish_again(database_url: str, lost: HalfMessage) -> None:
@@ -239,12 +233,3 @@ def test_of_two_runs_that_began_at_one_cut_the_second_to_end_stores_nothing(
     assert checkpoint is not None
     assert (checkpoint.run_id, [each.half_id for each in checkpoint.carried]) == ("two", [7])
     assert statuses(database_url) == {"a": "open"}
-
-
-def test_a_run_that_is_saved_twice_moves_the_cut_once(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    for _ in range(2):
-        store.save(make_run("one", checkpoint=checkpoint_after(None, 7)))
-    checkpoint = store.checkpoint()
-    assert checkpoint is not None
-    assert [each.half_id for each in checkpoint.carried] == [7]

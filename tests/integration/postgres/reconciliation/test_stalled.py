@@ -90,16 +90,6 @@ def test_a_half_is_stalled_two_intervals_after_its_age_was_spent(
     assert (found.topic, found.check_count, found.last_outcome) == ("points", 0, None)
 
 
-@pytest.mark.parametrize(("spent", "stuck"), [(1, []), (2, ["check_max"])])
-def test_a_half_in_the_queue_is_stalled_once_its_checks_are_spent(
-    half: HalfMessage, database_url: str, spent: int, stuck: list[str]
-) -> None:
-    put_back(database_url, half, count=spent)
-    assert stalled_at(database_url, after(half, 2 * INTERVAL)).halves == ()
-    late = stalled_at(database_url, after(half, 2 * INTERVAL + 1))
-    assert [each.reason for each in late.halves] == stuck
-
-
 def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
     execute(
         database_url,

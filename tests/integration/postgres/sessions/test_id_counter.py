@@ -42,7 +42,6 @@ AHEAD = {
 }
 BASE = "SELECT base FROM outbox.installation"
 AUDITED = "SELECT count(*) FROM outbox.audit_log WHERE action = 'installation.rebase'"
-HALTED = "halt_reason = 'database_changed'"
 RAISE_COUNTERS = str(installation_admin.SQL["raise_counters"])
 GENERATED = """
 SELECT array_agg(relname::text ORDER BY relname::text)
@@ -121,14 +120,6 @@ def ask_nothing(database_url: str, statement: str) -> None:
 def test_a_relay_opens_no_session(behind: str) -> None:
     with pytest.raises(DatabaseUnavailable, match=COMMAND):
         connect_verified(behind, "relay-3")
-
-
-def test_a_halted_shard_is_not_resolved(behind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    ask_nothing(behind, f"UPDATE outbox.progress SET {HALTED} WHERE name = 'relay:3'")
-    command = ["shard", "resolve", "3", "--accept", "--reason", "restored"]
-    assert run(command) == ExitCode.CONFLICT
-    assert COMMAND in capsys.readouterr().err
-    assert ask(behind, f"SELECT {HALTED} FROM outbox.progress WHERE name = 'relay:3'") == (True,)
 
 
 def test_a_rebase_raises_new_ids_above_stored_ones_into_leaves_that_exist(

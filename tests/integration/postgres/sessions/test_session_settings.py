@@ -29,7 +29,6 @@ from tests.integration.checker.fixtures_pooler import pooled
 pytestmark = pytest.mark.postgres
 
 SHOWN = "SELECT current_setting('synchronous_commit')"
-OTHER_SETTINGS = "SELECT current_setting('work_mem'), current_setting('application_name')"
 WEAKER = ["off", "local", "remote_write"]
 FOR_OTHERS = {
     "array_nulls": "off",
@@ -110,19 +109,6 @@ async def test_no_default_weakens_the_commits_of_our_sessions(
     with psycopg.connect(role) as plain:
         assert plain.execute(SHOWN).fetchone() == (weaker,)
     assert (await pool_shows(role), thread_shows(role)) == (("on",), ("on",))
-
-
-@pytest.mark.parametrize("weaker", WEAKER)
-async def test_the_urls_options_are_kept_but_do_not_weaken_our_commits(
-    database_url: str, weaker: str
-) -> None:
-    url = with_options(database_url, f"-c synchronous_commit={weaker} -c work_mem=5MB")
-    assert (await pool_shows(url), thread_shows(url)) == (("on",), ("on",))
-    assert (
-        await pool_shows(url, OTHER_SETTINGS)
-        == thread_shows(url, OTHER_SETTINGS)
-        == ("5MB", "outbox-test")
-    )
 
 
 def set_for_others(connection: Connection) -> None:

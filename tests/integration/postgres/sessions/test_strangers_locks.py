@@ -12,18 +12,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from outbox.access import Caller, Scope
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import End, Ended, Prepared, Resolution
-from outbox.postgres.checks.keyring import key_ring
-from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.advisory_locks import STRANGER_SECONDS, PostgresAdvisoryLocks
 from outbox.postgres.sessions.connections import Pool, make_pool
-from outbox.postgres.sessions.statements import load
 from tests.fixtures_databases import as_role, migrate
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
@@ -87,35 +82,6 @@ async def test_a_prepare_goes_on_and_so_does_an_end_in_sql_mode(
         assert await cursor.fetchone() == (0,), "what was published before is admitted first"
 
 
-async def test_admissions_stay_in_order_though_a_stranger_has_their_lock(
-    api_pool: Pool, stranger: psycopg.Connection
-) -> None:
-    """The lock of a table decides, which no stranger may take."""
-    seize(stranger, "outbox.plain_outbox")
-    admit = load("outbox.postgres.messages.sql_outbox")["lock"]
-    async with api_pool.connection() as first, api_pool.connection() as second:
-        async with first.transaction():
-            await first.execute(admit)
-            await second.execute("SET statement_timeout = '3s'")
-            with pytest.raises(psycopg.errors.QueryCanceled):
-                await second.execute(admit)
-        await second.execute(admit)
-        await second.execute("RESET statement_timeout")
-
-
-async def test_a_group_is_registered_and_deleted(
-    api_pool: Pool, stranger: psycopg.Connection
-) -> None:
-    seize(stranger, "outbox.begin_flush", 64)
-    stranger.execute(
-        "SELECT pg_advisory_lock(hashtext('outbox.producer_group'), hashtext('account'))"
-    )
-    groups = PostgresProducerGroups(api_pool, key_ring(None, insecure=True))
-    admin = Caller(key_id=None, scopes=frozenset(Scope), groups=None)
-    assert (await groups.put(make_group("account"), None, admin)).change == "created"
-    await groups.delete("account", None, None)
-
-
 class Hands:
     """A clock that the test moves."""
 
@@ -171,20 +137,6 @@ async def is_held_soon(locks: PostgresAdvisoryLocks, kind: str) -> bool:
     return False
 
 
-async def test_a_flush_waits_for_a_deletion_however_long(api_pool: Pool) -> None:
-    begin = "SELECT xid FROM outbox.begin_flush('{1}')"
-    async with api_pool.connection() as deletion, api_pool.connection() as flush:
-        async with deletion.transaction():
-            await deletion.execute(
-                "SELECT pg_advisory_xact_lock(hashtext('outbox.begin_flush'), 1)"
-            )
-            await flush.execute("SET statement_timeout = '3s'")
-            with pytest.raises(psycopg.errors.QueryCanceled):
-                await flush.execute(begin)
-        await flush.execute(begin)
-        await flush.execute("RESET statement_timeout")
-
-
 async def test_rows_without_a_leaf_get_one_while_a_stranger_has_the_lock_of_the_audits(
     database_url: str, pool: Pool, stranger: psycopg.Connection
 ) -> None:
@@ -212,14 +164,6 @@ async def test_rows_keep_their_place_while_an_audit_may_read_them(
         with PostgresSource(as_role(database_url, "outbox_reconcile")).snapshot():
             await PostgresPartitions(checker).create_ahead(2)
             assert (await PostgresPartitions(checker).default_rows())["commit_log"]
-
-
-def test_a_run_of_the_reconciliation_begins(
-    database_url: str, stranger: psycopg.Connection
-) -> None:
-    seize(stranger, "outbox.reconciliation_cut")
-    with PostgresRunStore(as_role(database_url, "outbox_reconcile")).run_lock():
-        pass
 
 
 def test_migrate_up_ends(database_url: str, stranger: psycopg.Connection) -> None:
