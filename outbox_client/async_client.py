@@ -36,7 +36,7 @@ class AsyncTransactionProducer:
     replaces the public certificate authorities, for a service behind a private one.
 
     Calls of several tasks at the same time share requests: fewer requests, and each call has its
-    own result and its own errors. A call without company is sent at once.
+    own result and its own errors. A single call is sent at once.
 
     Raises ValueError for an address or a key that cannot be sent, and RuntimeError in another event
     loop than that of the first call.

@@ -6,8 +6,8 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from outbox_client.calls.company import Company
 from outbox_client.calls.forks import renew_in_children
+from outbox_client.calls.linger import Linger
 from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
 from outbox_client.calls.shared_items import OPERATIONS
 from outbox_client.calls.shared_requests import SharedRequests
@@ -37,7 +37,7 @@ class TransactionProducer:
     ``ssl_context`` replaces the public certificate authorities, for a service behind a private one.
 
     Calls of several threads at the same time share requests: fewer requests, and each call has its
-    own result and its own errors. A call without company is sent at once. A child of the process
+    own result and its own errors. A single call is sent at once. A child of the process
     has connections of its own.
 
     Raises ValueError for an address or a key that cannot be sent.
@@ -78,8 +78,8 @@ class TransactionProducer:
     def _open(self) -> None:
         """Begin with no connection and no call under way."""
         self._transport = Transport(*self._address)
-        company = Company()
-        self._shared = {name: SharedRequests(self._transport, company) for name in OPERATIONS}
+        linger = Linger()
+        self._shared = {name: SharedRequests(self._transport, linger) for name in OPERATIONS}
 
     def _leave_to_parent(self) -> None:
         """Begin again in a child of the process; an open connection is the parent's."""

@@ -58,8 +58,3 @@ def interval_after(group: ProducerGroup, check_count: int, jitter: float) -> tim
         return timedelta(seconds=base)
     doubled = min(base * 2 ** min(max(check_count - 1, 0), 16), max(BACKOFF_CAP_SECONDS, base))
     return timedelta(seconds=base + int((doubled - base) * jitter))
-
-
-def immunity(group: ProducerGroup, check_immunity_seconds: int | None) -> timedelta:
-    """Return the time after prepare in which a half is not checked (P27, P28)."""
-    return timedelta(seconds=check_immunity_seconds or group.transaction_timeout_seconds)

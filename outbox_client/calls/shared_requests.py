@@ -2,7 +2,7 @@
 
 There is no thread of our own: the thread of one of the calls in a request sends it. Callers that
 were answered together often come again together. So the first of them lets the others catch up, and
-the last one sends. A caller without company never waits.
+the last one sends. A single caller never waits.
 
 Only one thread runs at a time, so a thread that is woken too early is woken twice. Those that were
 answered are therefore woken in turn, each by another one that is already awake.
@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Final
 
 from outbox_client.calls import shared_items
-from outbox_client.calls.company import Company
+from outbox_client.calls.linger import Linger
 from outbox_client.calls.protocol import BATCH_MAX_ITEMS, Answer
 from outbox_client.calls.request_queue import RequestQueue
 from outbox_client.calls.retry import SHORTEST_ATTEMPT_SECONDS
@@ -60,10 +60,10 @@ class Call:
 class SharedRequests:
     """Sends items of one operation over ``transport``, for any number of threads."""
 
-    def __init__(self, transport: Transport, company: Company) -> None:
+    def __init__(self, transport: Transport, linger: Linger) -> None:
         self._transport = transport
-        self._company = company
-        self._lock = company.lock
+        self._linger = linger
+        self._lock = linger.lock
         self._queue: RequestQueue[Call] = RequestQueue()
         self._collector: Call | None = None
         """The call that lets others catch up and then starts a request."""
@@ -101,10 +101,10 @@ class SharedRequests:
         """Wait for the next request; start it if nobody else is expected, or collect its calls."""
         with self._lock:
             self._queue.add(call)
-            self._company.came(monotonic())
+            self._linger.came(monotonic())
             senders: list[Call] = []
             waiting = len(self._queue)
-            if waiting >= BATCH_MAX_ITEMS or not self._company.is_expected(waiting):
+            if waiting >= BATCH_MAX_ITEMS or not self._linger.lingers(waiting):
                 senders = self._start_requests(call)
             elif self._collector is None and self._queue.may_start(monotonic()):
                 self._collector = call
@@ -119,7 +119,7 @@ class SharedRequests:
         senders: list[Call] = []
         while calls := self._queue.start_request(monotonic()):
             self._collector = None
-            self._company.sent(len(calls))
+            self._linger.sent(len(calls))
             senders.append(running if running and running in calls else calls[-1])
             senders[-1].request = calls
         return senders
@@ -136,7 +136,7 @@ class SharedRequests:
         """Start a request once nobody has come for a pause; return True if woken before that."""
         waiting = len(self._queue)
         for _ in range(LOOKS):
-            if call.woken.acquire(timeout=self._company.pause_seconds):
+            if call.woken.acquire(timeout=self._linger.pause_seconds):
                 return True
             before, waiting = waiting, len(self._queue)
             if waiting == before:
@@ -144,7 +144,7 @@ class SharedRequests:
         with self._lock:
             senders: list[Call] = []
             if self._collector is call:
-                self._company.stayed_away()
+                self._linger.expect_none()
                 self._collector = None
                 senders = self._start_requests(call)
         wake(senders)
@@ -184,7 +184,7 @@ class SharedRequests:
         replies = replies or shared_items.interrupted(len(calls))
         with self._lock:
             if self._queue.end_request(calls):
-                self._company.answered(len(calls), began, monotonic())
+                self._linger.answered(len(calls), began, monotonic())
             for call, reply in zip(calls, replies, strict=True):
                 call.reply = call.reply or reply
             senders = [] if self._collector else self._start_requests()

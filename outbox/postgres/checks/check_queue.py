@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -132,8 +131,7 @@ async def _read_slice(
     asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["due_rows"], {**asked, "max_age": group.max_age_seconds})
-        waiting = in_due_order(await cursor.fetchall())
-        due = waiting[:limit]
+        due = await cursor.fetchall()
         if not due:
             return None
         halves = await _read_halves(cursor, due, with_value=group.check_payload)
@@ -144,7 +142,7 @@ async def _read_slice(
         cursors={row["delay_seconds"]: row["position"] for row in due},
         rows=rows,
         asks=asks,
-        more=len(waiting) >= limit or len(rows) < len(due),
+        more=len(due) >= limit or len(rows) < len(due),
         breaker=_breaker(found),
         server_started_at=found["server_started_at"],
     )
@@ -168,21 +166,6 @@ def _bounded(
     sizes = ((halves[row.half_id]["value_bytes"] or 0) if row.drop is None else 0 for row in rows)
     before = accumulate(sizes, initial=0)
     return tuple(row for row, size in zip(rows, before, strict=False) if size < SLICE_BYTES)
-
-
-def in_due_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Merge the delay classes by due time, and keep the order inside a class.
-
-    Inside a class the cursor passes rows by id. So a row comes after the rows of lower ids, even if
-    its due time is slightly earlier than theirs.
-    """
-    latest: dict[int, datetime] = {}
-    ranked = []
-    for row in rows:
-        delay = row["delay_seconds"]
-        latest[delay] = max(row["due_at"], latest.get(delay, row["due_at"]))
-        ranked.append((latest[delay], row))
-    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:

@@ -35,12 +35,13 @@ WHERE id = %(group)s
 -- name: due_rows
 -- Reads the due rows of a group: per delay class in id order, after the class's cursor, below the watermark (no
 -- row with a lower id can appear any more), up to the first that is not due. Of a group that cannot be asked, up to the
--- first that is not at its max age.
-SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from, q.due_at
+-- first that is not at its max age. The classes are merged by due time; inside a class a row comes after lower ids.
+SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from
 FROM outbox.check_class c
 CROSS JOIN LATERAL (
     SELECT head.*, bool_and(head.due_at <= %(now)s
-        AND (%(asks)s OR head.age_from <= %(now)s - make_interval(secs => %(max_age)s))) OVER (ORDER BY head.id) AS due
+        AND (%(asks)s OR head.age_from <= %(now)s - make_interval(secs => %(max_age)s))) OVER (ORDER BY head.id) AS due,
+        max(head.due_at) OVER (ORDER BY head.id) AS due_by
     FROM (
         SELECT * FROM outbox.check_queue
         WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds
@@ -50,7 +51,8 @@ CROSS JOIN LATERAL (
     ) head
 ) q
 WHERE c.producer_group_id = %(group)s AND q.due
-ORDER BY c.delay_seconds, q.id
+ORDER BY q.due_by, c.delay_seconds, q.id
+LIMIT %(limit)s
 
 -- name: claimed_halves
 -- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.

@@ -12,22 +12,6 @@ from tests.integration.http_checks.fixtures_name_server import answer_names
 pytestmark = pytest.mark.postgres
 
 
-async def test_a2_a_due_half_is_decided_by_its_check(world: World) -> None:
-    async with Producer(says("COMMIT", reason="invoice exists")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        round_ = await world.check(group)
-    status = await world.status(half)
-    assert (round_.asked, round_.decided, len(producer.asked)) == (1, 1, 1)
-    assert status.state is State.COMMITTED
-    assert status.op is not None
-    assert (status.op.decided_by, status.op.reason) == (DecidedBy.CHECK, "invoice exists")
-    assert await world.attempts(half) == [(1, "commit", False, True)]
-    assert await world.rows(f"SELECT half_ids FROM outbox.commit_log WHERE {NEW_COMMITS}") == [
-        ([half.half_id],)
-    ]
-
-
 @pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
 async def test_a5_a_late_end_is_accepted_after_unknown_checks(world: World, decision: str) -> None:
     async with Producer(says("UNKNOWN")) as producer:

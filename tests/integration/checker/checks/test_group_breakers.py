@@ -23,19 +23,6 @@ pytestmark = pytest.mark.postgres
 FAILING = 12
 
 
-async def test_ten_failures_open_it_and_then_no_call_is_made(world: World) -> None:
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url)
-        await world.due(group, FAILING)
-        await world.check(group)
-        assert len(producer.asked) == FAILING
-        assert await world.breaker(group) is BreakerState.OPEN
-        await world.due(group, 3)
-        round_ = await world.check(group)
-    assert (round_.asked, round_.more) == (0, False)
-    assert len(producer.asked) == FAILING
-
-
 async def test_a_failed_probe_doubles_the_wait_and_a_successful_one_frees_all(
     world: World,
 ) -> None:
@@ -118,11 +105,3 @@ async def test_answers_to_calls_of_before_a_resume_do_not_open_it(world: World) 
         assert (await PostgresGauges(world.pool).read()).failing == []
     gauge = world.metrics["check_breaker_state"].labels(group.name)
     assert gauge._value.get() == 0
-
-
-async def test_a_batch_is_one_call_to_it(world: World) -> None:
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url, batch_check=True)
-        await world.due(group, 100)
-        await world.check(group)
-        assert await world.breaker(group) is BreakerState.CLOSED

@@ -7,9 +7,7 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from outbox.checks.delays import quantise
 from outbox.checks.producer_group import OnCheckMax
-from outbox.http_checks.classification import LONGEST_DELAY_SECONDS
 from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
 from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 from tests.integration.checker.fixtures_checks import World
@@ -138,31 +136,6 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
     assert len(await world.attempts(halves[0])) > group.check_max
 
 
-@pytest.mark.parametrize("wait", ["Fri, 31 Dec 99999999999 23:59:59 GMT", "9" * 5000, "-5"])
-async def test_an_absurd_retry_after_is_one_question_for_a_whole_batch_and_not_the_last(
-    world: World, wait: str
-) -> None:
-    calls = []
-
-    async def answer(_: web.Request, check: Check) -> web.StreamResponse:
-        calls.append(len(check["checks"]))
-        return web.Response(status=429, headers={"Retry-After": wait})
-
-    async with Producer(answer) as producer:
-        group = await world.group(producer.url, batch_check=True)
-        halves = await world.due(group, 100)
-        round_ = await world.check(group)
-        assert (calls, round_.put_back) == ([100], 100)
-        assert await world.states(halves) == [State.PREPARED] * 100
-        assert [row[1] for row in await world.attempts(halves[0])] == ["http_error"]
-        delay, count, _ = await world.waiting(halves[0])
-        assert count == 0
-        assert group.check_interval_seconds <= delay <= quantise(LONGEST_DELAY_SECONDS)
-        await world.pass_time(delay)
-        await world.check(group)
-    assert calls == [100, 100]
-
-
 async def test_a30_an_outage_beyond_the_max_age_parks_all_and_rolls_none_back(world: World) -> None:
     group = await world.group(
         NOBODY, on_check_max=OnCheckMax.ROLLBACK, check_max=3, max_age_seconds=2000
@@ -198,18 +171,6 @@ async def test_d10_a_half_that_cannot_be_read_is_named_and_delays_no_other(
     assert str(broken.message_id) in "".join(capsys.readouterr())
     skipped = {"producer_group": "account", "outcome": "skipped"}
     assert world.metrics.registry.get_sample_value("outbox_checks_total", skipped) == 1
-
-
-async def test_d10_a_half_that_is_gone_is_dropped_and_counted(world: World) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url)
-        gone, sound = await world.due(group, 2)
-        await world.execute(
-            "DELETE FROM outbox.half_message WHERE half_id = %(half)s", half=gone.half_id
-        )
-        round_ = await world.check(group)
-    assert (round_.decided, round_.dropped) == (1, 1)
-    assert await world.states([sound]) == [State.COMMITTED]
 
 
 async def test_d11_with_more_halves_than_workers_each_is_asked_once(world: World) -> None:
@@ -267,18 +228,3 @@ async def test_group_settings_take_effect_in_the_next_round(world: World) -> Non
         await world.pass_time(30)
         await world.check(group)
     assert await world.states([half]) == [State.PARKED]
-
-
-async def test_a_batch_group_is_asked_in_one_call(world: World) -> None:
-    async def answer(_: web.Request, data: Check) -> web.StreamResponse:
-        verdicts = [
-            {"message_id": check["message_id"], "decision": "COMMIT"} for check in data["checks"]
-        ]
-        return web.json_response({"verdicts": verdicts})
-
-    async with Producer(answer) as producer:
-        group = await world.group(producer.url, batch_check=True)
-        halves = await world.due(group, 150)
-        await world.check(group)
-    assert (len(producer.headers), len(producer.asked)) == (2, 150)
-    assert set(await world.states(halves)) == {State.COMMITTED}

@@ -87,20 +87,6 @@ async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
     assert await world.states([half]) == [State.PREPARED]
 
 
-async def test_a_half_rechecked_during_its_last_round_is_not_parked(world: World) -> None:
-    group = await world.group(NOBODY, check_max=0)
-    (half,) = await world.due(group)
-    await world.pass_time(80 * 3600)
-    due = await world.queue.claim(group.id, 10)
-    assert due is not None
-    await world.recheck(half)
-    results, asked = world.check_back._split(due)
-    assert asked == []
-    settled = await world.queue.settle(settlement_of(due, results, lambda: 0.0))
-    assert settled.parked == frozenset()
-    assert await world.states([half]) == [State.PREPARED]
-
-
 async def test_d8_an_end_during_the_last_round_leaves_no_parked_message(world: World) -> None:
     group = await world.group(NOBODY, check_max=0)
     (half,) = await world.due(group)

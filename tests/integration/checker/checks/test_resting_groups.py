@@ -19,7 +19,6 @@ pytestmark = pytest.mark.postgres
 OWN = "(SELECT id FROM outbox.producer_group WHERE name = 'account')"
 PAUSE = "UPDATE outbox.producer_group SET paused = true WHERE name = 'account'"
 RESUME = "UPDATE outbox.producer_group SET paused = false WHERE name = 'account'"
-DELETE = "UPDATE outbox.producer_group SET deleted_at = clock_timestamp() WHERE name = 'account'"
 LATER = "UPDATE outbox.check_breaker SET probe_at = probe_at + make_interval(secs => %(by)s)"
 WRITTEN = f"""
 SELECT (SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = {OWN}),
@@ -89,21 +88,6 @@ async def test_a_half_at_its_max_age_is_parked_behind_an_open_breaker(world: Wor
     assert set(await world.states(young)) == {State.PREPARED}
     assert await world.rows(QUEUED) == [(3,)]
     assert not (await is_shown(world, group)).aged
-
-
-async def test_a_group_that_is_deleted_is_not_asked_and_its_halves_are_parked_at_their_max_age(
-    world: World,
-) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url, max_age_seconds=MAX_AGE)
-        halves = await world.due(group, 2)
-        await world.execute(DELETE)
-        assert await world.check(group) == CheckRound()
-        assert (await is_shown(world, group)).rests
-        await world.pass_time(MAX_AGE)
-        assert (await world.check(group)).parked == 2
-    assert producer.asked == []
-    assert await world.states(halves) == [State.PARKED] * 2
 
 
 async def test_a_clock_that_jumps_ahead_parks_no_half_before_it_is_asked_about(

@@ -77,7 +77,7 @@ def make_messages(count: int = COMPANY) -> list[Message]:
 
 
 def sizes_of(service: ContractService) -> list[int]:
-    """Return the number of items of each request; 1 for a request without company."""
+    """Return the number of items of each request; 1 for a single call."""
     bodies = [body for _, _, body in service.requests]
     return [len(items) if isinstance(items := body.get("items"), list) else 1 for body in bodies]
 
@@ -91,7 +91,7 @@ def test_calls_that_come_during_a_request_share_the_next_and_each_gets_its_own_h
     assert [half.content["value"] for half in halves] == [str(n) for n in range(COMPANY)]
 
 
-def test_a_call_without_company_is_a_request_of_the_single_form(
+def test_a_single_call_is_a_request_of_the_single_form(
     service: ContractService, producer: TransactionProducer
 ) -> None:
     producer.prepare(Message("invoices", "v"))

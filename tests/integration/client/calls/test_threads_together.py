@@ -13,8 +13,8 @@ import pytest
 
 import outbox_client
 from outbox_client import LocalTransactionState, Message, ServiceUnreachable, TransactionProducer
-from outbox_client.calls import company
-from outbox_client.calls.company import Company
+from outbox_client.calls import linger
+from outbox_client.calls.linger import Linger
 from outbox_client.calls.protocol import Answer
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
 from outbox_client.calls.shared_items import shared_prepare
@@ -53,16 +53,16 @@ def service() -> HeldService:
 def requests(service_url: str) -> Iterator[SharedRequests]:
     """The requests of the prepares of one producer."""
     transport = Transport(service_url, None)
-    yield SharedRequests(transport, Company())
+    yield SharedRequests(transport, Linger())
     transport.close()
 
 
 @pytest.fixture
 def endless_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a request wait for an hour for a caller that is expected, however late it comes."""
-    monkeypatch.setattr(company, "PAUSE", HOUR * 1e6)
-    monkeypatch.setattr(company, "PAUSE_MAX_SECONDS", HOUR)
-    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", HOUR)
+    monkeypatch.setattr(linger, "PAUSE", HOUR * 1e6)
+    monkeypatch.setattr(linger, "PAUSE_MAX_SECONDS", HOUR)
+    monkeypatch.setattr(linger, "FORGOTTEN_SECONDS", HOUR)
 
 
 def prepare(requests: SharedRequests, number: int, seconds: float = LONG) -> Answer:
@@ -183,7 +183,7 @@ def test_a_caller_that_comes_long_after_the_others_waits_for_none_of_them(
     service: HeldService, requests: SharedRequests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered_together(service, requests)
-    monkeypatch.setattr(company, "FORGOTTEN_SECONDS", 0.0)
+    monkeypatch.setattr(linger, "FORGOTTEN_SECONDS", 0.0)
     assert prepare(requests, CALLERS).status == 201
 
 

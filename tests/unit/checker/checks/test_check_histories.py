@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from checker.checks.settlement import settlement_of
 from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
-from outbox.checks.policy import Decision, decide, immunity
+from outbox.checks.policy import Decision, decide
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from tests.fixtures_messages import make_group
@@ -106,7 +106,7 @@ MANY = settings(derandomize=True, max_examples=200, deadline=None)
 
 def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) -> Played:
     """Play a history on ``decide`` and ``settlement_of``."""
-    due_at = BORN + immunity(group, own_immunity)
+    due_at = BORN + timedelta(seconds=own_immunity or group.transaction_timeout_seconds)
     row = make_row(delay_seconds=0, age_from=BORN)
     asked, delays, at = list[Asked](), list[int](), _seconds(due_at)
     for turn in turns:
@@ -219,18 +219,6 @@ def test_any_history_of_a_half_agrees_with_the_oracle(
 ) -> None:
     played = play(group, own_immunity, turns)
     assert played == expected(group, own_immunity, turns, iter(played.delays))
-
-
-@settings(MANY, max_examples=50)
-@given(GROUPS, st.sampled_from([Outcome.UNREACHABLE, Outcome.TIMEOUT, Outcome.BLOCKED]))
-def test_an_endpoint_that_is_never_reached_spends_nothing_and_age_parks(
-    group: ProducerGroup, silence: Outcome
-) -> None:
-    group = replace(group, max_age_seconds=40 * group.check_interval_seconds)
-    played = play(group, None, [Turn(answer=Answer(outcome=silence))] * 42)
-    assert played.spent == 0
-    assert {each.attempt for each in played.asked} <= {1}
-    assert (played.end, played.at >= group.max_age_seconds) == ("max_age", True)
 
 
 @pytest.mark.parametrize(("interval", "last", "parked"), [(60, 846, 906), (30, 426, 456)])

@@ -10,9 +10,7 @@ from checker.checks.check_caller import ASKING_SECONDS, CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.group_scheduler import (
-    EMPTY_SECONDS,
     PAUSE_SECONDS,
-    POLL_SECONDS,
     GroupScheduler,
 )
 from outbox.checks.breaker import BreakerState
@@ -97,21 +95,6 @@ async def test_a_batch_stays_below_what_an_endpoint_takes() -> None:
     assert endpoint.calls == [[1, 2], [3, 4, 5]]
 
 
-async def test_the_halves_of_a_batch_that_raises_are_asked_one_by_one() -> None:
-    queue, clock = ListedQueue([slice_of(3, batch_check=True)]), ManualClock()
-    endpoint = Endpoint(clock, poison=2)
-    round_ = await check_back_of(queue, endpoint, clock).run_once(1)
-    assert endpoint.calls == [[1, 2, 3], [1], [2], [3]]
-    assert round_.asked == 2
-
-
-async def test_a_round_that_another_checker_overtook_counts_nothing() -> None:
-    queue, clock = ListedQueue([slice_of(2)]), ManualClock()
-    queue.overtaken = True
-    round_ = await check_back_of(queue, Endpoint(clock), clock).run_once(1)
-    assert (round_.superseded, round_.asked) == (True, 0)
-
-
 # -- Groups side by side --------------------------------------------------------------------------
 
 
@@ -136,14 +119,6 @@ async def test_only_groups_that_are_due_get_a_round() -> None:
     await scheduler.step()
     await scheduler.drain()
     assert queue.claimed == [1, 3, 6, 7, 8]
-
-
-async def test_looks_follow_more_slowly_only_while_no_half_waits() -> None:
-    queue = ListedQueue(groups=[due(1, -60.0)])
-    scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
-    assert await scheduler.step() == POLL_SECONDS
-    queue.groups = []
-    assert await scheduler.step() == EMPTY_SECONDS > POLL_SECONDS
 
 
 async def test_a_group_that_another_checker_holds_is_skipped() -> None:

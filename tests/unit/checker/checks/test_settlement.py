@@ -9,10 +9,9 @@ import pytest
 from checker.checks.settlement import settlement_of
 from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
 from outbox.checks.policy import Decision
-from outbox.checks.producer_group import Backoff, ProducerGroup
-from outbox.checks.queue_row import Drop, QueueRow
+from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
-from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
 
 
@@ -63,16 +62,10 @@ def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None
     [
         (Answer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
         (Answer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=204), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=302), 5, False),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=404), 5, False),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=501), 5, False),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=410), 4, True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=429), 4, True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=502), 4, True),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=504), 4, True),
         (Answer(outcome=Outcome.TIMEOUT), 4, True),
         (Answer(outcome=Outcome.UNREACHABLE), 4, True),
         (Answer(outcome=Outcome.BLOCKED), 4, True),
@@ -93,42 +86,10 @@ def test_an_answer_without_verdict_is_spent_and_silence_is_not(
     assert (check.row.attempt, check.row.look_id, check.answer) == (5, row.look_id, answer)
 
 
-def test_the_endpoints_retry_after_delays_the_next_check() -> None:
-    settlement = settled(
-        answered(make_row(), Outcome.HTTP_ERROR, http_status=503, retry_after_seconds=45)
-    )
-    assert settlement.put_backs[0].delay_seconds == 45
-
-
-def test_exponential_backoff_doubles_with_the_spent_checks() -> None:
-    group = make_group(backoff=Backoff.EXPONENTIAL)
-    settlement = settled(answered(make_row(check_count=2), Outcome.UNKNOWN), group=group)
-    assert 75 <= settlement.put_backs[0].delay_seconds <= 79
-
-
-def test_a_half_that_could_not_be_asked_is_put_back_unspent() -> None:
-    row = make_row(check_count=3)
-    settlement = settled(CheckResult(row=row, decision=Decision.ASK))
-    assert (settlement.put_backs[0].check_count, settlement.checks) == (3, ())
-
-
-def test_a_dropped_row_leaves_no_trace_but_the_cursor() -> None:
-    row = make_row(drop=Drop.DECIDED, half=None)
-    assert settled(CheckResult(row=row)) == Settlement(group=make_group(), moves={30: (0, 1)})
-
-
 def test_parking_carries_its_reason_and_round() -> None:
     row = make_row(check_count=15, round=3)
     settlement = settled(CheckResult(row=row, decision=Decision.PARK_FOR_CHECKS))
     assert settlement.parkings == ((row, ParkedReason.CHECK_MAX),)
-
-
-def test_the_policy_rolls_back_by_an_end() -> None:
-    settlement = settled(CheckResult(row=make_row(), decision=Decision.ROLL_BACK))
-    assert [(end.decision, end.decided_by) for end in settlement.ends] == [
-        (Resolution.ROLLBACK, DecidedBy.POLICY)
-    ]
-    assert settlement.checks == ()
 
 
 def test_the_policy_never_decides_for_a_half_that_cannot_be_read() -> None:

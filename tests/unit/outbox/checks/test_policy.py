@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.checks.policy import Decision, decide, immunity, interval_after
+from outbox.checks.policy import Decision, decide, interval_after
 from outbox.checks.producer_group import Backoff, OnCheckMax
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row
@@ -46,9 +46,3 @@ def test_exponential_backoff_stays_between_the_interval_and_its_cap(
     group = make_group(check_interval_seconds=interval, backoff=Backoff.EXPONENTIAL)
     seconds = interval_after(group, count, jitter).total_seconds()
     assert interval <= seconds <= max(3600, interval)
-
-
-def test_a_messages_own_immunity_replaces_the_groups() -> None:
-    """P28."""
-    assert immunity(make_group(), 600) == timedelta(seconds=600)
-    assert immunity(make_group(transaction_timeout_seconds=9), None) == timedelta(seconds=9)

@@ -26,7 +26,7 @@ def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
     return queue
 
 
-def test_a_call_without_company_is_sent_at_once() -> None:
+def test_a_single_call_is_sent_at_once() -> None:
     call = make_call()
     assert make_queue(call).start_request(NOW) == [call]
 

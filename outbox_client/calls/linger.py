@@ -1,21 +1,21 @@
-"""The callers that were answered together a moment ago, and may come again together.
+"""Whether a request lingers a moment for more calls, as Kafka's producer does with `linger.ms`.
 
-A request that went as soon as the first of them comes would carry one call, and the others would
-wait for its answer.
+Callers that were answered together come again together. A request that went with the first of them
+would carry one call, and the others would wait for its answer.
 """
 
 from threading import Lock
 from typing import Final
 
 PAUSE: Final = 0.2
-"""Part of the last request's duration. If nobody comes for so long, nobody else is expected."""
+"""Part of the last request's duration. After such a pause no other call is expected."""
 
 PAUSE_MAX_SECONDS: Final = 0.005
 FORGOTTEN_SECONDS: Final = 0.1
-"""A caller that comes later than this after the last answer waits for nobody."""
+"""A caller that comes later than this after the last answer waits for no other."""
 
 
-class Company:
+class Linger:
     """Counts the callers of one producer: those expected back, and those whose requests run.
 
     ``lock`` guards it and the queues of the same producer.
@@ -29,8 +29,8 @@ class Company:
         self._under_way = 0
         self._answered_at = 0.0
 
-    def is_expected(self, waiting: int) -> bool:
-        """Return whether a request of so many calls should wait a moment for more.
+    def lingers(self, waiting: int) -> bool:
+        """Return whether a request of ``waiting`` calls should wait a moment for more.
 
         It does for callers that were answered together, and as a group for a smaller one, which
         would stay apart for ever.
@@ -42,18 +42,18 @@ class Company:
         forgotten = at - self._answered_at > FORGOTTEN_SECONDS
         self._expected = 0 if forgotten else max(0, self._expected - 1)
 
-    def stayed_away(self) -> None:
-        """Expect nobody any more."""
+    def expect_none(self) -> None:
+        """Expect no call any more."""
         self._expected = 0
 
     def sent(self, calls: int) -> None:
-        """Note that a request of so many calls starts."""
+        """Note that a request of ``calls`` calls starts."""
         self._under_way += calls
 
     def answered(self, calls: int, began: float, ended: float) -> None:
         """Note the end of a request, from ``began`` to ``ended`` (seconds).
 
-        A call that was sent alone has no company.
+        A single call expects no other.
         """
         self._under_way -= calls
         if calls > 1:
