@@ -60,7 +60,7 @@ def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, st
     path = environment.get(f"{PREFIX}CONFIG_FILE")
     for name, value in (_from_file(path) if path else {}).items():
         values[name], origin[name] = value, str(path)
-    others = NO_SETTINGS | {f"{PREFIX}CONFIG_FILE"} | _service_links(environment)
+    others = NO_SETTINGS | {f"{PREFIX}CONFIG_FILE"}
     for key, text in environment.items():
         if key.startswith(PREFIX) and key not in others:
             name, value = _from_environment(key, text, environment)
@@ -100,15 +100,6 @@ def database_url() -> str:
 def process_environment() -> dict[str, str]:
     """Return a copy of this process's environment, for a child process."""
     return dict(os.environ)
-
-
-def _service_links(environment: Mapping[str, str]) -> set[str]:
-    """Return the variables that Kubernetes adds to pods beside a Service like `outbox-api`."""
-    end = "_SERVICE_HOST"
-    found = [key.removesuffix(end) for key in environment if key.endswith(end)]
-    ours = [each for each in found if each.startswith(PREFIX.removesuffix("_"))]
-    starts = tuple(start for each in ours for start in (f"{each}_SERVICE_", f"{each}_PORT"))
-    return {key for key in environment if key.startswith(starts)} if starts else set()
 
 
 def _otlp(name: str, environment: Mapping[str, str]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
-from tests.containers.fixtures_page import blocks, commands, typed
+from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import KILLED, Stack
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_topic_reader import read_topic
@@ -110,18 +109,6 @@ def test_the_doctor_finds_nothing_that_fails(stack: Stack) -> None:
     assert {each["verdict"] for each in found} <= {"ok", "warning"}
 
 
-def test_other_settings_come_from_a_file_beside_the_compose_file(stack: Stack) -> None:
-    (text,) = blocks("Start", "yaml")
-    override = stack.folder / "docker-compose.override.yml"
-    override.write_text(text)
-    try:
-        services = json.loads(stack.compose("config", "--format", "json"))["services"]
-    finally:
-        override.unlink()
-    for name, added in yaml.safe_load(text)["services"].items():
-        assert services[name]["environment"].items() > added["environment"].items()
-
-
 def test_no_secret_is_shown_by_the_engine(stack: Stack) -> None:
     texts = [path.read_text() for path in (stack.folder / "deploy/secrets").iterdir()]
     shown = json.dumps(stack.containers())
@@ -130,13 +117,6 @@ def test_no_secret_is_shown_by_the_engine(stack: Stack) -> None:
     passwords = {found for text in texts for found in re.findall(r":([\w-]{20,})@", text)}
     assert passwords
     assert [each for each in passwords if each in shown] == []
-
-
-@pytest.mark.parametrize("service", ["migrate", "api", "checker"])
-def test_every_line_of_a_log_is_json(stack: Stack, service: str) -> None:
-    lines = stack.compose("logs", "--no-log-prefix", "--no-color", service).splitlines()
-    assert lines
-    assert all(isinstance(json.loads(line), dict) for line in lines)
 
 
 @pytest.mark.parametrize("service", LASTING)

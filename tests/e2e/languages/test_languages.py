@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx2
 import psycopg
@@ -31,7 +29,6 @@ from tests.e2e.languages.fixtures_languages import (
 )
 from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
-from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 from tests.unit.outbox_client.fixtures_checks import batch, make_check, signed_headers
 
@@ -131,21 +128,6 @@ def _register(service: Service, group: str, check_url: str) -> str:
     return str(answer.json()["check_secret"])
 
 
-def test_the_page_names_a_database_that_there_is(service: Service, tmp_path: Path) -> None:
-    (tmp_path / ".outbox-dev").symlink_to(service.data_dir)
-    readme = (PROJECT / "README.md").read_text("utf-8")
-    (json_reader,) = re.findall(r"^json\(\) .*$", readme, re.MULTILINE)
-    (named,) = re.findall(r"^ *(export DATABASE_URL=.*)$", PAGE, re.MULTILINE)
-    done = subprocess.run(
-        ["bash", "-euc", f'{json_reader}\n{named}\nprintf %s "$DATABASE_URL"'],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout == service.facts()["database_url"], done.stderr
-
-
 def test_the_page_shows_how_the_service_is_built_and_run(billing: Billing) -> None:
     run = billing.language.run
     steps = (
@@ -174,19 +156,6 @@ def test_a_refusal_of_the_outbox_is_one_line(billing: Billing) -> None:
     again = billing.run("issue", number)
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert "already-ended" in again.stderr
-
-
-def test_a_second_endpoint_on_one_port_ends_with_one_line(billing: Billing) -> None:
-    port = str(urlsplit(billing.check_url).port)
-    second = billing.run("serve", PORT=port)
-    assert (second.returncode, second.stderr.count("\n")) == (1, 1)
-    assert port in second.stderr
-
-
-def test_an_invoice_without_a_number_is_never_prepared(billing: Billing) -> None:
-    done = billing.run("issue", "abc")
-    assert (done.returncode != 0, done.stderr.count("\n")) == (True, 1)
-    assert "not set" not in done.stderr
 
 
 def test_an_issued_invoice_is_stored_and_becomes_one_record(
@@ -291,30 +260,6 @@ def test_checks_of_a_batch_wait_for_open_local_transactions_together(billing: Bi
         wait_for(lambda: billing.rows(WAITING) == [(len(ids),)], every=0.01)
         verdicts = asked.result().json()["verdicts"]
     assert [each["decision"] for each in verdicts] == ["UNKNOWN"] * len(ids)
-
-
-def test_connections_that_send_nothing_stop_checks_for_seconds_only(billing: Billing) -> None:
-    place = urlsplit(billing.check_url)
-    head = f"POST {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n\r\n"
-    with ExitStack() as silent:
-        for _ in range(SILENT):
-            address = (place.hostname or "", place.port or 0)
-            connection = silent.enter_context(socket.create_connection(address))
-            connection.sendall(head.encode())
-        statuses = wait_for(lambda: asked(billing.check_url))
-    assert statuses == [401]
-
-
-def asked(check_url: str) -> list[int]:
-    """Return the status of a check without a signature; nothing if the connection was closed."""
-    try:
-        return [
-            httpx2.post(
-                check_url, content=b"", trust_env=False, timeout=30, verify=NO_TLS
-            ).status_code
-        ]
-    except httpx2.TransportError:
-        return []
 
 
 def test_the_verifier_agrees_with_every_vector(billing: Billing) -> None:

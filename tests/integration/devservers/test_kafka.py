@@ -6,13 +6,10 @@ from time import monotonic
 
 import pytest
 
-from devservers.artifacts import KAFKA_RELEASES, kafka_jars, kafka_version
-from devservers.class_archive import archive_path
 from devservers.errors import ArtifactsMissing
-from devservers.kafka import EmbeddedKafka, make_class_archive
+from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from devservers.kafka_wire import active_controller, has_controller
-from devservers.ports import free_ports
 from tests.integration.devservers.fixtures_finalized_features import finalized_features
 
 pytestmark = pytest.mark.kafka
@@ -30,22 +27,6 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKaf
 def test_transaction_version_2_is_finalized(kafka_broker: EmbeddedKafka) -> None:
     """A storage without what Kafka's tool says about features would leave it at 0."""
     assert finalized_features(kafka_broker.port)["transaction.version"] == 2
-
-
-@pytest.mark.deep
-def test_a_broker_alone_has_the_features_of_one_whose_storage_kafkas_tool_has_formatted(
-    kafka_broker: EmbeddedKafka, tmp_path: Path
-) -> None:
-    formatted = EmbeddedKafka(tmp_path / "kafka", cluster=new_cluster(2, controllers=1))
-    formatted.start()
-    try:
-        assert finalized_features(kafka_broker.port) == finalized_features(formatted.port)
-    finally:
-        formatted.kill()
-
-
-def test_a_port_without_a_broker_has_no_controller() -> None:
-    assert not has_controller(free_ports(1)[0])
 
 
 def test_a_killed_broker_is_back_on_its_port_with_its_cluster(own_broker: EmbeddedKafka) -> None:
@@ -66,32 +47,6 @@ def test_a_stopped_broker_reports_how_it_ended(own_broker: EmbeddedKafka) -> Non
 def test_a_release_that_is_not_fetched_names_the_command_that_fetches_it(tmp_path: Path) -> None:
     with pytest.raises(ArtifactsMissing, match=r"make kafka KAFKA=0\.0\.1"):
         EmbeddedKafka(tmp_path / "kafka", release="0.0.1")
-
-
-@pytest.mark.deep
-def test_a_class_archive_is_made_for_the_release_whose_tool_writes_features_elsewhere() -> None:
-    newest = KAFKA_RELEASES[-1]
-    if not kafka_version(newest):
-        pytest.skip(f"not fetched: make kafka KAFKA={newest}")
-    archive_path(kafka_jars(newest)).unlink(missing_ok=True)
-    assert make_class_archive(newest).is_file()
-
-
-def test_a_broker_of_another_release_runs_beside_the_usual_one(
-    kafka_broker: EmbeddedKafka, tmp_path: Path
-) -> None:
-    release = next((each for each in KAFKA_RELEASES if kafka_version(each)), None)
-    if release is None:
-        pytest.skip(f"no other release is fetched: make kafka KAFKA={KAFKA_RELEASES[0]}")
-    broker = EmbeddedKafka(tmp_path / "other", release=release)
-    broker.start()
-    try:
-        assert finalized_features(broker.port)["transaction.version"] == 2
-        assert f"kafka-{release}/" in Path(f"/proc/{broker.pid}/cmdline").read_text()
-        assert has_controller(kafka_broker.port)
-    finally:
-        broker.kill()
-        broker.erase()
 
 
 @pytest.mark.deep

@@ -64,15 +64,3 @@ def test_a_stand_in_in_which_a_process_works_is_kept(place: Path) -> None:
         process.kill()
     remove_abandoned()
     assert not made.exists()
-
-
-def test_a_stand_in_whose_place_was_never_made_is_kept(place: Path) -> None:
-    made = stand_in(place / "not" / "yet")
-    remove_abandoned()
-    assert made.exists()
-
-
-def test_a_folder_without_a_note_is_left_alone(stand_ins: Path) -> None:
-    (stand_ins / "outbox-0123").mkdir()
-    remove_abandoned()
-    assert (stand_ins / "outbox-0123").is_dir()

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml  # type: ignore[import-untyped]
 
 from api.__main__ import GRACE_SECONDS
-from cli.app import make_app
 from outbox.settings.catalogue import SECRETS, Settings
 
 PROJECT = Path(__file__).parents[3]
@@ -45,15 +43,6 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
     return {
         each if isinstance(each, str) else each["source"] for each in service.get("secrets", ())
     }
-
-
-@pytest.mark.parametrize("name", ["migrate", "api", "checker"])
-def test_each_program_is_a_command_of_ours(name: str) -> None:
-    command = typer.main.get_command(make_app())
-    words = SERVICES[name]["command"]
-    assert words[:3] == ["--output", "jsonl", "--quiet"] or not words[0].startswith("-")
-    for word in words[3:] if words[0].startswith("-") else words:
-        command = command.commands[word]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["migrate", "api", "checker", "reconcile", "demo-setup"])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from configparser import ConfigParser
 from pathlib import Path
 from zipfile import ZipFile
 
-from cli import app
 from tests.fixtures_paths import PROJECT
 from tests.unit.deploy.fixtures_wheel import build_wheel
 
@@ -38,16 +36,3 @@ def test_the_client_wheel_holds_every_module_of_the_client(tmp_path: Path) -> No
         modules = modules_of(wheel)
     wanted = {str(path.relative_to(PROJECT)) for path in (PROJECT / CLIENT).rglob("*.py")}
     assert modules == wanted
-
-
-def test_the_harness_wheel_holds_every_module_and_its_entry_points(tmp_path: Path) -> None:
-    with build_wheel(PROJECT / HARNESS, tmp_path) as wheel:
-        modules, names = modules_of(wheel), wheel.namelist()
-        (listed,) = (each for each in names if each.endswith("entry_points.txt"))
-        text = wheel.read(listed).decode()
-    wanted = {str(path.relative_to(PROJECT)) for path in (PROJECT / HARNESS).rglob("*.py")}
-    assert modules == wanted
-    entries = ConfigParser()
-    entries.read_string(text)
-    assert entries["console_scripts"]["outbox-chaos"] == "chaos.__main__:main"
-    assert entries[app.EXTENSIONS]["chaos"] == "chaos.__main__:make_app"

@@ -10,7 +10,6 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
-from api.__main__ import GRACE_SECONDS
 from api.guard import is_public
 from cli.app import make_app
 from outbox.errors import ConfigurationError
@@ -121,23 +120,6 @@ def test_a_pod_is_not_restarted_while_a_store_is_away(name: str) -> None:
     assert all(is_public(each["path"]) for each in probes)
     assert {each["port"] for each in probes} <= {each["name"] for each in container["ports"]}
     assert {"startupProbe", "livenessProbe"} <= container.keys()
-
-
-def test_a_pod_of_the_api_may_answer_what_waits_before_it_is_killed() -> None:
-    pod = PODS["outbox-api"]["spec"]
-    (container,) = pod["containers"]
-    program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
-    assert program == "sleep", "until no new request comes"
-    assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + int(seconds)
-
-
-def test_nothing_reaches_a_pod_that_no_policy_lets_in() -> None:
-    """A pod is closed once a policy selects it: one selects all, and lets nobody in."""
-    policies = [each["spec"] for each in documents() if each["kind"] == "NetworkPolicy"]
-    closing = [each for each in policies if each["ingress"] == []]
-    assert [each["podSelector"] for each in closing] == [{"matchLabels": {"app": "outbox"}}]
-    assert all(each["policyTypes"] == ["Ingress"] for each in policies)
-    assert {each["metadata"]["labels"]["app"] for each in PODS.values()} == {"outbox"}
 
 
 def test_no_pod_gets_settings_from_the_names_of_services() -> None:

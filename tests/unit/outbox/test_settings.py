@@ -167,15 +167,3 @@ def test_another_protocol_for_spans_is_refused_by_its_name() -> None:
         traces_are_sent(
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
         )
-
-
-def test_what_kubernetes_adds_for_a_service_of_our_name_is_no_setting() -> None:
-    links = {
-        "OUTBOX_API_SERVICE_HOST": "10.0.0.1",
-        "OUTBOX_API_SERVICE_PORT_HTTP": "8080",
-        "OUTBOX_API_PORT": "tcp://10.0.0.1:8080",
-        "OUTBOX_API_PORT_8080_TCP_ADDR": "10.0.0.1",
-    }
-    assert load_settings({**links, "OUTBOX_API_URL": "http://outbox-api:8080"}).api_url
-    with pytest.raises(ConfigurationError, match="OUTBOX_API_PORT: no such setting"):
-        load_settings({"OUTBOX_API_PORT": "tcp://10.0.0.1:8080"})
