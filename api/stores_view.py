@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from api.admin.installation import Installation
+from api.admin.shared_view import SharedStoreView
 from api.ingest.topic_cache import TopicCache
 from outbox.clock import Clock, SystemClock
 from outbox.errors import KafkaUnavailable
@@ -16,8 +16,8 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.operators.health_check import HealthCheck
-from outbox.operators.installation import PartitionState, ShardState, ShownSetting, shard_state
 from outbox.operators.shown_settings import shown_settings
+from outbox.operators.store_view import PartitionState, ShardState, ShownSetting, shard_state
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.operators.postgres_checks import postgres_checks, stored_topics
 from outbox.reconciliation.log import Partition
@@ -31,14 +31,14 @@ AWAY_SECONDS: Final = 5.0
 """How long a cluster that did not answer is not asked again."""
 
 
-def installation(settings: Settings, topics: TopicCache, clock: Clock) -> Installation:
+def shared_store_view(settings: Settings, topics: TopicCache, clock: Clock) -> SharedStoreView:
     """Return the view of these settings' stores."""
     view = StoresView(settings, lambda: topics.reachable)
-    return Installation(view, redaction(secret_texts(settings)), clock)
+    return SharedStoreView(view, redaction(secret_texts(settings)), clock)
 
 
 class StoresView:
-    """The InstallationView of these settings; each look at PostgreSQL has a session of its own.
+    """The StoreView of these settings; each look at PostgreSQL has a session of its own.
 
     Kafka's clients are kept, because a new one costs a look most of its time. After a failure new
     ones are made: an old one waits before it connects again.
@@ -53,12 +53,12 @@ class StoresView:
         self._log: KafkaLogReader | None = None
 
     def shards(self) -> Sequence[ShardState]:
-        """Return every shard; see InstallationView.shards."""
+        """Return every shard; see StoreView.shards."""
         with OperatorView(self._settings.required_database_url()) as view:
             return [shard_state(row) for row in view.shards()]
 
     def partitions(self) -> Sequence[PartitionState]:
-        """Return the partitions; see InstallationView.partitions."""
+        """Return the partitions; see StoreView.partitions."""
         with OperatorView(self._settings.required_database_url()) as view:
             topics = {PROGRESS_TOPIC, *view.topics()}
         self._require_kafka()
@@ -72,7 +72,7 @@ class StoresView:
             raise
 
     def health(self) -> Sequence[HealthCheck]:
-        """Return the checks of both stores; see InstallationView.health."""
+        """Return the checks of both stores; see StoreView.health."""
         found = [*postgres_checks(self._settings)]
         try:
             self._require_kafka()
@@ -81,13 +81,13 @@ class StoresView:
         return [*found, *kafka_checks(self._settings, stored_topics(self._settings))]
 
     def message_at(self, topic: str, partition: int, offset: int) -> str | None:
-        """Return the message of a record; see InstallationView.message_at."""
+        """Return the message of a record; see StoreView.message_at."""
         self._require_kafka()
         reader = KafkaLogReader(self._servers, self._settings.kafka_config)
         return message_at(reader, Partition(topic, partition), offset)
 
     def settings(self) -> Sequence[ShownSetting]:
-        """Return every setting; see InstallationView.settings."""
+        """Return every setting; see StoreView.settings."""
         _, origin = gather(process_environment())
         return shown_settings(self._settings, origin)
 

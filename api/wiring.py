@@ -34,7 +34,7 @@ from api.ingest_wiring import IngestWiring
 from api.lifecycle import MetricsAddress, Parts, lifespan_of
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
-from api.stores_view import installation
+from api.stores_view import shared_store_view
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
@@ -176,7 +176,7 @@ def build(
         held=PostgresHeldAdmin(share),
         audit_log=PostgresAuditLog(share),
         activity=PostgresActivity(share),
-        installation=installation(settings, ingest.topic_cache, clock),
+        stores=shared_store_view(settings, ingest.topic_cache, clock),
         groups=groups,
         check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
         keys=keys,

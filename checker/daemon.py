@@ -14,7 +14,7 @@ from checker.periodic_task import Heartbeats, PeriodicTask, PeriodicTaskLoop, Si
 from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
 from outbox.messages.ports import SqlOutbox
-from outbox.operators.ports import HEARTBEAT_SECONDS
+from outbox.operators.health_check import HEARTBEAT_SECONDS
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 

@@ -25,7 +25,7 @@ class BulkRunner:
         self._actions = actions
         self._wake = asyncio.Event()
         self._postgres = DependencyLog("postgres")
-        """Kept here, since this task asks PostgreSQL even if nobody sends a request."""
+        """Kept here, since this task asks PostgreSQL even without a request."""
 
     def wake(self) -> None:
         """Poll now: an action was stored, or the service stops."""
@@ -41,7 +41,7 @@ class BulkRunner:
             self._wake.clear()
 
     async def _advance(self) -> bool:
-        """Execute one chunk; return False if there is none, or if PostgreSQL is down."""
+        """Execute one chunk; return False if no action waits, or if PostgreSQL is down."""
         try:
             advanced = await self._actions.advance()
         except DatabaseUnavailable as error:

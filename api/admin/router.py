@@ -10,12 +10,12 @@ from api.admin.routes import (
     bulk_actions,
     half_messages,
     held_records,
-    installation,
     probes,
     problem_pages,
     producer_groups,
     reconciliations,
     records,
+    stores,
 )
 
 ROUTERS: Final = (
@@ -27,7 +27,7 @@ ROUTERS: Final = (
     reconciliations.router,
     api_keys.router,
     audit_log.router,
-    installation.router,
+    stores.router,
     probes.router,
     problem_pages.router,
 )

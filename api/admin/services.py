@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
-from api.admin.installation import Installation
+from api.admin.shared_view import SharedStoreView
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
 from outbox.access import ApiKeys, Caller
@@ -15,8 +15,10 @@ from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.operators.activity import ActivityLog
 from outbox.operators.audit_log import AuditLog
 from outbox.operators.bulk_actions import BulkActions
+from outbox.operators.health_check import Readiness
 from outbox.operators.held_records import HeldAdmin
-from outbox.operators.ports import Acceptances, MessageBrowser, Operations, Readiness
+from outbox.operators.interventions import Acceptances, Operations
+from outbox.operators.message_view import MessageBrowser
 from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.metrics import Metrics
 
@@ -32,7 +34,7 @@ class Services:
     held: HeldAdmin
     audit_log: AuditLog
     activity: ActivityLog
-    installation: Installation
+    stores: SharedStoreView
     groups: ProducerGroups
     keys: ApiKeys
     runs: ReconciliationRuns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -66,6 +66,18 @@ class _RouteName:
     path: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOptions:
+    """Where the pages are, and what all of them use."""
+
+    prefix: str
+    needs_key: bool
+    """Whether callers need a key."""
+    version: str
+    trace_url: str | None = None
+    """The address of a trace viewer, with ``{trace_id}`` in it."""
+
+
 class Console:
     """The pages below a prefix; the guard reads the bodies, and limits them."""
 
@@ -74,26 +86,17 @@ class Console:
         routes: App,
         authenticator: Authenticator,
         seal: SessionSeal,
-        *,
-        prefix: str,
-        needs_key: bool,
-        version: str,
-        trace_url: str | None = None,
+        options: ConsoleOptions,
     ) -> None:
-        """Take the application of the REST routes, and whether callers need a key.
-
-        ``trace_url`` is the address of a trace viewer, with ``{trace_id}`` in it.
-        """
+        """Take the application of the REST routes."""
+        prefix = options.prefix
         self._routes = routes
         self._authenticator = authenticator
         self._seal = seal
         self._prefix = prefix
-        self._needs_key = needs_key
+        self._needs_key = options.needs_key
         self._renderer = PageRenderer(
-            prefix=prefix,
-            version=version,
-            trace_url=trace_url,
-            needs_key=needs_key,
+            **asdict(options),
             navigation=NAVIGATION,
             all_qualifiers=QUALIFIERS,
             example=EXAMPLE,
@@ -128,7 +131,7 @@ class Console:
         return Visitor(caller, session or self._seal.begin(None, "console"))
 
     def form_max_bytes(self, visitor: Visitor, path: str) -> int | None:
-        """Return how large a form of this visitor may be; None if nobody reads it."""
+        """Return how large a form of this visitor may be; None if it is not read."""
         if visitor.is_known:
             return FORM_MAX_BYTES
         return LOGIN_MAX_BYTES if path == self._prefix + LOGIN else None

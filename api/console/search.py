@@ -21,7 +21,7 @@ QUALIFIERS: Final = {
     "tag": "a tag",
     "by": "who decided: " + ", ".join(DecidedBy),
     "age": "older or younger, for example age:>5m or age:<2h",
-    "checks": "at least so many checks, for example checks:>3",
+    "checks": "more checks than a number, for example checks:>3",
     "outcome": "the last check: " + ", ".join([*Outcome, NEVER_CHECKED]),
     "status": "the HTTP status of the last check, for example status:500",
     "trace": "the trace of its prepare, 32 hexadecimal digits",

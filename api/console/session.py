@@ -21,7 +21,7 @@ from outbox.clock import Clock
 SKEW_SECONDS: Final = 5 * 60
 """How far the clocks of two API hosts may differ: each opens what the other has sealed."""
 IDLE_SECONDS: Final = 30 * 60
-"""A session ends when nobody has loaded a page for so long; a page's own refresh does not count."""
+"""A session ends if no page is loaded for this time; a page's own refresh does not count."""
 LONGEST_SECONDS: Final = 8 * 3600
 COOKIE: Final = "outbox_console"
 COOKIE_MAX_CHARACTERS: Final = 2000

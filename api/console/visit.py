@@ -64,7 +64,7 @@ class Visit:
 
     @property
     def is_refresh(self) -> bool:
-        """True if the page refreshes its live part by itself."""
+        """True if the page's script refreshes its live part."""
         return self.request.headers.get("hx-target") == "live"
 
     @property
@@ -103,7 +103,7 @@ class Visit:
         response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="lax")
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
-        """Return a page, or its live part alone when the page refreshes itself."""
+        """Return a page, or only its live part when the page refreshes itself."""
         shared = {
             "visit": self,
             "notice": NOTICES.get(self.query.get("done", "")),

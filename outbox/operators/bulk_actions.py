@@ -131,4 +131,4 @@ class BulkActions(Protocol):
         """
 
     async def advance(self) -> bool:
-        """Process the next chunk of an unfinished action; False if there is none."""
+        """Process the next chunk of an unfinished action; False if no action waits."""

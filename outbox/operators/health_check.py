@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, Protocol
 
 from outbox.relay.server_requirements import Judgement
+
+HEARTBEAT_SECONDS: Final = 5
+"""The time between two heartbeats of a task of a checker."""
 
 
 class HealthStatus(StrEnum):
@@ -46,3 +50,10 @@ def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
     """Yield a check for each setting that was judged."""
     for each in judgements:
         yield health_check(each.setting, each.safe, each.detail)
+
+
+class Readiness(Protocol):
+    """PostgreSQL's part of the probes."""
+
+    async def checks(self) -> Mapping[str, str]:
+        """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""

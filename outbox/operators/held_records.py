@@ -30,7 +30,7 @@ class HeldMessage:
     """The number of refusals of this record; 0 while it only waits."""
     next_attempt_at: datetime
     waiting_behind: int
-    """The number of open messages of its scope after it; COUNTED: so many or more."""
+    """The number of open messages of its scope after it; COUNTED: that many or more."""
     repair: str | None
     """The action that ordered to publish it again, if any."""
     dropped_at: datetime | None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
 
-from outbox.operators.installation import ShownSetting
+from outbox.operators.store_view import ShownSetting
 from outbox.settings.catalogue import SECRETS, Settings
 from outbox.settings.secret_texts import names_a_secret, secret_texts
 from outbox.telemetry.redaction import HIDDEN, Redaction, redaction

@@ -24,7 +24,7 @@ class HeldQuery(PageQuery):
 class HeldRecordResource(BaseModel):
     """A committed message that Kafka refuses, or that waits behind a refused one.
 
-    ``topic_wide``: Kafka refuses the whole topic, otherwise the key alone waits. ``attempts`` is 0
+    ``topic_wide``: Kafka refuses the whole topic, otherwise only the key waits. ``attempts`` is 0
     while the record only waits; ``waiting_behind`` counts those that wait for it, up to 1 000.
     """
 

@@ -98,7 +98,7 @@ class GroupCheckList(BaseModel):
 
 
 class GroupHealthResource(BaseModel):
-    """The due checks of a group, of which at most ``max_inflight`` are in flight; its secret's age.
+    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age.
 
     ``secret_changed_at`` is null if the rotation is not among the newest entries of the audit log;
     then the secret is at least as old as ``secret_changed_before``.

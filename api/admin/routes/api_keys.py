@@ -54,7 +54,7 @@ async def create_api_key(
 async def list_api_keys(
     query: Annotated[KeyQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:
-    """List the keys that nobody has revoked, within the caller's own groups, without secrets.
+    """List the keys that are not revoked, within the caller's own groups, without secrets.
 
     `refused=true` lists those that have ended and that somebody used in the last five minutes.
     """

@@ -43,7 +43,7 @@ async def list_audit_log(
 
 
 def _half_id(message_id: str | None) -> HalfId | None:
-    """Return the half of a message id; one that no message has for a text that is none."""
+    """Return the half of a message id; an id that no message has for any other text."""
     if message_id is None:
         return None
     try:

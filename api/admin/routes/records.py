@@ -36,7 +36,7 @@ async def get_record(
 ) -> RecordResource:
     """Return the message of a record in Kafka; needs READ on the topic."""
     try:
-        message_id = await services.installation.message_at(caller.tenant, topic, partition, offset)
+        message_id = await services.stores.message_at(caller.tenant, topic, partition, offset)
     except KafkaForbidden:
         raise Problem(slug="not-ready", detail=NO_READ, facts=KAFKA_AWAY) from None
     except KafkaUnavailable:

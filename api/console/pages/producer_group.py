@@ -15,7 +15,7 @@ from outbox.clock import SystemClock
 
 GROUPS: Final = "/v1/producer-groups"
 DUE_COUNTED: Final = 1000
-"""The route counts no more due checks than so many of a delay."""
+"""The route counts at most this many due checks of a delay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

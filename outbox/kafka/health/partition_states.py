@@ -15,7 +15,7 @@ from outbox.kafka.health.open_transactions import (
 )
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import progress_topic_facts
-from outbox.operators.installation import PartitionState
+from outbox.operators.store_view import PartitionState
 from outbox.reconciliation.log import Partition
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from outbox.errors import DatabaseUnavailable
-from outbox.operators.ports import HEARTBEAT_SECONDS
+from outbox.operators.health_check import HEARTBEAT_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 

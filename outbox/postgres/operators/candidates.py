@@ -75,7 +75,7 @@ def candidates(wanted: MessageFilter, *, sliced: bool = False) -> Select[Any]:
 def all_candidates(wanted: MessageFilter, *, held: bool) -> Select[Any]:
     """Return the statement that selects half ids as ``candidates`` does, of every open message.
 
-    ``held`` chooses from the records that Kafka refuses and that nobody has settled.
+    ``held`` chooses from the records that Kafka refuses and that are not settled.
     """
     if held:
         return _chosen(wanted, _rows_of(_unsettled(), wanted))

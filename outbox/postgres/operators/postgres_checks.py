@@ -9,9 +9,14 @@ from urllib.parse import urlsplit
 
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
-from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
-from outbox.operators.installation import ShardState, shard_state
-from outbox.operators.ports import HEARTBEAT_SECONDS
+from outbox.operators.health_check import (
+    HEARTBEAT_SECONDS,
+    HealthCheck,
+    HealthStatus,
+    health_check,
+    judged,
+)
+from outbox.operators.store_view import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import (
     BEATS_MISSED,
     NEEDED_TASKS,
@@ -51,7 +56,7 @@ OLD_AGE = 1_000_000_000
 LAST_AGE = 2_000_000_000
 """PostgreSQL takes no more transactions 3 million before 2^31."""
 OLD_READER = 5_000_000
-"""Transactions of hours. Each change of a row that nobody may remove makes the next look at it
+"""Transactions of hours. Each version of a row that no vacuum may remove makes the next look at it
 slower: 0.1 ms after a thousand changes, and a relay changes its row several times a second."""
 FEW_CONNECTIONS = 5
 UPKEEP_SETTINGS = {
@@ -175,7 +180,7 @@ def age_health(database: str, ids: str, age: int) -> HealthCheck:
 def reader_health(reader: Mapping[str, Any] | None) -> HealthCheck:
     """Check that vacuums may remove old rows; ``reader`` may see the oldest ones."""
     if reader is None or reader["age"] < OLD_READER:
-        return health_check("old rows", True, "nobody keeps them for long")
+        return health_check("old rows", True, "no session keeps them for long")
     detail = (
         f"{reader['holder']} keeps what has changed within the last {reader['age'] / 1e6:.0f}"
         " million transactions from every vacuum: checks and publishing get slower, and tables"

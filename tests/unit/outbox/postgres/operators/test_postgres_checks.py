@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from outbox.operators.health_check import HealthStatus, health_check
-from outbox.operators.installation import ShardState
+from outbox.operators.store_view import ShardState
 from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
     age_health,

@@ -43,7 +43,7 @@ class PartitionState:
 
     ``open_since`` is when the first open transaction wrote its first record; None if none is open,
     or if that record could not be read. ``ours``: the transaction is a relay's.
-    ``suspected``: its own record alone says that it hangs. ``command`` looks further at it.
+    ``suspected``: only its own record says that it hangs. ``command`` looks further at it.
     """
 
     topic: str
@@ -66,7 +66,7 @@ class ShownSetting:
     source: str
 
 
-class InstallationView(Protocol):
+class StoreView(Protocol):
     """Reads the state of both stores; each method blocks its thread, for seconds if one is away."""
 
     def shards(self) -> Sequence[ShardState]:

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
-from api.admin.models.installation import (
+from api.admin.models.stores import (
     GroupRateResource,
     HealthCheckResource,
     HealthReport,
@@ -39,7 +39,7 @@ Admin = Annotated[Caller, needs(Scope.ADMIN)]
 @router.get("/shards")
 async def list_shards(caller: Reader, services: ServicesDependency) -> ShardList:
     """List the relay's shards; a halted one with its reason and the way on."""
-    found = await services.installation.shards() if caller.groups is None else []
+    found = await services.stores.shards() if caller.groups is None else []
     return ShardList(data=[ShardResource.model_validate(each) for each in found])
 
 
@@ -47,7 +47,7 @@ async def list_shards(caller: Reader, services: ServicesDependency) -> ShardList
 async def list_partitions(caller: Reader, services: ServicesDependency) -> PartitionList:
     """List the last stable offset of each partition, and what holds it up."""
     try:
-        found = await services.installation.partitions() if caller.groups is None else []
+        found = await services.stores.partitions() if caller.groups is None else []
     except KafkaForbidden as error:
         raise Problem(slug="not-ready", detail=str(error), facts=KAFKA_AWAY) from None
     except KafkaUnavailable:
@@ -72,12 +72,12 @@ async def list_rates(caller: Reader, services: ServicesDependency) -> RateList:
 @router.get("/doctor")
 async def get_health_report(caller: Reader, services: ServicesDependency) -> HealthReport:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
-    found = await services.installation.health() if caller.groups is None else []
+    found = await services.stores.health() if caller.groups is None else []
     return HealthReport(data=[HealthCheckResource.model_validate(each) for each in found])
 
 
 @router.get("/config")
 async def get_configuration(caller: Admin, services: ServicesDependency) -> SettingList:
     """Return the settings of the process that answers, without secrets."""
-    found = services.installation.settings() if caller.groups is None else []
+    found = services.stores.settings() if caller.groups is None else []
     return SettingList(data=[SettingResource.model_validate(each) for each in found])

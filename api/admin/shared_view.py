@@ -12,11 +12,11 @@ from api.admin.tenant_slots import TenantSlots
 from outbox.clock import Clock
 from outbox.errors import OutboxError
 from outbox.operators.health_check import HealthCheck
-from outbox.operators.installation import (
-    InstallationView,
+from outbox.operators.store_view import (
     PartitionState,
     ShardState,
     ShownSetting,
+    StoreView,
 )
 from outbox.telemetry.redaction import Redaction
 
@@ -27,10 +27,10 @@ HEALTH_SECONDS: Final = 4.0
 T = TypeVar("T")
 
 
-class Installation:
-    """The InstallationView for asynchronous callers; what it shows has no secret."""
+class SharedStoreView:
+    """The StoreView for asynchronous callers; what it shows has no secret."""
 
-    def __init__(self, view: InstallationView, redact: Redaction, clock: Clock) -> None:
+    def __init__(self, view: StoreView, redact: Redaction, clock: Clock) -> None:
         self._view = view
         self._redact = redact
         self._clock = clock
