@@ -12,7 +12,7 @@ from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
 from api.background_task import repeated
-from api.console.console import Console
+from api.console.console import Console, ConsoleOptions
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
 from api.from_settings import (
@@ -229,10 +229,12 @@ def _console(settings: Settings, app: App, authenticator: Authenticator, version
         app,
         authenticator,
         SessionSeal(pepper(settings), SystemClock()),
-        prefix=CONSOLE_PATH,
-        trace_url=settings.ui_trace_url,
-        needs_key=settings.auth_mode == "keys",
-        version=version,
+        ConsoleOptions(
+            prefix=CONSOLE_PATH,
+            trace_url=settings.ui_trace_url,
+            needs_key=settings.auth_mode == "keys",
+            version=version,
+        ),
     )
 
 

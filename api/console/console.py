@@ -22,7 +22,7 @@ from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
 from api.console.search import EXAMPLE, QUALIFIERS
-from api.console.session import COOKIE, Session, SessionSeal
+from api.console.session import COOKIE, Session, SessionSeal, sealed_session
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
 from api.http.authentication.authenticator import Authenticator
@@ -118,7 +118,7 @@ class Console:
 
     async def visitor(self, headers: dict[bytes, bytes]) -> Visitor:
         """Return who sends a request with these headers. Raises Problem, DatabaseUnavailable."""
-        session = self._seal.open(_cookie(headers.get(b"cookie", b"")))
+        session = self._seal.open(sealed_session(headers.get(b"cookie", b"")))
         token = session.token if session else None
         if self._needs_key and token is None:
             return Visitor(NOBODY, session)
@@ -270,16 +270,6 @@ def _refused(problem: Problem) -> Refused:
             "code": problem.slug,
         },
     )
-
-
-def _cookie(header: bytes) -> str | None:
-    """Return our cookie; None also if there are two: another host of the domain may have set one.
-
-    The library's parser needs half a second for a hostile header, and our values have no quotes.
-    """
-    pairs = (pair.strip().partition(b"=") for pair in header.split(b";"))
-    found = [value for name, _, value in pairs if name == COOKIE.encode()]
-    return found[0].decode("latin-1") if len(found) == 1 else None
 
 
 def _host_of(origin: str) -> str | None:
