@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.pq import Trace
 
-from outbox.messages.message import GroupDeleted, Prepared, Unstorable
+from outbox.messages.message import GroupDeleted, Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
@@ -63,13 +63,6 @@ async def round_trips(pool: Pool, transaction_ids: list[str | None]) -> int:
 @pytest.mark.parametrize("transaction_ids", [[None], [None] * 500, ["a", "b", None]])
 async def test_a_flush_takes_two_round_trips(one: Pool, transaction_ids: list[str | None]) -> None:
     assert await round_trips(one, transaction_ids) == 2
-
-
-async def test_a_transaction_id_with_a_nul_is_refused_alone(one: Pool) -> None:
-    store = PostgresHalfStore(one)
-    texts = ["before", "nul\x00';DROP TABLE outbox.half_message;--", "after"]
-    answers = await store.prepare([make_message(transaction_id=text) for text in texts])
-    assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
 
 
 async def test_a_deleted_groups_messages_leave_no_transaction_id(one: Pool) -> None:

@@ -16,7 +16,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import shard_in, shard_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.sessions.connections import PLAN_EACH_CALL, PLAN_ONCE, Pool, make_pool
+from outbox.postgres.sessions.connections import Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 pytestmark = pytest.mark.postgres
@@ -171,21 +171,6 @@ async def test_a_read_only_database_is_unavailable_and_nothing_is_written(
     async with pool.connection() as other:
         cursor = await other.execute("SELECT count(*) FROM outbox.half_message")
         assert await cursor.fetchone() == before
-
-
-@pytest.mark.parametrize("plans", [PLAN_ONCE, PLAN_EACH_CALL])
-async def test_every_session_commits_synchronously_and_plans_as_its_program_asks(
-    database_url: str, plans: str
-) -> None:
-    async with (
-        make_pool(database_url, "test", pool_max=1, plans=plans) as pool,
-        pool.connection() as connection,
-    ):
-        cursor = await connection.execute(
-            "SELECT current_setting('synchronous_commit'), current_setting('plan_cache_mode'),"
-            " current_setting('enable_seqscan')"
-        )
-        assert await cursor.fetchone() == ("on", plans, "off" if plans == PLAN_ONCE else "on")
 
 
 async def test_halves_have_shards_in_use_alone_and_one_for_each_key(

@@ -41,13 +41,6 @@ def test_a_key_spends_one_second_of_its_rate_at_once_and_then_waits() -> None:
     refusal(limit, key("a"))
 
 
-def test_keys_do_not_share_a_bucket() -> None:
-    limit = RateLimit("prepare", 1, ManualClock())
-    limit.spend(key("a"))
-    refusal(limit, key("a"))
-    limit.spend(key("b"))
-
-
 def test_a_batch_counts_its_items_and_a_larger_one_passes_and_leaves_a_debt() -> None:
     clock = ManualClock()
     limit = RateLimit("prepare", 10, clock)

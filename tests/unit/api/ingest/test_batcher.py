@@ -114,17 +114,6 @@ async def test_a_flush_takes_no_more_rows_than_its_limit_and_splits_no_submissio
     assert store.flushes == [["a", "a"], ["b", "b"], ["c", "c"]]
 
 
-async def test_a_flush_takes_no_more_bytes_than_its_limit() -> None:
-    store = GatedStore()
-    batcher = batcher_of(store, payload_bytes=10)
-    tasks = [asyncio.create_task(batcher.submit([name], 6)) for name in "ab"]
-    for _ in tasks:
-        await store.begun.acquire()
-        store.gate.release()
-    await asyncio.gather(*tasks)
-    assert store.flushes == [["a"], ["b"]]
-
-
 async def test_a_full_queue_refuses_and_stores_nothing() -> None:
     store = GatedStore()
     batcher = batcher_of(store, waiting_rows=1)
@@ -181,15 +170,3 @@ async def test_what_has_waited_too_long_is_refused_after_a_flush_that_failed(
         with pytest.raises(DatabaseUnavailable):
             await asyncio.wait_for(each, 60)
     assert store.flushes == [["a"]]
-
-
-async def test_load_alone_refuses_nothing_however_long_it_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(batcher_module, "WAIT_SECONDS", 0.0)
-    store = GatedStore()
-    batcher = batcher_of(store, rows=1)
-    asked = [await submit(batcher, each) for each in "abc"]
-    for _ in asked:
-        store.gate.release()
-    assert [await each for each in asked] == [["A"], ["B"], ["C"]]

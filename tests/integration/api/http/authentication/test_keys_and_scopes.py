@@ -9,7 +9,6 @@ import pytest
 from outbox.access import Scope
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.fixtures_keys import PEPPER, guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
@@ -82,50 +81,6 @@ async def test_the_payload_and_a_filter_by_key_need_their_own_scope(
             answer = await service.client.get(path, params=query, headers=reader)
             assert (answer.status_code, answer.json()["code"]) == (403, "scope-missing")
             assert (await service.client.get(path, params=query)).status_code == 200
-
-
-async def test_another_groups_objects_look_like_missing_ones(database_url: str, pool: Pool) -> None:
-    async with guarded(database_url) as service:
-        client = service.client
-        client.headers.update(await token(pool, Scope.ADMIN))
-        await service.put_group("mine")
-        await service.put_group("theirs")
-        theirs = await service.prepared_id(producer_group="theirs", transaction_id="t-1")
-        mine = await service.prepared_id(producer_group="mine")
-        bound = await token(
-            pool, *(each for each in Scope if each is not Scope.ADMIN), groups=("mine",)
-        )
-        client.headers.update(bound)
-        missing = await service.end("0" * 36, "COMMIT")
-        foreign = await service.end(theirs, "COMMIT")
-        assert foreign.status_code == missing.status_code == 404
-        assert {**foreign.json(), **_own(missing)} == missing.json()
-        operator = {"operator": "o", "reason": "r"}
-        for path, body in (
-            (f"{HALVES}/{theirs}/recheck", operator),
-            (f"{HALVES}/{theirs}/force-end", {**operator, "decision": "COMMIT"}),
-        ):
-            answer = await client.post(path, json=body)
-            assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
-        for path in (f"{HALVES}/{theirs}", f"{HALVES}/{theirs}/history"):
-            assert (await client.get(path)).status_code == 404
-        for query in ({}, {"transaction_id": "t-1"}, {"producer_group": "theirs"}):
-            page = (await client.get(HALVES, params=query)).json()
-            assert theirs not in [message["message_id"] for message in page["data"]]
-        prepared = await service.prepare(producer_group="theirs")
-        assert (prepared.status_code, prepared.json()["code"]) == (404, "unknown-group")
-        assert (await client.get(f"{GROUPS}/theirs")).status_code == 404
-        assert (await service.put_group("theirs", check_max=2)).status_code == 404
-        groups = (await client.get(GROUPS)).json()["data"]
-        assert [group["producer_group"] for group in groups] == ["mine"]
-        assert (await service.end(mine, "COMMIT")).status_code == 200
-    ended = f"SELECT count(*) FROM outbox.op_message WHERE {NEW_HALVES}"
-    assert await select(pool, ended) == [(1,)]
-
-
-def _own(answer: object) -> dict[str, str]:
-    body: dict[str, str] = answer.json()  # type: ignore[attr-defined]
-    return {name: body[name] for name in ("instance", "request_id")}
 
 
 async def test_a_key_is_shown_once_and_stops_working_when_it_is_revoked(
