@@ -20,7 +20,7 @@ BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerSta
 SKIPPED: Final = "skipped"
 """The outcome of a half that could not be asked about."""
 UNASKED: Final = "unasked"
-"""The outcome of a verdict that nobody had asked for."""
+"""The outcome of a verdict on an id that was not asked about."""
 
 
 class CheckObserver:
@@ -79,7 +79,7 @@ class CheckObserver:
         )
 
     def unasked(self, group: ProducerGroup, verdicts: int) -> None:
-        """Note verdicts in the answer to a batch that nobody had asked for; they decide nothing."""
+        """Note verdicts of a batch on ids that were not asked about; they decide nothing."""
         self._metrics["checks_total"].labels(group.name, UNASKED).inc(verdicts)
 
     def dropped(self, group: ProducerGroup, row: QueueRow) -> None:

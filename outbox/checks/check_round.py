@@ -1,7 +1,7 @@
 """One round of check-backs as values: what is claimed, asked, answered and settled.
 
 A check is a question to the producer group; only an explicit, valid verdict decides (G7). Whether
-an answer spends one of ``check_max`` is a property of the answer alone. Pure.
+an answer spends one of ``check_max`` depends only on the answer. Pure.
 """
 
 from __future__ import annotations

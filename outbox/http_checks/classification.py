@@ -1,7 +1,7 @@
 """Classifies the HTTP answer to a check: one valid verdict for the id that was asked, or none.
 
 Every row of the classification table (docs/check-endpoint.md) is decided only here. A
-substring or a status alone is never a verdict: an answer that is not exactly a verdict is UNKNOWN
+substring or only a status is never a verdict: an answer that is not exactly a verdict is UNKNOWN
 or an error class. Pure.
 """
 
@@ -49,7 +49,7 @@ def classify(answer: HttpAnswer, message_id: str) -> Answer:
 
 
 class BatchAnswers(NamedTuple):
-    """The Answer to each question of a batch, and how many verdicts nobody had asked for."""
+    """The Answer for each row of a batch, and the number of verdicts on other ids."""
 
     answers: list[Answer]
     unasked: int
@@ -58,7 +58,7 @@ class BatchAnswers(NamedTuple):
 def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> BatchAnswers:
     """Return the Answer of a batch for each message, in the order of the request.
 
-    A missing id, or an id with two different verdicts, is bad for that message alone. Verdicts on
+    A missing id, or an id with two different verdicts, is bad for that message only. Verdicts on
     ids that were not asked for decide nothing.
     """
     if answer.status != 200:

@@ -64,7 +64,7 @@ class GuardedResolver(AbstractResolver):
         return [_result(host, port, info) for info in infos]
 
     async def close(self) -> None:
-        """Do nothing: a running look-up ends by itself."""
+        """Do nothing: a running look-up ends on its own thread."""
 
 
 def guarded_connector(resolver: GuardedResolver) -> TCPConnector:

@@ -98,7 +98,7 @@ class SharedRequests:
         return call.reply
 
     def _join(self, call: Call) -> None:
-        """Wait for the next request; start it if nobody else is expected, or collect its calls."""
+        """Wait for the next request; start it if no other is expected, or collect its calls."""
         with self._lock:
             self._queue.add(call)
             self._linger.came(monotonic())
@@ -113,8 +113,8 @@ class SharedRequests:
     def _start_requests(self, running: Call | None = None) -> list[Call]:
         """Start what may start, under the lock; return the calls that have to send.
 
-        That is the call whose thread runs, if it is among them: nobody has to be woken then. Else
-        it is the last one, which has most time left.
+        That is the call whose thread runs, if it is among them: no thread has to be woken then.
+        Else it is the last one, which has most time left.
         """
         senders: list[Call] = []
         while calls := self._queue.start_request(monotonic()):
@@ -133,7 +133,7 @@ class SharedRequests:
             self._leave(call)
 
     def _collect(self, call: Call) -> bool:
-        """Start a request once nobody has come for a pause; return True if woken before that."""
+        """Start a request once no call has come for a pause; return True if woken before that."""
         waiting = len(self._queue)
         for _ in range(LOOKS):
             if call.woken.acquire(timeout=self._linger.pause_seconds):
@@ -151,7 +151,7 @@ class SharedRequests:
         return False
 
     def _leave(self, call: Call) -> None:
-        """Wait no longer; nobody waits for what this call would have done."""
+        """Wait no longer; no caller waits for what this call would have done."""
         with self._lock:
             call.gave_up = True
             self._queue.withdraw(call)

@@ -1,6 +1,6 @@
 -- name: lock_name
 -- Serializes the changes of a group by its name, also while the row does not exist yet. Waits for an advisory lock, for
--- a second if strangers alone have it.
+-- a second if only strangers have it.
 SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
 
 -- name: page
@@ -179,7 +179,7 @@ SELECT EXISTS (
 
 -- name: wait_for_flushes
 -- Waits for the flushes that store messages of this group and stops new ones (outbox.begin_flush), until this
--- transaction ends. It has no xid yet. Goes on after a second if strangers alone have the advisory lock.
+-- transaction ends. It has no xid yet. Goes on after a second if only strangers have the advisory lock.
 SELECT outbox.take_turn('outbox.begin_flush', %(group)s::int4 & 63, false)
 
 -- name: delete
@@ -202,7 +202,7 @@ DELETE FROM outbox.progress WHERE name = 'failing:' || %(group)s::int4
 
 -- name: rotate_secret
 -- Stores a new secret; the previous one also signs until the overlap ends, and those that earlier rotations replaced
--- until theirs end. Without an overlap the new one alone signs.
+-- until theirs end. Without an overlap only the new one signs.
 UPDATE outbox.producer_group
 SET previous_secret = secret, secret = %(secret)s,
     previous_expires_at = clock_timestamp() + %(overlap)s * interval '1 second',

@@ -1,4 +1,4 @@
-"""A slow name server delays the group that chose the name, and nobody else."""
+"""A slow name server delays the group that chose the name, and no other."""
 
 from __future__ import annotations
 

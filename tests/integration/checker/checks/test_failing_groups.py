@@ -12,7 +12,7 @@ from tests.integration.checker.fixtures_producer import Producer, says, status
 
 pytestmark = pytest.mark.postgres
 
-NOBODY = "http://127.0.0.1:1/check"
+NO_SERVER = "http://127.0.0.1:1/check"
 
 
 async def failing(pool: Pool) -> dict[str, int]:
@@ -32,7 +32,7 @@ async def fail_for_a_quarter_of_an_hour(world: World, url: str) -> ProducerGroup
 
 
 async def test_one_open_half_that_nobody_answers_for_is_seen(world: World, pool: Pool) -> None:
-    await fail_for_a_quarter_of_an_hour(world, NOBODY)
+    await fail_for_a_quarter_of_an_hour(world, NO_SERVER)
     assert await failing(pool) == {"account": 15}
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.postgres
 
 PARKED_FOR = f"SELECT parked_reason FROM outbox.parked_message WHERE {NEW_HALVES}"
 
-NOBODY = "http://127.0.0.1:1/check"
+NO_SERVER = "http://127.0.0.1:1/check"
 
 
 def planned(plan: dict[str, str]) -> Answer:
@@ -126,7 +126,7 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
     world: World, answer: Answer | None
 ) -> None:
     async with Producer(answer or says("UNKNOWN")) as producer:
-        group = await world.group(producer.url if answer else NOBODY, check_max=2)
+        group = await world.group(producer.url if answer else NO_SERVER, check_max=2)
         halves = await world.due(group, 3)
         for _ in range(40):
             await world.check(group)
@@ -138,7 +138,7 @@ async def test_d9_a_group_that_cannot_answer_keeps_every_half_with_nothing_spent
 
 async def test_a30_an_outage_beyond_the_max_age_parks_all_and_rolls_none_back(world: World) -> None:
     group = await world.group(
-        NOBODY, on_check_max=OnCheckMax.ROLLBACK, check_max=3, max_age_seconds=2000
+        NO_SERVER, on_check_max=OnCheckMax.ROLLBACK, check_max=3, max_age_seconds=2000
     )
     halves = await world.due(group, 12)
     for _ in range(20 * group.check_max):

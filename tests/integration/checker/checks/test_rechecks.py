@@ -11,7 +11,7 @@ from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = pytest.mark.postgres
 
-NOBODY = "http://127.0.0.1:1/check"
+NO_SERVER = "http://127.0.0.1:1/check"
 
 
 async def test_a17_a_resumed_half_starts_again_and_a_second_resume_changes_nothing(
@@ -39,7 +39,7 @@ async def test_a17_a_resumed_half_starts_again_and_a_second_resume_changes_nothi
 async def test_a31_a_half_parked_for_100_hours_is_checked_at_once_and_not_parked_again_by_age(
     world: World,
 ) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     (half,) = await world.due(group)
     await world.pass_time(group.max_age_seconds)
     await world.check(group)
@@ -88,7 +88,7 @@ async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
 
 
 async def test_d8_an_end_during_the_last_round_leaves_no_parked_message(world: World) -> None:
-    group = await world.group(NOBODY, check_max=0)
+    group = await world.group(NO_SERVER, check_max=0)
     (half,) = await world.due(group)
     await world.pass_time(80 * 3600)
     due = await world.queue.claim(group.id, 10)

@@ -93,7 +93,7 @@ async def test_a_half_at_its_max_age_is_parked_behind_an_open_breaker(world: Wor
 async def test_a_clock_that_jumps_ahead_parks_no_half_before_it_is_asked_about(
     world: World,
 ) -> None:
-    """So does a pause of all checkers: time has passed, and nobody has asked."""
+    """So does a pause of all checkers: time has passed without a question."""
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url, max_age_seconds=MAX_AGE)
         halves = await world.due(group, 2)

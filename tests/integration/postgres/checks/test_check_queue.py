@@ -23,7 +23,7 @@ from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = pytest.mark.postgres
 
-NOBODY = "http://127.0.0.1:1/check"
+NO_SERVER = "http://127.0.0.1:1/check"
 QUEUED = "SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = %(group)s"
 CLASSES = "SELECT delay_seconds FROM outbox.check_class WHERE producer_group_id = %(group)s"
 EARLY = """
@@ -38,7 +38,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'
 
 
 async def test_immunities_that_a_producer_chooses_make_few_delay_classes(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     topic_id = await store_topic(world.pool, "points-earned")
     chosen = range(1801, 2001)
     messages = [
@@ -53,7 +53,7 @@ async def test_immunities_that_a_producer_chooses_make_few_delay_classes(world: 
 
 
 async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     await world.prepare(group)
     assert (await world.sweep()).looked == 0
     await world.pass_time(1)
@@ -61,7 +61,7 @@ async def test_a_half_of_the_last_second_is_left_for_the_next_sweep(world: World
 
 
 async def test_the_sweep_does_not_pass_a_half_of_an_open_transaction(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     async with world.pool.connection() as other, other.transaction():
         await other.execute("SELECT outbox.current_xid()")
         await world.prepare(group)
@@ -72,7 +72,7 @@ async def test_the_sweep_does_not_pass_a_half_of_an_open_transaction(world: Worl
 
 
 async def test_a_row_of_an_open_transaction_holds_back_the_rows_after_it(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     async with world.pool.connection() as other, other.transaction():
         await other.execute("SELECT outbox.current_xid()")
         await world.execute(
@@ -95,7 +95,7 @@ async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
     world: World, database_url: str
 ) -> None:
     await world.sweep()
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     await world.prepare(group, 50)
     await world.pass_time(2)
     async with world.pool.connection() as other, other.transaction():
@@ -109,7 +109,7 @@ async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
 async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_due(
     world: World,
 ) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     halves = await world.prepare(group, 3, check_immunity_seconds=100)
     await world.pass_time(2)
     await world.sweep()
@@ -125,7 +125,7 @@ async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_du
 
 
 async def test_a_slice_has_at_most_the_rows_asked_for_in_due_order(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     later = await world.due(group, 2)
     sooner = await world.due(group, 2, check_immunity_seconds=1)
     due = await world.queue.claim(group.id, 3)
@@ -136,7 +136,7 @@ async def test_a_slice_has_at_most_the_rows_asked_for_in_due_order(world: World)
 
 
 async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World) -> None:
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     (half,) = await world.due(group)
     due = await world.queue.claim(group.id, 10)
     assert due is not None
@@ -157,7 +157,7 @@ async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World
 
 async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(world: World) -> None:
     """After a failover that lost the last transactions, the same ids are those of other rows."""
-    group = await world.group(NOBODY)
+    group = await world.group(NO_SERVER)
     (half,) = await world.due(group)
     due = await world.queue.claim(group.id, 10)
     assert due is not None
@@ -176,7 +176,7 @@ async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(wor
 
 
 async def test_groups_are_listed_with_their_overdue_time(world: World) -> None:
-    early, late = await world.group(NOBODY), await world.group(NOBODY, "member")
+    early, late = await world.group(NO_SERVER), await world.group(NO_SERVER, "member")
     await world.due(early)
     await world.prepare(late)
     await world.pass_time(1)
@@ -248,7 +248,7 @@ def rows_read(node: dict[str, Any]) -> float:
 
 
 async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
-    await world.group(NOBODY)
+    await world.group(NO_SERVER)
     await world.execute(FILL)
     position = 9003 * LEAF + 10_000
     nodes = await explain(
@@ -271,7 +271,7 @@ async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
 
 
 async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
-    await world.group(NOBODY)
+    await world.group(NO_SERVER)
     await world.execute(FILL)
     ids = [9003 * LEAF + n * 10 for n in range(1, 1001)]
     nodes = await explain(
@@ -296,7 +296,7 @@ async def test_due_rows_are_read_from_each_cursor_onwards(world: World) -> None:
         " due_at) SELECT 1, 30, n, n, clock_timestamp(), clock_timestamp()"
         " FROM generate_series(1, 20000) AS n"
     )
-    await world.group(NOBODY)
+    await world.group(NO_SERVER)
     queue = check_queue.SQL
     asked = {"now": "2100-01-01T00:00:00Z", "limit": 10, "asks": False, "max_age": 60}
     ((classes,),) = await world.rows("SELECT count(*) FROM outbox.check_class")
