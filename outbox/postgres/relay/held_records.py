@@ -123,7 +123,7 @@ def is_due(session: Connection, shard: int, position: Position) -> bool:
 
 def _due_head(session: Connection, shard: int, position: Position) -> int | None:
     """Return the first record of a scope that is due."""
-    asked = {"shard": shard, "longest": RETRY_LAST_SECONDS, **position._asdict()}
+    asked = {"shard": shard, **position._asdict()}
     row = session.execute(SQL["due_head"], asked).fetchone()
     return None if row is None else row[0]
 

@@ -77,8 +77,7 @@ SELECT (SELECT array_agg(half_id) FROM own WHERE NOT released),
 -- name: due_head
 -- Reads the first record of a scope that is due, at or below a position: a refused one or a repair that was due first,
 -- or a waiting one whose predecessors are gone. The scopes are found one by one in their index, a topic that is held as
--- a whole at once. So the number of records that wait in a scope does not matter. A refused record that is due later than
--- after the longest wait was refused before the clock was set back: it counts as due now.
+-- a whole at once. So the number of records that wait in a scope does not matter.
 WITH RECURSIVE scopes AS (
     (
         SELECT h.topic_id, h.scope, (
@@ -113,8 +112,7 @@ WITH RECURSIVE scopes AS (
         ) END
         OFFSET 0
     ) head
-    WHERE (head.attempts = 0 OR head.next_attempt_at > statement_timestamp() + make_interval(secs => %(longest)s))
-        AND (head.xid, head.n) <= (%(xid)s::int8, %(n)s::int4)
+    WHERE head.attempts = 0 AND (head.xid, head.n) <= (%(xid)s::int8, %(n)s::int4)
     LIMIT 1
 ), refused AS (
     SELECT h.half_id, h.next_attempt_at FROM outbox.open_held h

@@ -44,11 +44,6 @@ def producer(kafka_broker: EmbeddedKafka, topic: str) -> Iterator[Producer]:
     opened.flush(5)
 
 
-def test_topics_that_do_not_exist_have_no_partition(facts: KafkaLogReader, topic: str) -> None:
-    assert facts.partitions([topic, "nowhere"]) == [Partition(topic, 0)]
-    assert facts.partitions([]) == []
-
-
 def test_an_open_transaction_holds_the_stable_end_back(
     facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:

@@ -42,7 +42,7 @@ from outbox.relay.ports import UnnamedRecord
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
-from spark.cut.cut_capture import capture_log_cut, require_readable
+from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut
 from tests.e2e.fixtures_command import outbox
 from tests.fixtures_kafka import committed_records
@@ -232,26 +232,6 @@ async def test_a_topic_that_kafka_does_not_let_us_create_is_no_outage(
     told = [each["error"] for each in logs if each["event"] == "topic_refused"]
     assert len(told) == 1
     assert "needs CREATE on the topic never.0" in told[0]
-
-
-@pytest.mark.parametrize(
-    "rule", [each for each in of_principal("outbox-reconcile") if each.name != TOPIC], ids=named
-)
-def test_an_audit_that_may_not_judge_the_manifests_is_refused(
-    secured: SecuredBroker, rule: AclBinding
-) -> None:
-    reader = KafkaLogReader(secured.servers, secured.config(RECONCILE))
-
-    def refused() -> bool:
-        try:
-            require_readable(reader, PROGRESS_TOPIC)
-        except KafkaForbidden as error:
-            return words(rule).search(str(error)) is not None
-        return False
-
-    with secured.without(rule):
-        wait_for(refused)
-    wait_for(lambda: not refused())
 
 
 def test_an_audit_that_may_not_read_the_manifests_ends_with_one_line_before_spark(

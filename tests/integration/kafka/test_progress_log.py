@@ -70,11 +70,6 @@ def shard(kafka_broker: EmbeddedKafka) -> Shard:
     return Shard(kafka_broker.bootstrap_servers)
 
 
-def test_an_empty_log_ends_where_it_begins(shard: Shard) -> None:
-    assert shard.ends_at(0)
-    assert shard.read(0) == ([], True)
-
-
 def test_a_log_of_aborted_manifests_and_markers_is_read_to_its_end(shard: Shard) -> None:
     shard.abort(1)
     shard.abort(1)

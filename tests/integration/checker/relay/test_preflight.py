@@ -127,8 +127,6 @@ async def assert_refused(database_url: str, servers: str, setting: str) -> None:
     ("setting", "value"),
     [
         ("fsync", "off"),
-        pytest.param("full_page_writes", "off", marks=pytest.mark.deep),
-        pytest.param("max_prepared_transactions", "5", marks=pytest.mark.deep),
     ],
 )
 async def test_an_unsafe_postgresql_is_refused_and_named(
@@ -151,7 +149,6 @@ async def test_an_unsafe_postgresql_is_refused_and_named(
     ("setting", "value"),
     [
         ("transaction.partition.verification.enable", "false"),
-        pytest.param("transaction.max.timeout.ms", "9999", marks=pytest.mark.deep),
     ],
 )
 async def test_a_broker_whose_transactions_are_not_safe_is_refused_and_named(
@@ -203,26 +200,4 @@ async def test_a_relay_stops_when_postgresql_comes_back_unsafe(
         with psycopg.connect(database_url, autocommit=True) as connection:
             assert shard_locks(connection) == 0
         code, _ = await checker.stop()
-    assert code == 0
-
-
-@pytest.mark.deep
-async def test_a_relay_does_not_start_on_an_unsafe_server_that_comes_later(
-    tmp_path: Path, kafka_broker: EmbeddedKafka
-) -> None:
-    """The checker starts while PostgreSQL is down, and takes no shard when it is back."""
-    ensure_progress_topic(kafka_broker.bootstrap_servers)
-    (port,) = free_ports(1)
-    safe = EmbeddedPostgres(tmp_path / "postgres", port=port)
-    safe.start()
-    database_url = safe.database_url
-    safe.stop()
-    checker = await relay(database_url, kafka_broker.bootstrap_servers)
-    await checker.says("started")
-    with postgres_with(tmp_path / "postgres", {"fsync": "off"}, port):
-        assert "fsync" in await checker.says("relay_refused")
-        with psycopg.connect(database_url) as connection:
-            held = shard_locks(connection)
-        code, _ = await checker.stop()
-    assert held == 0
     assert code == 0

@@ -120,18 +120,6 @@ def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) 
     assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
 
 
-@pytest.mark.parametrize("attempts", [0, 1])
-@pytest.mark.parametrize("wide", [False, True])
-def test_a_record_that_was_held_before_the_clock_was_set_back_is_due(
-    shard: Shard, attempts: int, wide: bool
-) -> None:
-    shard.hold("gone", wide=wide, count=1, wait=86_400.0)
-    shard.session.execute("UPDATE outbox.held_record SET attempts = %s", (attempts,))
-    held = shard.log.read_held(shard.after, BATCH)
-    assert [message.half_id for message in held.messages] == [1]
-    assert shard.log.read(shard.after).due
-
-
 def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=10, keys=10)
     shard.hold("slow", count=3, first=100)
@@ -156,13 +144,6 @@ def test_the_keys_of_a_topic_are_scopes_again_when_its_refused_record_is_gone(
     numbers = [message.half_id for message in held.messages]
     assert len({number % 5 for number in numbers}) == 1
     assert numbers == sorted(numbers)
-
-
-def test_a_topic_whose_refused_record_is_not_the_first_is_due_by_the_first(shard: Shard) -> None:
-    shard.hold("gone", wide=True, count=2, first=5)
-    shard.session.execute("UPDATE outbox.held_record SET n = 1, key = 'another' WHERE half_id = 6")
-    held = shard.log.read_held(shard.after)
-    assert [message.half_id for message in held.messages] == [6]
 
 
 def test_a_topic_is_not_held_as_a_whole_for_a_first_record_that_is_refused_for_itself(

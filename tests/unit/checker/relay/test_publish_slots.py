@@ -66,32 +66,6 @@ def test_a_stuck_slot_delays_the_others_only_for_a_moment() -> None:
     assert (turns._free, len(turns._waiting)) == (1, 0)
 
 
-def test_a_shard_that_is_alone_goes_again_at_once() -> None:
-    """With a rest of any length, or a wait for a slot that nobody has, this would not end."""
-    turns = make_turns(1, patience_seconds=threading.TIMEOUT_MAX)
-    assert [turns.take(lambda: Done(1)) for _ in range(1000)] == [Done(1)] * 1000
-    assert (turns._free, len(turns._waiting)) == (1, 0)
-
-
-def test_the_slot_goes_to_one_who_waits_before_its_holder_has_it_again() -> None:
-    turns, order = make_turns(1), list[str]()
-
-    def hold() -> Done:
-        waiting.start()
-        wait_for(lambda: len(turns._waiting) == 1)
-        return Done()
-
-    def note(name: str) -> Done:
-        order.append(name)
-        return Done()
-
-    waiting = threading.Thread(target=turns.take, args=(lambda: note("the one who waits"),))
-    turns.take(hold)
-    turns.take(lambda: note("the holder"))
-    waiting.join()
-    assert order == ["the one who waits", "the holder"]
-
-
 def test_a_turn_may_end_before_the_work_and_is_handed_on_once() -> None:
     turns, order = make_turns(1), list[str]()
 

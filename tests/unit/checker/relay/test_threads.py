@@ -210,22 +210,6 @@ def test_a_commit_ends_the_quiet_of_the_watch(monkeypatch: pytest.MonkeyPatch) -
     watch_until(fresh, done)
 
 
-def test_a_commit_does_not_end_another_rest() -> None:
-    done = Event()
-    relay = CountingRelay(Step(3600, until_commits=False), 1, done)
-    watched = Event()
-
-    def fresh() -> frozenset[int]:
-        watched.set()
-        return frozenset({0})
-
-    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
-    threads.start()
-    assert watched.wait(BOUND_SECONDS)
-    threads.stop()
-    assert (relay.steps, relay.closed) == (1, True)
-
-
 def test_a_relay_that_raises_is_opened_again() -> None:
     done = Event()
     opened: list[CountingRelay] = []

@@ -231,22 +231,6 @@ def start_and_stop(world: RelayWorld) -> None:
     relay.close()
 
 
-@pytest.mark.parametrize(
-    ("column", "reason"),
-    [
-        ("cluster_id", HaltReason.CLUSTER_CHANGED),
-        ("topic_id", HaltReason.TOPIC_CHANGED),
-        ("pg_system_id", HaltReason.DATABASE_CHANGED),
-    ],
-)
-def test_another_identity_than_the_stored_one_halts(
-    world: RelayWorld, column: str, reason: HaltReason
-) -> None:
-    start_and_stop(world)
-    world.connection.execute(f"UPDATE outbox.progress SET {column} = 'other'".encode())
-    assert halted(world) is reason
-
-
 def test_f7_a_recreated_progress_topic_halts(world: RelayWorld) -> None:
     start_and_stop(world)
     delete_topic(world.bootstrap_servers, world.progress_topic)
@@ -265,21 +249,6 @@ def test_a_missing_row_halts_where_manifests_exist(world: RelayWorld) -> None:
     start_and_stop(world)
     world.connection.execute("DELETE FROM outbox.progress")
     assert halted(world) is HaltReason.CURSOR_MISSING
-
-
-def test_an_offset_beyond_the_log_halts(world: RelayWorld) -> None:
-    start_and_stop(world)
-    world.connection.execute("UPDATE outbox.progress SET manifest_offset = 1000")
-    assert halted(world) is HaltReason.PROGRESS_LOST
-
-
-def test_a_gap_in_the_chain_halts(world: RelayWorld) -> None:
-    start_and_stop(world)
-    world.connection.execute(
-        "UPDATE outbox.progress SET manifest_offset = %s, batch_no = batch_no + 6",
-        (0,),
-    )
-    assert halted(world) is HaltReason.CHAIN_BROKEN
 
 
 def test_a_halted_shard_continues_after_a_resolution(world: RelayWorld) -> None:

@@ -24,9 +24,7 @@ DAMAGED = "'{x}'", "'{x,NULL}'", "'{{a,b},{c,d}}'"
 """A name without a value, a value that is missing, an array of arrays."""
 IN_PAYLOAD = (
     """jsonb_set(payload, '{headers}', '["x"]')""",
-    """jsonb_set(payload, '{headers}', '["x", null]')""",
     """jsonb_set(payload, '{value}', '"x"')""",
-    "payload - 'partition'",
 )
 
 REPAIR = (
@@ -78,16 +76,6 @@ def test_a_damaged_message_is_held_with_its_key_and_all_others_flow(
     assert heads(world, 3) == [b"1", b"4", b"6"]
     assert errors(world, damaged) == ("STORED_ROW_DAMAGED", 1)
     assert errors(world, third)[1] == 0
-
-
-def test_a_damaged_message_of_one_flush_holds_what_comes_after_it_in_its_key(
-    world: RelayWorld,
-) -> None:
-    _, damaged, *_ = world.commit(*(world.message(b"%d" % n, key=b"k") for n in (1, 2, 3)))
-    damage(world, damaged)
-    drain(world.relay())
-    assert heads(world, 1) == [b"1"]
-    assert open_rows(world) == 2
 
 
 def test_a_repaired_message_is_published_before_what_waited_behind_it(world: RelayWorld) -> None:
@@ -143,18 +131,3 @@ def test_a_record_that_waits_is_released_up_to_a_damaged_one(world: RelayWorld) 
     seen_damaged(world, damaged)
     assert heads(world, 2) == [b"1", b"2"]
     assert open_rows(world) == 2
-
-
-def test_a_damaged_message_that_is_dropped_frees_its_key(world: RelayWorld) -> None:
-    _, damaged, _ = commit(world, b"a", b"1", b"2", b"3")
-    damage(world, damaged)
-    drain(world.relay())
-    seen_damaged(world, damaged)
-    world.connection.execute(
-        "UPDATE outbox.held_record SET dropped_at = clock_timestamp(), drop_reason = 'r'"
-        " WHERE half_id = %s",
-        (damaged,),
-    )
-    world.relay_again().close()
-    drain_until_free(world)
-    assert heads(world, 2) == [b"1", b"3"]

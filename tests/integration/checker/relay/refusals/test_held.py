@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Kind
+from outbox.messages.manifest import PUBLISHED_BEFORE, Kind
 from tests.fixtures_kafka import delete_topic, make_topic, read_committed
-from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
@@ -23,9 +22,6 @@ from tests.integration.checker.relay.refusals.fixtures_refused_records import (
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-RETRIED = 2
-"""Drops for one refused scope: the refusal, and one retry if the test takes more than 5 s."""
 
 
 def test_f15_a_record_too_large_is_held_with_its_key_and_all_others_flow(
@@ -125,22 +121,6 @@ def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: R
     assert heads(world, 2) == [b"1", b"2"]
 
 
-def test_f15_a_record_that_kafka_names_is_held_without_halving_its_batch(
-    world: RelayWorld,
-) -> None:
-    """Every halving would cost a fence: a batch of 2 000 needs eleven of them."""
-    live, world.topic = world.topic, make_topic(world.bootstrap_servers, partitions=1)
-    gone = [replace(world.message(key=b"%d" % n)) for n in range(3)]
-    delete_topic(world.bootstrap_servers, world.topic)
-    world.topic = live
-    world.commit(*gone, *(world.message(b"%d" % n, key=None) for n in range(60)))
-    drain(world.relay())
-    assert len(world.records(60)) == 60
-    drops = world.metrics["relay_drops_total"].labels(reason="refused")
-    assert drops._value.get() <= RETRIED
-    assert open_rows(world) == 3
-
-
 def test_a_dropped_record_frees_its_scope_and_is_never_published(world: RelayWorld) -> None:
     lower(world)
     first, *_ = commit(world, b"a", large(1), b"2")
@@ -204,12 +184,9 @@ def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWor
     "point",
     [
         "relay.after_hold=kill#1",
-        "relay.after_hold=kill#2",
         "relay.after_held_select=kill#1",
         "relay.after_release_mark=kill#1",
         "relay.after_commit=kill#2",
-        "relay.after_commit=kill#3",
-        "relay.after_manifest=kill#2",
     ],
 )
 def test_a_relay_that_dies_at_a_step_of_hold_or_release_loses_and_doubles_nothing(
@@ -234,12 +211,3 @@ def test_a_relay_that_dies_at_a_step_of_hold_or_release_loses_and_doubles_nothin
     published = heads(world, 6)
     assert sorted(published) == [b"1", b"2", b"3", b"4", b"5", b"6"]
     assert [each for each in published if each != b"6"] == [b"1", b"2", b"3", b"4", b"5"]
-
-
-def test_a_held_record_is_named_k_and_stored_before_its_manifest(world: RelayWorld) -> None:
-    lower(world)
-    commit(world, b"a", large(1))
-    drain(world.relay())
-    (made,) = manifests(world, 1)
-    assert [entry.status for entry in made.entries] == [HELD]
-    assert PUBLISHED not in [entry.status for entry in made.entries]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 from msgspec.structs import replace
 
 from checker.maintenance.orphan_names import POLL_SECONDS, OrphanNames
-from outbox.errors import KafkaUnavailable
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.messages.message import DecidedBy, End, Ended, NoSuchMessage, Resolution, State
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import Pool
-from outbox.relay.ports import RecordName, UnnamedRecord
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.takeover.fixtures_forgotten_tail import (
     forget_tail,
@@ -63,14 +60,6 @@ def lost(world: RelayWorld) -> Lost:
     publish(world)
     assert world.one("SELECT half_id FROM outbox.already_published WHERE shard = 3") == half_id
     return Lost(half_id, nonce, message.producer_group_id)
-
-
-class Unavailable:
-    """Kafka while it is unavailable."""
-
-    def read(self, _: Sequence[UnnamedRecord], __: Sequence[str]) -> Sequence[RecordName]:
-        """Fail, as the real one does after its time limit."""
-        raise KafkaUnavailable("unavailable")
 
 
 def publish(world: RelayWorld) -> None:
@@ -136,12 +125,3 @@ async def test_an_id_that_no_manifest_lists_is_sought_from_the_topics_start(
     )
     await names(world, pool).step()
     assert world.connection.execute(NAMES).fetchall() == [("account", "t-1")]
-
-
-async def test_while_kafka_is_unavailable_an_orphan_stays_unnamed(
-    world: RelayWorld, lost: Lost, pool: Pool
-) -> None:
-    assert (
-        await OrphanNames(PostgresOrphans(pool), Unavailable(), FreeLocks()).step() > POLL_SECONDS
-    )
-    assert [each.half_id for each in await PostgresOrphans(pool).unnamed(9)] == [lost.half_id]
