@@ -6,13 +6,12 @@ import asyncio
 from typing import Any, LiteralString
 
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_COMMITS, NEW_HALVES
 
-_STORED: LiteralString = f"""
-SELECT (SELECT count(*) FROM outbox.half_message WHERE {NEW_HALVES}),
-    (SELECT count(*) FROM outbox.op_message WHERE {NEW_HALVES}),
-    (SELECT count(*) FROM outbox.transaction_key WHERE {NEW_HALVES}),
-    (SELECT count(*) FROM outbox.commit_log WHERE {NEW_COMMITS})
+_STORED: LiteralString = """
+SELECT (SELECT count(*) FROM outbox.half_message),
+    (SELECT count(*) FROM outbox.op_message),
+    (SELECT count(*) FROM outbox.transaction_key),
+    (SELECT count(*) FROM outbox.commit_log)
 """
 CHECKED: LiteralString = (
     "INSERT INTO outbox.check_attempt (half_id, look_id, round, attempt, asked_at, outcome,"
@@ -20,18 +19,18 @@ CHECKED: LiteralString = (
     " SELECT half_id, %s, 1, %s, clock_timestamp(), %s, 200, 3, true, true FROM outbox.half_message"
 )
 """Writes a check of each message: look, attempt, outcome."""
-PARK = f"""
+PARK = """
 INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
     topic_id, "partition", check_immunity_seconds, transaction_id, key, value, headers,
     content_type, traceparent, tags, key_id, parked_at, parked_reason, check_count)
-SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message WHERE {NEW_HALVES}
+SELECT *, clock_timestamp(), 'check_max', 15 FROM outbox.half_message
 """
 """Parks every message of the test, after 15 checks."""
 _PUBLISH: tuple[LiteralString, ...] = (
     "INSERT INTO outbox.publication_log SELECT shard, xid, 1, 1, xid, 0, clock_timestamp(),"
-    f" half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log WHERE {NEW_COMMITS}",
+    " half_ids, ARRAY[2], ARRAY[41::bigint] FROM outbox.commit_log",
     "INSERT INTO outbox.progress (name, position, position_n)"
-    f" SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log WHERE {NEW_COMMITS}"
+    " SELECT 'relay:' || shard, xid, 1 FROM outbox.commit_log"
     " ON CONFLICT (name) DO UPDATE SET"
     " position = EXCLUDED.position, position_n = EXCLUDED.position_n",
 )

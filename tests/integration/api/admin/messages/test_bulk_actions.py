@@ -8,7 +8,6 @@ import httpx2
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import (
@@ -96,7 +95,7 @@ async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
     begin: LiteralString = (
         "INSERT INTO outbox.bulk_action (action, decision, operator, reason, starts_at, half_ids)"
         " SELECT 'force_end', 'ROLLBACK', 'o', 'r', now(), array_agg(half_id ORDER BY half_id)"
-        f" FROM outbox.half_message WHERE {NEW_HALVES} RETURNING id::text"
+        " FROM outbox.half_message RETURNING id::text"
     )
     await service.end(ids[0], "COMMIT")
     [(number,)] = await select(pool, begin)
@@ -115,7 +114,6 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
         "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
         " publish_error, attempts, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id,"
         " key, 1, half_id >> 4 & 7, 'too large', 1, 'infinity' FROM outbox.half_message"
-        f" WHERE {NEW_HALVES}"
     )
     await select(pool, hold)
     released = await finished(
@@ -124,7 +122,6 @@ async def test_held_records_are_released_or_dropped_by_filter(service: Service, 
     assert (released["matched"], released["done"]) == (2, 2)
     due: LiteralString = (
         "SELECT count(*) FROM outbox.held_record WHERE next_attempt_at < clock_timestamp()"
-        f" AND {NEW_HALVES}"
     )
     assert await select(pool, due) == [(2,)]
     dropped = await finished(service, await ask(service, "drop_held", {"topic": "invoices.issued"}))

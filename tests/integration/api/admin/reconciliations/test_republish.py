@@ -12,7 +12,6 @@ from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from tests.fixtures_new_rows import NEW_HALVES
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
 from tests.integration.api.fixtures_keys import PEPPER, RING, token
 from tests.integration.api.fixtures_rows import select
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.postgres
 
 HELD: LiteralString = (
     "SELECT half_id, n, repair IS NOT NULL, released_at IS NULL, payload ->> 'producer_group'"
-    f" FROM outbox.held_record WHERE {NEW_HALVES} ORDER BY half_id"
+    " FROM outbox.held_record ORDER BY half_id"
 )
 
 
@@ -109,7 +108,7 @@ async def test_an_ordered_repair_is_stored_once_and_audited(
     assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
     halves = sorted(parse_message_id(each)[0] for each in ids)
     assert await select(pool, HELD) == [(half, 1, True, True, "billing") for half in halves]
-    repairs: LiteralString = f"SELECT DISTINCT repair FROM outbox.held_record WHERE {NEW_HALVES}"
+    repairs: LiteralString = "SELECT DISTINCT repair FROM outbox.held_record"
     assert await select(pool, repairs) == [(result["id"],)]
     assert await select(pool, AUDITED, "republish") == [
         ("bulk.republish", "ops@example", "endpoint is back", 1),
@@ -131,12 +130,10 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
     order: LiteralString = (
         "INSERT INTO outbox.bulk_action (action, operator, reason, starts_at, half_ids)"
         " SELECT 'republish', 'o', 'r', now(), array_agg(half_id) FROM outbox.half_message"
-        f" WHERE {NEW_HALVES} RETURNING id::text"
+        " RETURNING id::text"
     )
     assert (await finished(service, await ask(service, "republish", names)))["done"] == 1
-    publish: LiteralString = (
-        f"UPDATE outbox.held_record SET released_at = clock_timestamp() WHERE {NEW_HALVES}"
-    )
+    publish: LiteralString = "UPDATE outbox.held_record SET released_at = clock_timestamp()"
     await select(pool, publish)
     plan = (await ask(service, "republish", names, dry_run=True)).json()
     assert plan["refused"] == [{"finding_id": "one", "code": "repair-pending"}]
