@@ -11,8 +11,8 @@ def hoist_global_flags(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the global flags first; what follows `--` stays."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     flags: list[str] = []
-    rest = list(_split(iter(arguments[:end]), flags))
-    return [*flags, *rest, *arguments[end:]]
+    words = list(_split(iter(arguments[:end]), flags))
+    return [*flags, *words, *arguments[end:]]
 
 
 def _split(arguments: Iterator[str], flags: list[str]) -> Iterator[str]:

@@ -20,6 +20,7 @@ PRICE = 100
 PRICE_UNDER_REVIEW = 5_000
 RICH_MEMBERS = tuple(f"member-{number:02d}" for number in range(50))
 POOR_MEMBER = "member-poor"
+DIE, LOSE = DemoSwitch.DIE_AFTER_COMMIT, DemoSwitch.LOSE_THE_END
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +49,20 @@ class Plan:
 
     def baskets(self) -> list[Basket]:
         """Return the purchases, special ones mixed into the ordinary ones, always the same."""
-        shuffle = Random(7)
-        special = [self._special(kind, i) for kind, count in self._kinds() for i in range(count)]
-        ordinary = self.purchases - len(special)
-        baskets = [self._ordinary(number, shuffle) for number in range(ordinary)]
-        for basket in special:
-            baskets.insert(shuffle.randrange(len(baskets) + 1), basket)
+        special = [
+            *(Basket(f"death-{n}", _member(n), fail=DIE) for n in range(self.deaths)),
+            *(Basket(f"lost-{n}", _member(n), fail=LOSE) for n in range(self.lost_ends)),
+            *(Basket(f"review-{n}", _member(n), PRICE_UNDER_REVIEW) for n in range(self.reviews)),
+            *(Basket(f"refused-{n}", POOR_MEMBER) for n in range(self.refused)),
+        ]
+        ordinary = (Basket(f"p{n:05d}", _member(n)) for n in range(self.purchases - len(special)))
+        baskets = [*special, *ordinary]
+        Random(7).shuffle(baskets)
         return baskets
 
-    def _kinds(self) -> list[tuple[str, int]]:
-        return [
-            ("death", self.deaths),
-            ("lost", self.lost_ends),
-            ("review", self.reviews),
-            ("refused", self.refused),
-        ]
 
-    def _ordinary(self, number: int, shuffle: Random) -> Basket:
-        return Basket(f"p{number:05d}", shuffle.choice(RICH_MEMBERS))
-
-    def _special(self, kind: str, number: int) -> Basket:
-        name, member = f"{kind}-{number}", RICH_MEMBERS[number % len(RICH_MEMBERS)]
-        match kind:
-            case "death":
-                return Basket(name, member, fail=DemoSwitch.DIE_AFTER_COMMIT)
-            case "lost":
-                return Basket(name, member, fail=DemoSwitch.LOSE_THE_END)
-            case "review":
-                return Basket(name, member, PRICE_UNDER_REVIEW)
-            case _:
-                return Basket(name, POOR_MEMBER)
+def _member(number: int) -> str:
+    return RICH_MEMBERS[number % len(RICH_MEMBERS)]
 
 
 class Shoppers:

@@ -90,8 +90,8 @@ def _request_threads(number: int) -> Iterator[ThreadPoolExecutor]:
 
 def _sizes(load: Load) -> list[int]:
     """Return the number of messages of each request."""
-    whole, rest = divmod(load.messages, load.batch)
-    return [load.batch] * whole + [rest] * bool(rest)
+    whole, last = divmod(load.messages, load.batch)
+    return [load.batch] * whole + [last] * bool(last)
 
 
 def _roll_back(api: ApiClient, message_ids: Sequence[str]) -> None:

@@ -225,8 +225,8 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     monkeypatch.setenv("OUTBOX_RECONCILE_JARS_DIR", "/nowhere")
     blind = outbox("reconcile", "fix", run_id)
     assert (blind.code, "--no-rerun plans without" in blind.err) == (ExitCode.USAGE, True)
-    both = ("--finding", lost.finding_id, "--class", "LOST")
-    assert outbox(*fix, *both).code == ExitCode.USAGE
+    contradicting = ("--finding", lost.finding_id, "--class", "LOST")
+    assert outbox(*fix, *contradicting).code == ExitCode.USAGE
     applied = outbox(*fix, "--apply", "--reason", "unclean election")
     assert applied.code == ExitCode.OK, applied.err
     assert "1 handed to the relay" in applied.err

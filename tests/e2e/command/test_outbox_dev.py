@@ -12,7 +12,6 @@ from time import monotonic
 import httpx2
 import pytest
 
-from tests.e2e.command.fixtures_listening import listening_addresses
 from tests.e2e.fixtures_command import outbox
 from tests.e2e.fixtures_service import Service, alive, outbox_dev
 from tests.fixtures_waiting import wait_for
@@ -45,12 +44,6 @@ def revived(own_service: Service) -> Iterator[tuple[Service, str, str]]:
         yield again, url, kept
 
 
-def start_seconds(data_dir: Path) -> float:
-    """Return the printed duration of the start."""
-    lines = data_dir.with_suffix(".log").read_text().splitlines()
-    return float(next(line for line in lines if "the API is ready" in line).split()[0])
-
-
 def test_each_program_has_a_role_of_its_own_that_is_no_superuser(service: Service) -> None:
     roles = dict(
         service.rows(
@@ -75,17 +68,6 @@ def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(service: Serv
     assert all(alive(pid) for pid in facts["pids"].values())
     assert (service.data_dir / "dev.json").stat().st_mode & 0o777 == 0o600
     assert service.http.get("/readyz").status_code == 200
-
-
-def test_every_process_listens_on_loopback_only(service: Service) -> None:
-    for name, pid in service.facts()["pids"].items():
-        addresses = listening_addresses(pid)
-        assert addresses, f"{name} listens nowhere"
-        assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}, name
-
-
-def test_it_prints_the_duration_of_its_start(service: Service) -> None:
-    assert 0 < start_seconds(service.data_dir) < 60
 
 
 def test_a_second_start_exits_5_and_names_the_holder(service: Service) -> None:

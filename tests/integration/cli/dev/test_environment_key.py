@@ -80,15 +80,3 @@ def test_it_is_shown_to_the_service_of_the_environment(tmp_path: Path, recorder:
     done = run(tmp_path, OUTBOX_API_KEY="canary", OUTBOX_API_URL=recorder.url)
     assert done.returncode == 0, done.stderr
     assert recorder.shown == ["Bearer canary"]
-
-
-def test_a_file_that_others_can_write_is_named_and_nothing_is_sent(
-    tmp_path: Path, recorder: Recorder
-) -> None:
-    write_dev_file(tmp_path, recorder.url, None)
-    (tmp_path / ".outbox-dev" / "dev.json").chmod(0o666)
-    done = run(tmp_path, OUTBOX_API_KEY="canary")
-    assert done.returncode == 2
-    assert "others can write it" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert recorder.shown == []

@@ -86,11 +86,3 @@ def test_the_audit_of_a_folder_gets_no_secret_for_other_stores(
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:2",
         "OUTBOX_KAFKA_CONFIG": "{}",
     }
-
-
-def test_the_audit_of_the_environments_stores_gets_them(python: Path, folder: Path) -> None:
-    stores = {
-        "OUTBOX_DATABASE_URL": "postgresql://db.example.com/outbox",
-        "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "kafka.example.com:9092",
-    }
-    assert settings_of_the_audit(python, folder, **stores, **SECRETS) == stores | SECRETS

@@ -5,7 +5,6 @@ from cli.dev.supervisor import (
     STEADY_SECONDS,
     RestartPause,
     Supervisor,
-    describe_exit,
 )
 from devservers.errors import ServerFailed
 
@@ -41,12 +40,6 @@ def supervisor(service: FakeService, lines: list[str]) -> Supervisor:
     )
 
 
-def test_a_running_service_is_not_restarted() -> None:
-    service, lines = FakeService(), list[str]()
-    assert supervisor(service, lines).watch_once() == 0
-    assert (service.pid, lines) == (100, [])
-
-
 def test_an_ended_service_is_restarted_and_reported() -> None:
     service, lines = FakeService(), list[str]()
     service.died = -9
@@ -78,8 +71,3 @@ def test_the_pause_grows_to_a_limit_and_is_reset_after_a_steady_run() -> None:
     assert starts[-1] == LONGEST_PAUSE_SECONDS
     pause.began(now + LONGEST_PAUSE_SECONDS + STEADY_SECONDS)
     assert pause.over(now + LONGEST_PAUSE_SECONDS + STEADY_SECONDS + 0.3)
-
-
-def test_an_exit_code_is_described_in_words() -> None:
-    assert describe_exit(3) == "exit code 3"
-    assert describe_exit(-15) == "killed by signal 15"
