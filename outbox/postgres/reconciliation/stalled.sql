@@ -15,24 +15,30 @@ ORDER BY g.name
 -- name: halves
 -- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
 -- of the sweep. Returns those whose end was due two intervals (of half a minute or more) before the snapshot. The halves
--- of a paused or deleted group end by their age alone.
+-- of a group that cannot be asked (paused, deleted, its breaker open) end by age only, in the order of their class.
 WITH late AS MATERIALIZED (
-    SELECT id, name, CASE WHEN paused OR deleted_at IS NOT NULL THEN NULL ELSE check_max END AS check_max,
+    SELECT id, name, CASE WHEN paused OR deleted_at IS NOT NULL
+            OR EXISTS (SELECT FROM outbox.check_breaker b WHERE b.producer_group_id = id)
+        THEN NULL ELSE check_max END AS check_max,
         make_interval(secs => max_age_seconds) AS max_age,
         %(at)s - 2 * make_interval(secs => greatest(check_interval_seconds, 30)) AS bound
     FROM outbox.producer_group
 ), waiting AS (
     SELECT q.half_id, l.name, q.check_count,
         CASE WHEN q.check_count >= l.check_max THEN 'check_max' ELSE 'max_age' END AS reason,
-        CASE WHEN q.check_count >= l.check_max THEN q.due_at ELSE greatest(q.due_at, q.age_from + l.max_age) END AS due_at,
+        CASE WHEN q.check_count >= l.check_max THEN q.due_at ELSE greatest(q.due_at, l.max_age + CASE WHEN l.check_max IS NULL THEN q.newest ELSE q.age_from END) END AS due_at,
         l.bound
     FROM outbox.check_class c
     JOIN late l ON l.id = c.producer_group_id
     CROSS JOIN LATERAL (
-        SELECT * FROM outbox.check_queue
-        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position AND id < (SELECT outbox.watermark() << 15)
-        ORDER BY id
-        LIMIT 1000
+        SELECT head.*, max(age_from) OVER (ORDER BY id) AS newest
+        FROM (
+            SELECT * FROM outbox.check_queue
+            WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
+                AND id < (SELECT outbox.watermark() << 15)
+            ORDER BY id
+            LIMIT 1000
+        ) head
     ) q
     LEFT JOIN outbox.recheck r ON r.half_id = q.half_id
     WHERE q.round = coalesce(r.round, 1)

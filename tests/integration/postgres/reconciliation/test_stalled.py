@@ -90,6 +90,26 @@ def test_a_half_is_stalled_two_intervals_after_its_age_was_spent(
     assert (found.topic, found.check_count, found.last_outcome) == ("points", 0, None)
 
 
+def test_a_half_of_a_paused_group_is_stalled_only_after_those_before_it_in_its_class(
+    half: HalfMessage, database_url: str
+) -> None:
+    """A group that cannot be asked parks from the head of its queue."""
+    put_back(database_url, half)
+    before = (
+        "INSERT INTO outbox.check_queue"
+        " (producer_group_id, delay_seconds, id, half_id, age_from, due_at)"
+        " VALUES (%(group)s, 60, 0, 1, %(later)s, %(later)s)"
+    )
+    group, later = half.message.producer_group_id, after(half, 900)
+    execute(database_url, "UPDATE outbox.check_class SET position = -1")
+    execute(database_url, before, group=group, later=later)
+    moment = after(half, MAX_AGE + 2 * INTERVAL + 1)
+    assert len(stalled_at(database_url, moment).halves) == 1
+    execute(database_url, "UPDATE outbox.producer_group SET paused = true")
+    assert stalled_at(database_url, moment).halves == ()
+    assert len(stalled_at(database_url, moment + timedelta(seconds=900)).halves) == 1
+
+
 def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
     execute(
         database_url,
