@@ -180,7 +180,7 @@ class RelayExecutor:
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
         batch, manifest = asked.batch, encode(asked.batch)
-        self._unlogged.settle(batch.batch_no - 1, batch.prev_crc)
+        self._unlogged.confirm(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch)
         delivery = self._publisher.publish(records, manifest, self._clock_ms, apart=asked.apart)
         self._delivery = delivery

@@ -2,7 +2,7 @@
 
 A Kafka transaction costs nearly the same for one record as for a thousand, so what counts is how
 many there are in a second. Shards take turns: their number does not grow with the number of shards
-that have work. A shard that finds a free slot goes at once, and nobody rests while another waits.
+that have work. A shard that finds a free slot goes at once, and no slot rests while a shard waits.
 
 While one shard publishes, the brokers write the markers of the shard before. A producer that began
 again without this pause would wait for them 20 ms, which is how long the library backs off.
@@ -42,9 +42,9 @@ class PublishSlots:
             return publish()
         finally:
             if held:
-                self.end_turn()
+                self.give_back()
 
-    def end_turn(self) -> None:
+    def give_back(self) -> None:
         """Hand the slot of this thread on before its work is over; without one, do nothing."""
         with self._lock:
             if threading.get_ident() not in self._holders:

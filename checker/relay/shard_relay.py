@@ -71,7 +71,7 @@ class ShardRelay:
             rest = plan[-1]
             if isinstance(rest, actions.Rest):
                 # What is left, such as saving the progress, need not keep others from publishing.
-                self._slots.end_turn()
+                self._slots.give_back()
             answer = self._performed(plan)
             if isinstance(rest, actions.Rest) and not isinstance(answer, answers.Failed):
                 return RelayRound(

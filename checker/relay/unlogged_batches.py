@@ -20,7 +20,7 @@ class UnloggedBatches:
         """Add a batch whose transaction is open."""
         self._doubtful = batch
 
-    def settle(self, batch_no: int, crc: int) -> None:
+    def confirm(self, batch_no: int, crc: int) -> None:
         """Count the doubtful batch as published if the chain continues after it."""
         doubtful = self._doubtful
         if doubtful is not None and doubtful.batch_no <= batch_no:
@@ -30,7 +30,7 @@ class UnloggedBatches:
 
     def until(self, cursor: Cursor) -> Sequence[PublishedBatch]:
         """Return the batches to log with a cursor."""
-        self.settle(cursor.batch_no, cursor.crc)
+        self.confirm(cursor.batch_no, cursor.crc)
         return tuple(self._published)
 
     def logged(self) -> None:

@@ -88,10 +88,11 @@ CREATE INDEX ix_held_record_half ON outbox.held_record (half_id) WHERE released_
 CREATE INDEX ix_held_record_refused ON outbox.held_record (half_id)
     WHERE released_at IS NULL AND dropped_at IS NULL AND attempts > 0;
 
--- Held records that are neither released nor dropped. A repair is a lane of its own. The scope is the key, by its hash
+-- Held records that are neither released nor dropped. redriven: the action of a repair, '' of others; a repair waits for no
+-- other record. The scope is the key, by its hash
 -- because an index entry is short; a record without a key is a scope of its own.
 CREATE VIEW outbox.open_held AS
-SELECT half_id, nonce, shard, coalesce(repair, '') AS lane, topic_id, coalesce(sha256(key), int8send(half_id)) AS scope,
+SELECT half_id, nonce, shard, coalesce(repair, '') AS redriven, topic_id, coalesce(sha256(key), int8send(half_id)) AS scope,
     xid, n, topic_wide, attempts, next_attempt_at, repair, key, payload
 FROM outbox.held_record
 WHERE released_at IS NULL AND dropped_at IS NULL;

@@ -130,19 +130,19 @@ GROUP BY g.name, t.name, g.check_interval_seconds
 -- one by one in the index, reads the first records of each up to its relay's position and a limit, and each half by key.
 -- Locks nothing.
 WITH RECURSIVE place AS (
-    SELECT s.shard, f.lane, f.topic_id
+    SELECT s.shard, f.redriven, f.topic_id
     FROM generate_series(0, 15) s (shard)
     CROSS JOIN LATERAL (
-        SELECT coalesce(repair, '') AS lane, topic_id FROM outbox.held_record
+        SELECT coalesce(repair, '') AS redriven, topic_id FROM outbox.held_record
         WHERE shard = s.shard AND released_at IS NULL AND dropped_at IS NULL
         ORDER BY coalesce(repair, ''), topic_id LIMIT 1
     ) f
     UNION ALL
-    SELECT p.shard, next.lane, next.topic_id
+    SELECT p.shard, next.redriven, next.topic_id
     FROM place p
     CROSS JOIN LATERAL (
-        SELECT coalesce(repair, '') AS lane, topic_id FROM outbox.held_record
-        WHERE shard = p.shard AND (coalesce(repair, ''), topic_id) > (p.lane, p.topic_id)
+        SELECT coalesce(repair, '') AS redriven, topic_id FROM outbox.held_record
+        WHERE shard = p.shard AND (coalesce(repair, ''), topic_id) > (p.redriven, p.topic_id)
             AND released_at IS NULL AND dropped_at IS NULL
         ORDER BY coalesce(repair, ''), topic_id LIMIT 1
     ) next
@@ -151,11 +151,11 @@ WITH RECURSIVE place AS (
         least(%(most)s::int8, greatest(200, %(all)s::int8 / count(*) OVER ())) AS most
     FROM place LEFT JOIN outbox.progress p ON p.name = 'relay:' || place.shard
 ), held AS (
-    SELECT h.half_id, count(*) OVER (PARTITION BY s.shard, s.lane, s.topic_id) = s.most AS capped
+    SELECT h.half_id, count(*) OVER (PARTITION BY s.shard, s.redriven, s.topic_id) = s.most AS capped
     FROM scope s
     CROSS JOIN LATERAL (
         SELECT half_id FROM outbox.held_record
-        WHERE shard = s.shard AND coalesce(repair, '') = s.lane AND topic_id = s.topic_id AND (xid, n) <= (s.xid, s.n)
+        WHERE shard = s.shard AND coalesce(repair, '') = s.redriven AND topic_id = s.topic_id AND (xid, n) <= (s.xid, s.n)
             AND released_at IS NULL AND dropped_at IS NULL
         ORDER BY xid, n LIMIT s.most
     ) h

@@ -51,17 +51,17 @@ WITH own AS MATERIALIZED (
 ), topics AS MATERIALIZED (
     SELECT topic_id, (
         SELECT true FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = t.topic_id AND h.topic_wide LIMIT 1
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = t.topic_id AND h.topic_wide LIMIT 1
     ) AS wide
     FROM unnest(%(topics)s::int4[]) AS t (topic_id)
     WHERE (
         SELECT true FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = t.topic_id LIMIT 1
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = t.topic_id LIMIT 1
     )
 ), keys AS MATERIALIZED (
     SELECT k.topic_id, k.key, (
         SELECT h.half_id FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.lane = '' AND h.topic_id = k.topic_id AND h.scope = sha256(k.key)
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = k.topic_id AND h.scope = sha256(k.key)
         ORDER BY h.xid, h.n LIMIT 1
     ) AS first
     FROM unnest(%(key_topics)s::int4[], %(keys)s::bytea[]) AS k (topic_id, key)
@@ -82,19 +82,19 @@ WITH RECURSIVE scopes AS (
     (
         SELECT h.topic_id, h.scope, (
             SELECT true FROM outbox.open_held w
-            WHERE w.shard = h.shard AND w.lane = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+            WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
         ) AS wide
-        FROM outbox.open_held h WHERE h.shard = %(shard)s AND h.lane = '' ORDER BY h.topic_id, h.scope LIMIT 1
+        FROM outbox.open_held h WHERE h.shard = %(shard)s AND h.redriven = '' ORDER BY h.topic_id, h.scope LIMIT 1
     )
     UNION ALL
     SELECT next.topic_id, next.scope, next.wide
     FROM scopes s CROSS JOIN LATERAL (
         SELECT h.topic_id, h.scope, (
             SELECT true FROM outbox.open_held w
-            WHERE w.shard = h.shard AND w.lane = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+            WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
         ) AS wide
         FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.lane = ''
+        WHERE h.shard = %(shard)s AND h.redriven = ''
             AND (h.topic_id, h.scope) > (s.topic_id, CASE WHEN s.wide THEN decode(repeat('ff', 33), 'hex') ELSE s.scope END)
         ORDER BY h.topic_id, h.scope LIMIT 1
     ) next
@@ -104,10 +104,10 @@ WITH RECURSIVE scopes AS (
         SELECT h.half_id, h.attempts, h.next_attempt_at, h.xid, h.n FROM outbox.open_held h
         WHERE h.half_id = CASE WHEN s.wide THEN (
             SELECT f.half_id FROM outbox.open_held f
-            WHERE f.shard = %(shard)s AND f.lane = '' AND f.topic_id = s.topic_id ORDER BY f.xid, f.n LIMIT 1
+            WHERE f.shard = %(shard)s AND f.redriven = '' AND f.topic_id = s.topic_id ORDER BY f.xid, f.n LIMIT 1
         ) ELSE (
             SELECT f.half_id FROM outbox.open_held f
-            WHERE f.shard = %(shard)s AND f.lane = '' AND f.topic_id = s.topic_id AND f.scope = s.scope
+            WHERE f.shard = %(shard)s AND f.redriven = '' AND f.topic_id = s.topic_id AND f.scope = s.scope
             ORDER BY f.xid, f.n LIMIT 1
         ) END
         OFFSET 0
@@ -120,13 +120,13 @@ WITH RECURSIVE scopes AS (
         AND h.next_attempt_at <= statement_timestamp() AND (h.xid, h.n) <= (%(xid)s::int8, %(n)s::int4)
         AND h.half_id = CASE WHEN (
             SELECT true FROM outbox.open_held w
-            WHERE w.shard = h.shard AND w.lane = h.lane AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+            WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
         ) THEN (
             SELECT f.half_id FROM outbox.open_held f
-            WHERE f.shard = h.shard AND f.lane = h.lane AND f.topic_id = h.topic_id ORDER BY f.xid, f.n LIMIT 1
+            WHERE f.shard = h.shard AND f.redriven = h.redriven AND f.topic_id = h.topic_id ORDER BY f.xid, f.n LIMIT 1
         ) ELSE (
             SELECT f.half_id FROM outbox.open_held f
-            WHERE f.shard = h.shard AND f.lane = h.lane AND f.topic_id = h.topic_id AND f.scope = h.scope
+            WHERE f.shard = h.shard AND f.redriven = h.redriven AND f.topic_id = h.topic_id AND f.scope = h.scope
             ORDER BY f.xid, f.n LIMIT 1
         ) END
     ORDER BY h.next_attempt_at LIMIT 1
@@ -138,22 +138,22 @@ SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due 
 -- was itself refused is read alone; otherwise all rows up to the next such record. Of a paced repair, all rows up to
 -- the first that is not due.
 WITH head AS MATERIALIZED (
-    SELECT h.shard, h.lane, h.topic_id, h.scope, (
+    SELECT h.shard, h.redriven, h.topic_id, h.scope, (
         SELECT true FROM outbox.open_held w
-        WHERE w.shard = h.shard AND w.lane = h.lane AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
     ) AS wide
     FROM outbox.open_held h WHERE h.half_id = %(head)s
 ), scoped AS (
     SELECT r.* FROM head CROSS JOIN LATERAL (
         SELECT f.* FROM outbox.open_held f
-        WHERE f.shard = head.shard AND f.lane = head.lane AND f.topic_id = head.topic_id
+        WHERE f.shard = head.shard AND f.redriven = head.redriven AND f.topic_id = head.topic_id
             AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
         ORDER BY f.xid, f.n LIMIT %(most)s
     ) r WHERE head.wide
     UNION ALL
     SELECT r.* FROM head CROSS JOIN LATERAL (
         SELECT f.* FROM outbox.open_held f
-        WHERE f.shard = head.shard AND f.lane = head.lane AND f.topic_id = head.topic_id AND f.scope = head.scope
+        WHERE f.shard = head.shard AND f.redriven = head.redriven AND f.topic_id = head.topic_id AND f.scope = head.scope
             AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
         ORDER BY f.xid, f.n LIMIT %(most)s
     ) r WHERE head.wide IS NULL
@@ -182,11 +182,11 @@ WITH refused AS (
         next_attempt_at = clock_timestamp()
             + make_interval(secs => least(%(last)s, %(first)s * 2.0 ^ least(attempts, 16)))
     WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL
-    RETURNING half_id, shard, coalesce(repair, '') AS lane, topic_id
+    RETURNING half_id, shard, coalesce(repair, '') AS redriven, topic_id
 )
 UPDATE outbox.held_record w SET topic_wide = false
 FROM refused r
-WHERE NOT %(topic_wide)s AND w.shard = r.shard AND coalesce(w.repair, '') = r.lane AND w.topic_id = r.topic_id
+WHERE NOT %(topic_wide)s AND w.shard = r.shard AND coalesce(w.repair, '') = r.redriven AND w.topic_id = r.topic_id
     AND w.topic_wide AND w.half_id <> r.half_id AND w.released_at IS NULL AND w.dropped_at IS NULL
 
 -- name: mark_released

@@ -70,7 +70,7 @@ def test_a_turn_may_end_before_the_work_and_is_handed_on_once() -> None:
     turns, order = make_turns(1), list[str]()
 
     def publish_and_save() -> Done:
-        turns.end_turn()
+        turns.give_back()
         other.start()
         other.join()
         order.append("saved")
@@ -78,6 +78,6 @@ def test_a_turn_may_end_before_the_work_and_is_handed_on_once() -> None:
 
     other = threading.Thread(target=turns.take, args=(lambda: order.append("another's batch"),))
     turns.take(publish_and_save)
-    turns.end_turn()
+    turns.give_back()
     assert order == ["another's batch", "saved"]
     assert (turns._free, len(turns._waiting)) == (1, 0)
