@@ -32,7 +32,7 @@ from cli.stores.bootstrap_key import administrator_key
 from cli.stores.schema import upgrade
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from outbox.kafka.progress_topic import ensure_progress_topic
 
 READY_SECONDS: Final = 180.0

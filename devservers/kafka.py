@@ -22,7 +22,7 @@ from devservers.class_archive import (
 from devservers.kafka_cluster import Cluster, new_id
 from devservers.kafka_config import NODE_ID, java_options, server_properties
 from devservers.kafka_wire import has_controller
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from devservers.server import Server
 
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")

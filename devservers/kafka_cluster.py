@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 
 MOST_REPLICAS = 3
 

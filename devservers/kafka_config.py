@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devservers.kafka_cluster import Cluster
-from devservers.ports import LOOPBACK
+from devservers.loopback import LOOPBACK
 
 NODE_ID = 1
 HEAP = "-Xmx512m"

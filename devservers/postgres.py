@@ -17,7 +17,7 @@ from psycopg import sql
 from devservers.artifacts import RUNTIME, unpack_postgres
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
 from devservers.errors import ArtifactsMissing
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from devservers.server import Server
 from devservers.unprivileged import reachable, unprivileged_user
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from devservers.ports import free_ports, is_free
+from devservers.loopback import free_ports, is_free
 from devservers.unprivileged import unprivileged_user
 
 LOCK = "lock"

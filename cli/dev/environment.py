@@ -7,7 +7,7 @@ The caller's OUTBOX_ settings apply too (a shorter check interval, a log level),
 from collections.abc import Mapping
 
 from cli.dev.data_dir import DataDir
-from devservers.ports import LOOPBACK
+from devservers.loopback import LOOPBACK
 
 DEFAULTS: Mapping[str, str] = {
     "OUTBOX_CREATE_TOPICS": "true",

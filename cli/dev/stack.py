@@ -19,7 +19,7 @@ from cli.dev.supervisor import describe_exit, stop_all
 from cli.service.programs import script
 from devservers.errors import ServerFailed
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import LOOPBACK
+from devservers.loopback import LOOPBACK
 from devservers.postgres import EmbeddedPostgres
 
 DATABASE = "outbox"

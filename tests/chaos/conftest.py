@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.fixtures_link import Link, link_to
 
 

@@ -14,7 +14,7 @@ import httpx2
 
 from chaos.programs import SCRIPTS, Program, ServiceAddresses, program_environment
 from chaos.servers.probes import is_alive
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 

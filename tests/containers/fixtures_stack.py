@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 

@@ -16,7 +16,7 @@ from devservers.artifact_lock import verify_artifacts
 from devservers.artifacts import RUNTIME
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command
 from devservers.class_archive import java
-from devservers.ports import LOOPBACK, free_ports, is_free
+from devservers.loopback import LOOPBACK, free_ports, is_free
 
 HERE: Final = Path(__file__).resolve().parent
 JARS: Final = RUNTIME / "rocketmq"

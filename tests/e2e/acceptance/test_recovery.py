@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from chaos.servers.probes import is_alive
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_service import Service, outbox_dev
 from tests.fixtures_plain_http import NO_TLS

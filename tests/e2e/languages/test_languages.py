@@ -16,7 +16,7 @@ import httpx2
 import psycopg
 import pytest
 
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.e2e.fixtures_service import Service
 from tests.e2e.languages.fixtures_languages import (
     LANGUAGES,

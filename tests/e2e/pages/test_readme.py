@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from devservers.ports import free_ports, is_free
+from devservers.loopback import free_ports, is_free
 from outbox.settings.environment import process_environment
 from tests.e2e.fixtures_service import Service
 from tests.fixtures_paths import PROJECT

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from devservers.ports import LOOPBACK
+from devservers.loopback import LOOPBACK
 
 HEAD: Final = struct.Struct(">cI")
 LENGTH: Final = struct.Struct(">I")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
 from tests.fixtures_paths import PROJECT

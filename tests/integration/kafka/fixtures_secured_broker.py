@@ -23,7 +23,7 @@ from confluent_kafka.admin._scram import (
 from confluent_kafka.cimpl import NewTopic
 
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.postgres.sessions.connections import Connection

@@ -3,7 +3,7 @@
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.progress_topic import ensure_progress_topic, progress_topic_facts, topic_settings
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command
 from devservers.class_archive import java
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from spark.jvm.session import QUICK_JVM
 from tests.fixtures_paths import PROJECT
 

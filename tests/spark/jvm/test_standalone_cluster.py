@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command
 from devservers.class_archive import java
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from spark.audit.audit import Audit
 from spark.jvm.session import QUICK_JVM
 from tests.spark.fixtures_markers import REAL_STORES

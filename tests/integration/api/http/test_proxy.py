@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from tests.fixtures_certificates import CertificateAuthority
 from tests.fixtures_paths import PROJECT
 from tests.integration.api.fixtures_api_process import served

@@ -16,7 +16,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from devservers.errors import ServerFailed
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.postgres.relay.shard_lock import LOCK_SPACE

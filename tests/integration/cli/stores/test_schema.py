@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from cli.stores.schema import schema_state, upgrade
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import ConfigurationError, DatabaseRefused
 from tests.fixtures_databases import drop_database, with_database

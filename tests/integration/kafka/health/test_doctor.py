@@ -20,7 +20,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from devservers.artifacts import kafka_version
 from devservers.kafka import EmbeddedKafka
-from devservers.ports import LOOPBACK, free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.e2e.fixtures_command import Ended, outbox
 from tests.e2e.fixtures_command_here import Command

@@ -6,7 +6,7 @@ import pytest
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from devservers.ports import free_ports
+from devservers.loopback import free_ports
 from outbox.errors import ConfigurationError
 from outbox.telemetry.metrics import Metrics
 from outbox.telemetry.metrics_server import metrics_server
