@@ -1,7 +1,7 @@
 """One relay thread per shard, and one thread that wakes them when commits have become final.
 
 That thread looks often while a relay rests that has published before. While all of those are at
-work it would wake nobody, and a look costs PostgreSQL half of what an END costs. Without commits it
+work it would wake none, and a look costs PostgreSQL half of what an END costs. Without commits it
 looks less and less often: an idle service is mostly the cost of these looks.
 
 Several processes share the shards: each thread waits for the lock of its shard. Each process asks
@@ -206,7 +206,7 @@ class RelayThreads:
 
 
 def _pause(quiet: int) -> float:
-    """Return the pause before the next look (s), after so many looks without a new commit."""
+    """Return the pause before the next look (s), after a number of looks without a commit."""
     if quiet < IDLE_POLLS:
         return WATCH_BUSY_SECONDS
     return WATCH_IDLE_SECONDS if quiet < QUIET_POLLS else WATCH_QUIET_SECONDS

@@ -55,7 +55,7 @@ class KafkaPublisher:
         """Until then each record is sent alone."""
 
     def serve(self) -> None:
-        """Take the handle's notes, which nobody reads; see Publisher."""
+        """Discard the handle's notes; see Publisher."""
         if self._handle is not None:
             self._handle.poll(0)
 
@@ -167,7 +167,7 @@ class KafkaPublisher:
         )
 
     def _end_of_sending_alone(self) -> float:
-        """Return until when each record of a batch is sent alone; 0 means that none is."""
+        """Return until when each record of a batch is sent alone; 0: none of them."""
         now = monotonic()
         alone = now < self._alone_until
         return min(self._alone_until, now + ALONE_IN_A_BATCH_SECONDS) if alone else 0.0

@@ -33,7 +33,7 @@ PASSING: Final = frozenset(
 
 
 class KafkaTopicCatalogue:
-    """The TopicCatalogue on an admin client, which reconnects by itself after an outage."""
+    """The TopicCatalogue on an admin client, which reconnects after an outage."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
         self._admin = admin_client(bootstrap_servers, {**kafka_config, "client.id": "outbox-api"})

@@ -43,5 +43,5 @@ ADVICE: Final[Mapping[HaltReason, str]] = {
     "then --scan",
     HaltReason.FOREIGN_MANIFEST: "another program writes to outbox.progress: stop it, then --scan",
     HaltReason.REPLAY_STUCK: "another program has a transaction open on the partition: once its "
-    "owner ends it, the shard goes on by itself. If the owner is gone: see the runbook, --scan",
+    "owner ends it, the shard continues. If the owner is gone: see the runbook, --scan",
 }

@@ -78,7 +78,7 @@ class ShardProgress(Protocol):
         """Open the session if necessary and request the shard's lock without waiting."""
 
     def keep_alive(self) -> None:
-        """Use the session, before a wait for Kafka: PostgreSQL ends one that is idle too long."""
+        """Use the session, before a wait for Kafka: PostgreSQL ends an idle session."""
 
     def installation(self) -> tuple[UUID, str]:
         """Return this installation's id and PostgreSQL's system identifier."""

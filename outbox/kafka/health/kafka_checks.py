@@ -106,7 +106,7 @@ def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
 
 
 def partition_health(partitions: int) -> HealthCheck:
-    """Check that each shard has its partition; more are a mistake that nobody can undo."""
+    """Check that each shard has its partition; more are a mistake that cannot be undone."""
     detail = f"{partitions} partitions, required: {PARTITIONS}"
     if partitions > PARTITIONS:
         detail += ": nothing uses the others"

@@ -135,7 +135,7 @@ SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due 
 
 -- name: read_scope
 -- Reads the first rows of the scope of a record, in commit order, up to a sum of bytes and at least one. A record that
--- was itself refused is read alone; otherwise all rows up to the next such record. Of a paced repair, all rows up to
+-- was itself refused is read alone; otherwise all rows up to the next such record. Of a repair, all rows up to
 -- the first that is not due.
 WITH head AS MATERIALIZED (
     SELECT h.shard, h.redriven, h.topic_id, h.scope, (

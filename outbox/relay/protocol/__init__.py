@@ -3,7 +3,7 @@
 One Kafka transaction contains a batch's records and, last, the manifest that lists every message
 of the batch. A relay that takes a shard over fences first and reads the manifests back second. Then
 it compares them with the commit log: Kafka shows what was published, PostgreSQL shows what must be
-published, and neither is trusted alone. No I/O, no clock: ``step`` maps (state, answer) to
+published, and both are compared. No I/O, no clock: ``step`` maps (state, answer) to
 (state, plan), and the driver (checker/relay/shard_relay.py) executes the plan.
 
 The phases are IDLE -> VERIFY -> FENCE -> REPLAY -> RUN. A transaction in doubt drops the handle and

@@ -1,6 +1,6 @@
 """Halves a batch: Kafka refuses a record without naming it, or the batch fails again and again.
 
-The second happens if Kafka cannot take so many records in time, for example below a quota.
+The second happens if Kafka cannot take that number of records in time, for example below a quota.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RUN: one batch, one Kafka transaction, its manifest last; then the next.
 
 Records and manifest travel together, and one flush waits for all of them. The transaction is
-committed only if Kafka has acknowledged each: one that is not is aborted by the next fence, with
+committed only if Kafka has acknowledged each; otherwise it is aborted by the next fence, with
 the manifest that lists more than Kafka has. After a failure, and for releases, the manifest waits
 for the acknowledged records. So a refusal is acted upon only where no manifest lists the record.
 """
@@ -36,7 +36,7 @@ AWAITED_SECONDS: Final = 0.05
 """The same while a caller waits for what was published: it learns that from this row."""
 IDLE_SECONDS: Final = 1.0
 UNDELIVERED: Final = "undelivered"
-"""Why a producer is dropped after a batch of which Kafka did not take each record."""
+"""Why a producer is dropped after a batch that Kafka did not take as a whole."""
 SIGN_OF_LIFE_SECONDS: Final = 86_400.0
 """An idle shard writes an empty manifest this often, so that its log never expires."""
 

@@ -57,7 +57,7 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
 
 
 def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
-    """Return the cursor at the end of a log of which everything has expired.
+    """Return the cursor at the end of a log whose records have all expired.
 
     The last manifest has the offset before the cursor, the marker of its transaction that of the
     cursor. A manifest at that offset would have left a marker, too, and the log would end later.

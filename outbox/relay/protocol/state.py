@@ -45,7 +45,7 @@ class HaltReason(StrEnum):
     CHAIN_BROKEN = "chain_broken"
     FOREIGN_MANIFEST = "foreign_manifest"
     REPLAY_STUCK = "replay_stuck"
-    """The only reason that ends by itself: when the blocking foreign transaction has ended."""
+    """Ends without an operator: when the blocking foreign transaction has ended."""
 
 
 class Failure(StrEnum):

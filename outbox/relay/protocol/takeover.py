@@ -17,7 +17,7 @@ LOCK_RETRY_SECONDS: Final = 0.5
 
 
 def on_lock_busy(state: Relay, _: LockBusy) -> Next:
-    """Wait for the owner; PostgreSQL ends the session of one that is frozen."""
+    """Wait for the owner; PostgreSQL ends the session of a frozen one."""
     return state, (Rest(LOCK_RETRY_SECONDS),)
 
 
