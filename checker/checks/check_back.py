@@ -36,8 +36,6 @@ class CheckRound:
     parked: int = 0
     dropped: int = 0
     more: bool = False
-    superseded: bool = False
-    """Another checker had settled these rows; nothing was written."""
 
 
 class CheckBack:
@@ -62,7 +60,7 @@ class CheckBack:
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
-            return CheckRound(superseded=True)
+            return CheckRound()
         hit("checker.after_commit")
         self._observer.settled(settlement, settled)
         return CheckRound(

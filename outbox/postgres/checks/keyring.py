@@ -3,7 +3,7 @@
 To rotate, put a new key first. The old key still decrypts its secrets until you remove it from the
 ring. The stored form is: a version byte, four bytes that identify the key, the nonce, the
 ciphertext. The group's name is authenticated with it, so a secret that is copied to another group
-does not open. Secrets of the first version were sealed without a name; they still open.
+does not open.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from outbox.errors import ConfigurationError
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 SECRET_PREFIX: Final = "whsec_"
-_UNBOUND: Final = b"\x01"
-_BOUND: Final = b"\x02"
+_VERSION: Final = b"\x02"
 _NAME_BYTES: Final = 4
 _HEAD_BYTES: Final = 1 + _NAME_BYTES
 _SEALED_AT: Final = _HEAD_BYTES + NONCE_BYTES
@@ -43,9 +42,8 @@ class KeyRing:
     def seal(self, secret: str, producer_group: str) -> bytes:
         """Encrypt a group's secret for storage."""
         nonce = os.urandom(NONCE_BYTES)
-        bound = _BOUND + producer_group.encode()
-        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), bound)
-        return _BOUND + self._first + nonce + sealed
+        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), _bound(producer_group))
+        return _VERSION + self._first + nonce + sealed
 
     def open(self, stored: bytes, producer_group: str) -> str:
         """Decrypt a group's stored secret.
@@ -56,16 +54,19 @@ class KeyRing:
         version, name = stored[:1], stored[1 : 1 + _NAME_BYTES]
         nonce, sealed = stored[_HEAD_BYTES:_SEALED_AT], stored[_SEALED_AT:]
         key = self._keys.get(name)
-        if version not in (_UNBOUND, _BOUND) or key is None:
+        if version != _VERSION or key is None:
             raise ConfigurationError(
                 f"OUTBOX_ENCRYPTION_KEYS has no key for the check secret of {producer_group}: put"
                 f" the lost key back, or run `outbox group rotate-secret {producer_group}`"
             )
-        bound = version + producer_group.encode() if version == _BOUND else version
         try:
-            return key.decrypt(nonce, sealed, bound).decode()
+            return key.decrypt(nonce, sealed, _bound(producer_group)).decode()
         except (InvalidTag, ValueError):
             raise ConfigurationError("a stored secret cannot be decrypted with its key") from None
+
+
+def _bound(producer_group: str) -> bytes:
+    return _VERSION + producer_group.encode()
 
 
 def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:

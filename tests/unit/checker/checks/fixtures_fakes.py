@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
-from outbox.errors import CursorMoved, DatabaseUnavailable
+from outbox.errors import DatabaseUnavailable
 
 
 class ManualClock:
@@ -57,7 +57,6 @@ class ListedQueue:
         self.settled: list[Settlement] = []
         self.claimed: list[int] = []
         self.unavailable = False
-        self.overtaken = False
 
     async def due_groups(self) -> Sequence[GroupDue]:
         """Return the listed groups."""
@@ -71,8 +70,6 @@ class ListedQueue:
         return self.slices.pop(0) if self.slices else None
 
     async def settle(self, settlement: Settlement) -> Settled:
-        """Keep a settlement, unless the test lets another checker be faster."""
-        if self.overtaken:
-            raise CursorMoved
+        """Keep a settlement."""
         self.settled.append(settlement)
         return Settled(resolution_seconds={}, conflicts=frozenset(), parked=frozenset())
