@@ -117,7 +117,7 @@ CATALOGUE: Final = (
     Metric(
         "checks_total",
         "counter",
-        "Checks by outcome; unasked counts verdicts of a batch that nobody asked for",
+        "Checks by outcome; unasked counts verdicts without a question",
         ("producer_group", "outcome"),
     ),
     Metric(

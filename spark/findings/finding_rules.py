@@ -234,7 +234,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="a part of the log or of the tables expired before a run judged it",
-        action="Reconcile more often, or keep more. Accept what nobody can verify any more.",
+        action="Reconcile more often, or keep more. Accept what cannot be verified any more.",
         command="outbox reconcile fix {run_id} --accept {finding_id} --until 365d --reason TEXT",
         partial=True,
     ),
