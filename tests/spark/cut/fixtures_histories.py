@@ -209,11 +209,6 @@ def histories(draw: st.DrawFn, most_cuts: int, steps: st.SearchStrategy[Command]
     return History(commands=commands, cuts=cuts)
 
 
-def clean_histories(most_cuts: int) -> st.SearchStrategy[History]:
-    """Return histories without faults."""
-    return histories(most_cuts, CLEAN_STEPS)
-
-
 def any_histories(most_cuts: int) -> st.SearchStrategy[History]:
     """Return histories with every fault that the audit judges by message."""
     return histories(most_cuts, STEPS)
