@@ -38,7 +38,7 @@ def run_program(name: str, call: Call, arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK
     except BrokenPipeError:
-        return ExitCode.ERROR  # nobody reads the output any more
+        return ExitCode.ERROR  # the output has no reader any more
     except Exception as error:
         line = line_of(error, name, as_json=wants_json(arguments))
         return _failed(_redacted(line), exit_code_of(error))

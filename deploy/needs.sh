@@ -22,6 +22,6 @@ java_version=$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' || t
 command -v mvn >/dev/null ||
     lacks "Maven: install it (apt-get install maven)"
 [[ $(uname -sm) == "Linux x86_64" ]] ||
-    lacks "Linux on x86_64: the embedded PostgreSQL is built for it alone"
+    lacks "Linux on x86_64: the embedded PostgreSQL is built only for it"
 
 exit $missing

@@ -118,7 +118,7 @@ class Child:
 
 
 def run_to_end(command: Command, seconds: float) -> None:
-    """Run a program that ends by itself.
+    """Run a program that ends without a signal.
 
     Raises ServerFailed with its last line if it fails or takes longer than `seconds`.
     """

@@ -2,7 +2,7 @@
 
 Kafka's own tool formats the storage: otherwise the broker starts too, but with
 `transaction.version` 0. The tool's answer about features is fetched with the class archive, as it
-is the same for each broker that is alone.
+is the same for each single broker.
 """
 
 import shutil

@@ -16,7 +16,7 @@ HEAP = "-Xmx512m"
 HEAP_OF_SEVERAL = "-Xmx400m"
 SESSION_MS = 1000
 SESSION_OF_SEVERAL_MS = 3000
-_ALONE = {"metadata.max.idle.interval.ms": "0"}
+_SINGLE = {"metadata.max.idle.interval.ms": "0"}
 """No empty record twice a second, by which other nodes see that they are late.
 
 Without it an idle broker takes 0.022 cores instead of 0.030.
@@ -28,7 +28,7 @@ def server_properties(
 ) -> Mapping[str, str]:
     """Return the broker's settings for one start; clients get the advertised port."""
     broker = f"{LOOPBACK}:{broker_port}"
-    alone = cluster.size == 1
+    is_single = cluster.size == 1
     return {
         **_roles(cluster, node_id, broker),
         "node.id": str(node_id),
@@ -42,9 +42,9 @@ def server_properties(
         "default.replication.factor": str(cluster.replicas),
         "min.insync.replicas": str(cluster.in_sync),
         "num.partitions": "4",
-        "broker.session.timeout.ms": str(SESSION_MS if alone else SESSION_OF_SEVERAL_MS),
+        "broker.session.timeout.ms": str(SESSION_MS if is_single else SESSION_OF_SEVERAL_MS),
         "broker.heartbeat.interval.ms": "250",
-        **(_ALONE if alone else {}),
+        **(_SINGLE if is_single else {}),
         "group.initial.rebalance.delay.ms": "0",
         **_internal_topics(cluster),
         **_threads(),

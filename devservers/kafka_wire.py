@@ -26,7 +26,7 @@ def has_controller(port: int) -> bool:
 
 
 def active_controller(port: int) -> int:
-    """Return the node that leads the controllers' quorum, -1 while there is none.
+    """Return the node that leads the controllers' quorum, -1 without one.
 
     The controller in a Metadata answer may be any live broker. Raises OSError.
     """

@@ -39,7 +39,7 @@ class RunAs:
 def unprivileged_user() -> RunAs | None:
     """Return the user to run as: None for an ordinary user; for root a user with a passwd entry.
 
-    Raises NotReachable if there is none (initdb looks up its user, so a bare number fails).
+    Raises NotReachable without one (initdb looks up its user, so a bare number fails).
     """
     if os.geteuid() != 0:
         return None

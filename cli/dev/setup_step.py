@@ -13,7 +13,7 @@ from threading import Event, Thread
 from time import monotonic
 
 SILENT_SECONDS = 8.0
-"""A step that lasts longer shows that it still runs, each time so many seconds have passed."""
+"""A step that lasts longer shows that it still runs, each time this time has passed."""
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class Context:
     def say(self, line: str) -> None:
         """Print a line of progress on stderr, unless `--quiet` was given."""
         if not self.quiet:
-            with suppress(OSError):  # nobody reads it any more: the work goes on
+            with suppress(OSError):  # no reader any more: the work goes on
                 typer.echo(line, err=True)
 
     def say_more(self, page: Mapping[str, Any]) -> None:

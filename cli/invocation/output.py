@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 def print_object(invocation: Context, body: Row) -> None:
     """Print one object: one line per member, or the body as JSON.
 
-    Nothing is cut off or wrapped. A secret that is shown once stands alone on the last line.
+    Nothing is cut off or wrapped. A secret that is shown once is the last line.
     """
     if invocation.output is not Output.TABLE:
         print(_json(body, invocation.output))

@@ -1,4 +1,4 @@
-"""Standard output that is closed, has no room, or is read by nobody any more."""
+"""Standard output that is closed, has no room, or has no reader any more."""
 
 import os
 import sys

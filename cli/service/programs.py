@@ -84,7 +84,7 @@ def run_reconcile(*arguments: str) -> tuple[int, str]:
         try:
             printed, _ = audit.communicate()
         except KeyboardInterrupt:
-            audit.send_signal(signal.SIGINT)  # it ends its JVM; a kill would leave that alone
+            audit.send_signal(signal.SIGINT)  # it ends its JVM, which would survive a kill
             audit.wait()
             raise
     return audit.returncode, printed

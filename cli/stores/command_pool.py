@@ -15,8 +15,8 @@ CONNECTIONS = 2
 async def command_pool(database_url: str) -> AsyncIterator[Pool]:
     """Open a pool for one command.
 
-    Raises DatabaseUnavailable with the reason if PostgreSQL refuses a connection. The pool alone
-    would try again for seconds, log each attempt, and name no reason.
+    Raises DatabaseUnavailable with the reason if PostgreSQL refuses a connection. Without this
+    connection the pool would try again for seconds, log each attempt, and name no reason.
     """
     with unavailable_on(psycopg.OperationalError):
         connect(database_url, "cli").close()

@@ -103,7 +103,7 @@ def process_environment() -> dict[str, str]:
 
 
 def _otlp(name: str, environment: Mapping[str, str]) -> str:
-    """Return a variable of the exporter; the one for traces alone wins."""
+    """Return a variable of the exporter; the one for traces wins."""
     names = (f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}")
     return next((found for each in names if (found := environment.get(each, "").strip())), "")
 

@@ -31,7 +31,7 @@ def json_object(value: Any) -> Any:
 
 
 def long_enough(secret: SecretStr) -> SecretStr:
-    """Return a secret that nobody finds by trying; raises ValueError for a shorter one."""
+    """Return a secret that is too long to be guessed; raises ValueError for a shorter one."""
     if len(secret.get_secret_value()) < SHORTEST_PEPPER:
         example = "for example the output of `openssl rand -base64 32`"
         raise ValueError(f"needs at least {SHORTEST_PEPPER} characters: {example}")

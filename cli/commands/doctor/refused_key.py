@@ -1,4 +1,4 @@
-"""What a refused API key shows by itself: its checksum is keyed with the pepper that made it."""
+"""What a refused API key shows: its checksum is keyed with the pepper that made it."""
 
 from __future__ import annotations
 
