@@ -7,39 +7,31 @@ from typing import Any, Final
 
 from sqlalchemy import (
     ARRAY,
-    BigInteger,
     ColumnElement,
     Integer,
     Select,
     Subquery,
     Table,
-    Text,
     cast,
-    column,
     exists,
     func,
-    literal,
     or_,
     select,
     true,
-    tuple_,
     union,
     union_all,
 )
 
 from outbox.messages.message import Resolution, State
-from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import NEVER_CHECKED, MessageFilter
-from outbox.postgres.schema.check_tables import check_attempt, check_class, check_queue, recheck
+from outbox.postgres.operators import queues
+from outbox.postgres.schema.check_tables import check_attempt, check_queue, recheck
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.schema.tables import (
-    commit_log,
     half_message,
-    held_record,
     op_message,
     parked_message,
     producer_group,
-    progress,
     topic,
     transaction_key,
 )
@@ -78,7 +70,7 @@ def all_candidates(wanted: MessageFilter, *, held: bool) -> Select[Any]:
     ``held`` chooses from the records that Kafka refuses and that are not settled.
     """
     if held:
-        return _chosen(wanted, _rows_of(_unsettled(), wanted))
+        return _chosen(wanted, _rows_of(queues.unsettled(), wanted))
     if reads_slice(wanted):
         return _chosen(wanted, _slice(wanted))
     return _chosen(wanted, _rows_of(_named(wanted), wanted))
@@ -126,7 +118,7 @@ def newest_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
 
 def unpublished_at_most() -> Select[Any]:
     """Return the statement that counts unpublished messages, one more than a slice at most."""
-    named = union_all(_unpublished(), _held()).limit(SLICE_ROWS + 1).subquery("named")
+    named = union_all(queues.unpublished(), queues.held()).limit(SLICE_ROWS + 1).subquery("named")
     return select(func.count().label("unpublished")).select_from(named)
 
 
@@ -179,8 +171,8 @@ def _named(wanted: MessageFilter) -> Select[Any]:
     if wanted.state is State.PARKED:
         return select(parked_message.c.half_id).where(parked_message.c.resumed_at.is_(None))
     if wanted.state is State.COMMITTED:
-        return select(union(_unpublished(), _held()).subquery("unpublished").c.half_id)
-    return select(union(_unswept(), _queued()).subquery("undecided").c.half_id)
+        return select(union(queues.unpublished(), queues.held()).subquery("unpublished").c.half_id)
+    return select(union(queues.unswept(), queues.queued()).subquery("undecided").c.half_id)
 
 
 def _newest(wanted: MessageFilter) -> Select[Any]:
@@ -189,10 +181,10 @@ def _newest(wanted: MessageFilter) -> Select[Any]:
     Some are in another state. A condition here would be looked for through all the others, or let
     the planner sort all of them.
     """
-    queues = [select(parked_message.c.half_id)]
+    waiting = [select(parked_message.c.half_id)]
     if wanted.state is State.PREPARED:
-        queues = [_unswept(), select(check_queue.c.half_id)]
-    parts = [_first(queue.subquery(), wanted).subquery() for queue in queues]
+        waiting = [queues.unswept(), select(check_queue.c.half_id)]
+    parts = [_first(queue.subquery(), wanted).subquery() for queue in waiting]
     return _first(union(*(select(part.c.half_id) for part in parts)).subquery(), wanted)
 
 
@@ -200,71 +192,6 @@ def _first(ids: Subquery, wanted: MessageFilter) -> Select[Any]:
     """Return the newest ids below the cursor, as many as a slice has."""
     newest = select(ids.c.half_id).order_by(ids.c.half_id.desc()).limit(SLICE_ROWS)
     return newest if wanted.before is None else newest.where(ids.c.half_id < wanted.before)
-
-
-def _unswept() -> Select[Any]:
-    """Return halves after the sweep's cursor."""
-    swept = select(progress.c.position).where(progress.c.name == "sweep").scalar_subquery()
-    return select(half_message.c.half_id).where(half_message.c.half_id > func.coalesce(swept, 0))
-
-
-def _queued() -> Select[Any]:
-    """Return halves with a reference of their current round that waits in the check queue."""
-    waiting = (
-        select(check_queue.c.half_id, check_queue.c.round)
-        .where(
-            check_queue.c.producer_group_id == check_class.c.producer_group_id,
-            check_queue.c.delay_seconds == check_class.c.delay_seconds,
-            check_queue.c.id > check_class.c.position,
-        )
-        .offset(0)
-        .correlate(check_class)
-        .lateral("waiting")
-    )
-    current = select(recheck.c.round).where(recheck.c.half_id == waiting.c.half_id)
-    return (
-        select(waiting.c.half_id)
-        .select_from(check_class.join(waiting, true()))
-        .where(waiting.c.round == func.coalesce(current.scalar_subquery(), 1))
-    )
-
-
-def _unpublished() -> Select[Any]:
-    """Return committed halves that the relay of their shard has not passed yet.
-
-    Each shard's position bounds its range of the commit log's key; no older row is read.
-    """
-    shard = func.generate_series(0, SHARDS - 1).table_valued(column("shard", Integer), name="s")
-    shard = shard.render_derived(name="s")
-    name = literal("relay:") + cast(shard.c.shard, Text)
-    position = func.coalesce(progress.c.position, 0)
-    flushes = (
-        select(commit_log.c.xid, commit_log.c.half_ids)
-        .where(commit_log.c.shard == shard.c.shard, commit_log.c.xid >= position)
-        .offset(0)
-        .correlate(shard, progress)
-        .lateral("flushes")
-    )
-    ids = func.unnest(flushes.c.half_ids).table_valued(
-        column("half_id", BigInteger), with_ordinality="n", name="ids"
-    )
-    ids = ids.render_derived(name="ids")
-    relayed = shard.outerjoin(progress, progress.c.name == name)
-    passed = tuple_(position, func.coalesce(progress.c.position_n, 0))
-    return (
-        select(ids.c.half_id)
-        .select_from(relayed.join(flushes, true()).join(ids, true()))
-        .where(tuple_(flushes.c.xid, ids.c.n) > passed)
-    )
-
-
-def _held() -> Select[Any]:
-    return select(held_record.c.half_id).where(held_record.c.released_at.is_(None))
-
-
-def _unsettled() -> Select[Any]:
-    """Return held records that an operator may still release or drop."""
-    return _held().where(held_record.c.dropped_at.is_(None))
 
 
 def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
