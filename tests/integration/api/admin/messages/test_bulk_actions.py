@@ -19,9 +19,7 @@ from tests.integration.api.fixtures_service import (
 pytestmark = pytest.mark.postgres
 
 
-ASKED: LiteralString = (
-    "SELECT count(*) FROM outbox.bulk_action WHERE operator IS DISTINCT FROM 'aged'"
-)
+ASKED: LiteralString = "SELECT count(*) FROM outbox.bulk_action"
 
 
 async def states(service: Service) -> dict[str, int]:
@@ -67,9 +65,7 @@ async def test_all_matching_messages_are_ended_as_the_operator_and_each_is_audit
         ("bulk.force_end", "ops@example", "endpoint is back", 1),
         ("message.force_end", "ops@example", "endpoint is back", 250),
     ]
-    detail = await select(
-        pool, "SELECT detail FROM outbox.audit_log WHERE action ~ 'bulk' AND operator <> 'aged'"
-    )
+    detail = await select(pool, "SELECT detail FROM outbox.audit_log WHERE action ~ 'bulk'")
     assert detail == [({"filter": {"tag": "mine"}, "matched": 250},)]
 
 
