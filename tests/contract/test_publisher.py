@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Protocol
 from uuid import UUID, uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable, PublisherFenced
@@ -25,7 +23,6 @@ from outbox.messages.record import Record
 from outbox.relay.ports import DeliveryReport, ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, make_topic
-from tests.fixtures_waiting import wait_for
 
 SHARD = 3
 INSTALLATION = UUID(int=1)
@@ -86,15 +83,6 @@ class RealKafka:
 
     def committed(self, expected: int) -> list[Record]:
         return committed_records(self._servers, self.topic, expected)
-
-    def time_of(self, offset: int) -> int:
-        """Return the time of a record (ms), whatever became of its transaction."""
-        config = {**consumer_config(self._servers, {}), "isolation.level": "read_uncommitted"}
-        with closing(Consumer(config)) as consumer:
-            consumer.assign([TopicPartition(self.topic, 0, offset)])
-            [record] = wait_for(lambda: consumer.consume(1, 1.0))
-        assert record.error() is None
-        return record.timestamp()[1]
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
