@@ -60,19 +60,21 @@ class Guard:
             return
         exchange = Exchange(scope, receive, send)
         route = self.find_hot_route(exchange.method, exchange.path)
-        with self._observed.request(exchange):
-            try:
-                await self._serve(exchange, route)
-            except Problem as problem:
-                self._observed.refused(problem)
-                await exchange.problem(problem)
-            except OutboxError as error:
-                await exchange.problem(problem_of(error, exchange.request_id))
-            except ClientGone:
-                return
-            except Exception:  # the outermost handler: nothing above turns it into a response
-                get_logger().exception(Event.INTERNAL_ERROR, request_id=exchange.request_id)
-                await exchange.problem(Problem(slug="internal-error"))
+        began = self._observed.begin()
+        try:
+            await self._serve(exchange, route)
+        except Problem as problem:
+            self._observed.refused(problem)
+            await exchange.problem(problem)
+        except OutboxError as error:
+            await exchange.problem(problem_of(error, exchange.request_id))
+        except ClientGone:
+            return
+        except Exception:  # the outermost handler: nothing above turns it into a response
+            get_logger().exception(Event.INTERNAL_ERROR, request_id=exchange.request_id)
+            await exchange.problem(Problem(slug="internal-error"))
+        finally:
+            self._observed.end(exchange, began)
 
     async def _serve(self, exchange: Exchange, route: HotRoute | None) -> None:
         """Send the request on its way in; the only place that tells them apart."""

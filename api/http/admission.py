@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from typing import Final
 
 from api.http.authentication.authenticator import Authenticator
@@ -42,11 +42,10 @@ class Admission:
         """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""
         return await self.authenticator.caller(headers.get(b"authorization"))
 
-    @contextmanager
     def place(
         self, caller: Caller, headers: dict[bytes, bytes], max_bytes: int, *, is_end: bool = False
-    ) -> Iterator[None]:
-        """Hold a request's place from its body to its answer; raises Problem.
+    ) -> AbstractContextManager[None]:
+        """Take a request's place, from its body to its answer: a block. Raises Problem.
 
         An end finds a place unless its tenant has thousands that PostgreSQL has not answered.
         """
@@ -54,12 +53,31 @@ class Admission:
         shares = self._ends if is_end else self._others
         if not shares.allow(tenant, size):
             raise _too_many_ends() if is_end else Problem(slug="overloaded", retry_after_seconds=1)
-        with shares.held(tenant, size):
-            if is_end:
-                yield
-            else:
-                with self._in_flight:
-                    yield
+        in_flight = None if is_end else self._in_flight
+        if in_flight is not None:
+            in_flight.__enter__()
+        shares.take(tenant, size)
+        return _Place(shares, tenant, size, in_flight)
+
+
+class _Place:
+    """A place that is given back at the end of a block."""
+
+    __slots__ = ("_in_flight", "_shares", "_size", "_tenant")
+
+    def __init__(
+        self, shares: TenantShares, tenant: Hashable, size: int, in_flight: InFlight | None
+    ) -> None:
+        self._shares, self._tenant, self._size = shares, tenant, size
+        self._in_flight = in_flight
+
+    def __enter__(self) -> None:
+        """Hold it."""
+
+    def __exit__(self, *_: object) -> None:
+        self._shares.give_back(self._tenant, self._size)
+        if self._in_flight is not None:
+            self._in_flight.__exit__()
 
 
 def _size(body_bytes: int) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -92,10 +92,10 @@ class Exchange:
 
     async def respond(self, response: HttpResponse) -> None:
         """Send a complete response."""
-        length = (b"content-length", str(len(response.body)).encode())
-        headers = [*response.headers, length]
-        start = {"type": "http.response.start", "status": response.status, "headers": headers}
-        await self.send(start)
+        self.status = status = response.status
+        length = (b"content-length", b"%d" % len(response.body))
+        headers = [*response.headers, length, *self._own_headers()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": response.body})
 
     async def problem(self, problem: Problem) -> None:
@@ -136,4 +136,4 @@ def _request_id(headers: dict[bytes, bytes]) -> str:
     given = headers.get(b"x-request-id")
     if given is not None and _REQUEST_ID.match(given):
         return given.decode()
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()

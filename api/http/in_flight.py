@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
@@ -31,23 +30,25 @@ class TenantShares:
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._held: Counter[Hashable] = Counter()
+        self._held: dict[Hashable, int] = {}
 
     def allow(self, tenant: Hashable, places: int) -> bool:
         """Return whether a tenant may take so many places now."""
-        return self._held[tenant] + places <= self._free - places
+        return self._held.get(tenant, 0) + places <= self._free - places
 
     def take(self, tenant: Hashable, places: int) -> None:
         """Give a tenant places."""
         self._free -= places
-        self._held[tenant] += places
+        self._held[tenant] = self._held.get(tenant, 0) + places
 
     def give_back(self, tenant: Hashable, places: int) -> None:
         """Make places of a tenant free again."""
         self._free += places
-        self._held[tenant] -= places
-        if not self._held[tenant]:
-            del self._held[tenant]
+        left = self._held.get(tenant, 0) - places
+        if left:
+            self._held[tenant] = left
+        else:
+            self._held.pop(tenant, None)
 
     @contextmanager
     def held(self, tenant: Hashable, places: int) -> Iterator[None]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from api.http.exchange import Exchange
@@ -22,16 +20,15 @@ class RequestMetrics:
         self._clock = clock
         self._series: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
-    @contextmanager
-    def request(self, exchange: Exchange) -> Iterator[None]:
-        """Count and time a request, which is served in the block."""
-        started = self._clock.monotonic()
-        try:
-            yield
-        finally:
-            counted, timed = self._of((exchange.template(), exchange.method, exchange.status))
-            counted.inc()
-            timed.observe(self._clock.monotonic() - started)
+    def begin(self) -> float:
+        """Return when a request begins."""
+        return self._clock.monotonic()
+
+    def end(self, exchange: Exchange, began: float) -> None:
+        """Count and time a request that was served."""
+        counted, timed = self._of((exchange.template(), exchange.method, exchange.status))
+        counted.inc()
+        timed.observe(self._clock.monotonic() - began)
 
     def refused(self, problem: Problem) -> None:
         """Count a request that was refused at the door."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -58,13 +59,21 @@ def items_of(
             raise Problem(slug="payload-too-large", detail=detail)
         return decode(text, decoder)
 
+    if sum([len(memoryview(text)) for text in texts]) <= max_bytes:
+        with suppress(*REFUSALS):
+            return list(map(decoder.decode, texts))
     return each_valid(texts, item)
 
 
 def each_valid(
-    items: Iterable[ItemT | Problem], make: Callable[[ItemT], MadeT]
+    items: Sequence[ItemT | Problem], make: Callable[[ItemT], MadeT]
 ) -> list[MadeT | Problem]:
-    """Return what is made of each item; a problem, before or now, stays in the item's place."""
+    """Return what is made of each item; a problem, before or now, stays in the item's place.
+
+    ``make`` has no effect: if it refuses one item, all are made again.
+    """
+    with suppress(Problem):
+        return [item if isinstance(item, Problem) else make(item) for item in items]
     made: list[MadeT | Problem] = []
     for item in items:
         try:

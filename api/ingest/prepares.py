@@ -24,6 +24,7 @@ from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import Content, GroupDeleted, Message, PrepareOutcome
+from outbox.messages.seen_topics import SeenTopic
 
 NO_TARGET: Final = {
     "unknown-topic": "Kafka shows this service no such topic: create it, or its Kafka principal"
@@ -56,6 +57,9 @@ class Names(Struct, frozen=True, kw_only=True, gc=False):
 
     groups: Mapping[str, ProducerGroup]
     topic_ids: Mapping[str, int]
+    refusals: Mapping[tuple[str, int | None], str | None]
+    """By topic and partition: the slug that refuses it, or None."""
+    seen: Mapping[str, SeenTopic]
 
 
 class Prepares:
@@ -122,8 +126,14 @@ class Prepares:
             and may_write(groups[request.producer_group], content.topic)
         }
         await self._topics.load(targets)
-        found = {topic for topic, number in targets if not self._topics.refusal(topic, number)}
-        return Names(groups=groups, topic_ids=await self._names.topic_ids(found))
+        refusals = {target: self._topics.refusal(*target) for target in targets}
+        found = {topic for (topic, _), refusal in refusals.items() if refusal is None}
+        return Names(
+            groups=groups,
+            topic_ids=await self._names.topic_ids(found),
+            refusals=refusals,
+            seen={topic: self._topics.seen(topic) for topic in found},
+        )
 
     def _message(
         self, request: PrepareRequest, content: Content, call: Call, names: Names
@@ -135,12 +145,11 @@ class Prepares:
             raise invalid("/producer_group", "is not registered", "unknown-group")
         if not may_write(group, topic):
             raise invalid("/topic", "the group may not write this topic", "topic-not-allowed")
-        refusal = self._topics.refusal(topic, content.partition)
-        if refusal is not None or topic not in names.topic_ids:
-            slug = refusal or "unknown-topic"
-            pointer = "/topic" if slug == "unknown-topic" else "/partition"
-            raise invalid(pointer, NO_TARGET[slug], slug)
-        refuse_unpublishable(content, self._topics.seen(topic))
+        refusal = names.refusals[topic, content.partition]
+        if refusal is not None:
+            pointer = "/topic" if refusal == "unknown-topic" else "/partition"
+            raise invalid(pointer, NO_TARGET[refusal], refusal)
+        refuse_unpublishable(content, names.seen[topic])
         immunity, tags = request.check_immunity_seconds, request.tags
         return Message(
             content=content,
