@@ -34,13 +34,13 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One intervention; ``is_message``: its target is a message id."""
+    """One intervention; ``message_id`` is its target if that is a message."""
 
     id: int
     at: datetime
     action: str
     target: str
-    is_message: bool
+    message_id: str | None
     key_id: str | None
     operator: str | None
     reason: str | None

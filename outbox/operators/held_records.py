@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.message_view import OperatorAction
 
 COUNTED: Final = 1_000
@@ -35,6 +35,11 @@ class HeldMessage:
     """The action that ordered to publish it again, if any."""
     dropped_at: datetime | None
     drop_reason: str | None
+
+    @property
+    def message_id(self) -> str:
+        """The message's id as callers see it."""
+        return message_id_text(self.half_id, self.nonce)
 
 
 class HeldAdmin(Protocol):

@@ -1,4 +1,4 @@
-"""The wire models of API keys, made from the library's values."""
+"""The wire models of API keys."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.admin.models.base import PageQuery, StrictBody
+from api.admin.models.base import StrictBody
+from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, KeyGroup, Moment, OperatorName
-from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, ApiKey, Scope
+from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, Scope
 
 
 class KeyRequest(StrictBody):
@@ -60,24 +61,5 @@ class NewKeyResource(KeyResource):
     api_key: str
 
 
-class KeyPage(BaseModel):
+class KeyPage(Page[KeyResource]):
     """Keys, ordered by id."""
-
-    data: list[KeyResource]
-    next_cursor: str | None
-    has_more: bool
-
-
-def key_resource(key: ApiKey) -> KeyResource:
-    """Return an API key without its secret."""
-    return KeyResource(
-        key_id=key.key_id,
-        name=key.name,
-        producer_groups=list(key.producer_groups),
-        scopes=list(key.scopes),
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked_at,
-        last_used_at=key.last_used_at,
-        last_refused_at=key.last_refused_at,
-    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from api.admin.models.base import PageQuery
+from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, Moment
 from api.ingest.schemas import GROUP_PATTERN
 
@@ -35,8 +35,6 @@ class AuditQuery(PageQuery):
 class AuditEntryResource(BaseModel):
     """One intervention: who did what to which target, and why; ``message_id`` if it was one."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     id: int
     at: datetime
     action: str
@@ -48,10 +46,7 @@ class AuditEntryResource(BaseModel):
     detail: dict[str, Any] | None
 
 
-class AuditEntryPage(BaseModel):
+class AuditEntryPage(Page[AuditEntryResource]):
     """Entries, the newest first; ``searched_back_to`` is where a filter's scan stopped."""
 
-    data: list[AuditEntryResource]
-    next_cursor: str | None
-    has_more: bool
     searched_back_to: datetime | None

@@ -1,8 +1,8 @@
-"""The base models of request bodies, and the page of a list."""
+"""The base models of request bodies."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from api.http.wire_types import OperatorName, ReasonText
 from outbox.access import Caller
@@ -24,12 +24,3 @@ class OperatorRequest(StrictBody):
     def action_of(self, caller: Caller) -> OperatorAction:
         """Return who intervenes and why, with the key of the caller."""
         return OperatorAction(operator=self.operator, reason=self.reason, key_id=caller.key_id)
-
-
-class PageQuery(BaseModel):
-    """The page of a list without filters."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    limit: int = Field(50, ge=1, le=500)
-    cursor: str | None = Field(None, max_length=512)

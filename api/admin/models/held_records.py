@@ -7,10 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from api.admin.models.base import PageQuery
+from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL
-from outbox.messages.message_id import message_id_text
-from outbox.operators.held_records import HeldMessage
 
 
 class HeldQuery(PageQuery):
@@ -40,12 +38,8 @@ class HeldRecordResource(BaseModel):
     drop_reason: str | None
 
 
-class HeldRecordPage(BaseModel):
+class HeldRecordPage(Page[HeldRecordResource]):
     """Held records, the oldest first."""
-
-    data: list[HeldRecordResource]
-    next_cursor: str | None
-    has_more: bool
 
 
 class SettledRecord(BaseModel):
@@ -54,19 +48,3 @@ class SettledRecord(BaseModel):
     message_id: str
     released: bool
     dropped: bool
-
-
-def held_resource(held: HeldMessage) -> HeldRecordResource:
-    """Return a held record without its key."""
-    return HeldRecordResource(
-        message_id=message_id_text(held.half_id, held.nonce),
-        topic=held.topic,
-        topic_wide=held.topic_wide,
-        held_at=held.held_at,
-        publish_error=held.publish_error,
-        attempts=held.attempts,
-        next_attempt_at=held.next_attempt_at,
-        waiting_behind=held.waiting_behind,
-        dropped_at=held.dropped_at,
-        drop_reason=held.drop_reason,
-    )

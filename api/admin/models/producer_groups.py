@@ -1,4 +1,4 @@
-"""The wire models of producer groups, made from the library's values."""
+"""The wire models of producer groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.admin.models.base import PageQuery, StrictBody
+from api.admin.models.base import StrictBody
+from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, AllowedTopic, OperatorName, ReasonText
-from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import LONGEST_URL
 
 
@@ -46,7 +46,9 @@ class GroupRequest(StrictBody):
 class GroupResource(BaseModel):
     """The current settings and status of a producer group."""
 
-    producer_group: str
+    model_config = ConfigDict(from_attributes=True, populate_by_name=True)
+
+    producer_group: str = Field(validation_alias="name")
     check_url: str
     check_interval_seconds: int
     check_max: int
@@ -76,8 +78,6 @@ class RegisteredGroup(GroupResource):
 class GroupCheckResource(BaseModel):
     """A check of one message; ``applied``: it decided the message."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     message_id: str
     at: datetime
     attempt: int
@@ -91,8 +91,6 @@ class GroupCheckResource(BaseModel):
 class GroupCheckList(BaseModel):
     """The newest checks first; messages prepared before ``searched_back_to`` were not looked at."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     data: list[GroupCheckResource]
     searched_back_to: datetime | None
 
@@ -103,8 +101,6 @@ class GroupHealthResource(BaseModel):
     ``secret_changed_at`` is null if the rotation is not among the newest entries of the audit log;
     then the secret is at least as old as ``secret_changed_before``.
     """
-
-    model_config = ConfigDict(from_attributes=True)
 
     due: int
     secret_changed_at: datetime | None
@@ -118,12 +114,8 @@ class GroupQuery(PageQuery):
     breaker: Literal["not-closed"] | None = None
 
 
-class GroupPage(BaseModel):
+class GroupPage(Page[GroupResource]):
     """Groups, ordered by name."""
-
-    data: list[GroupResource]
-    next_cursor: str | None
-    has_more: bool
 
 
 class RotatedSecret(BaseModel):
@@ -166,12 +158,3 @@ class SimulationResource(BaseModel):
 
     passed: bool
     cases: list[SimulationCaseResource]
-
-
-def group_resource(group: ProducerGroup) -> GroupResource:
-    """Return a producer group without its secrets."""
-    hidden = ("id", "name", "secrets")
-    values = {
-        name: getattr(group, name) for name in group.__dataclass_fields__ if name not in hidden
-    }
-    return GroupResource(producer_group=group.name, **(values | {"topics": list(group.topics)}))

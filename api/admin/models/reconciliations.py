@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.admin.models.base import OperatorRequest, PageQuery
+from api.admin.models.base import OperatorRequest
+from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, Moment
 
 FindingKind = Literal[
@@ -35,8 +36,6 @@ FindingChange = Literal[
 class RunResource(BaseModel):
     """A finished run; ``totals`` is the number of its open findings by kind."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     run_id: str
     previous_run_id: str | None
     mode: str
@@ -49,12 +48,8 @@ class RunResource(BaseModel):
     reports: list[str]
 
 
-class RunPage(BaseModel):
+class RunPage(Page[RunResource]):
     """Runs, newest first."""
-
-    data: list[RunResource]
-    next_cursor: str | None
-    has_more: bool
 
 
 class RunDocument(BaseModel):
@@ -100,8 +95,6 @@ class FindingTotalResource(BaseModel):
     known.
     """
 
-    model_config = ConfigDict(from_attributes=True)
-
     kind: str
     topic: str | None
     hour: datetime | None
@@ -112,16 +105,12 @@ class FindingTotalResource(BaseModel):
 class FindingTotalList(BaseModel):
     """The totals of a run, the largest first; ``complete``: every finding is counted in them."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     data: list[FindingTotalResource]
     complete: bool
 
 
 class FindingEventResource(BaseModel):
     """One change of a finding, and its values then; ``run_id`` is null for reruns and operators."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     at: datetime
     event: FindingChange
@@ -133,8 +122,6 @@ class FindingEventResource(BaseModel):
 
 class FindingResource(BaseModel):
     """A finding above info, with its current status and its last 50 changes, oldest first."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     finding_id: str
     kind: str
@@ -152,9 +139,5 @@ class FindingResource(BaseModel):
     history: list[FindingEventResource]
 
 
-class FindingPage(BaseModel):
+class FindingPage(Page[FindingResource]):
     """Findings, ordered by id."""
-
-    data: list[FindingResource]
-    next_cursor: str | None
-    has_more: bool

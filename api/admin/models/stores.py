@@ -5,15 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
+from api.admin.models.page import Rows
 from outbox.operators.health_check import HealthStatus
 
 
 class ShardResource(BaseModel):
     """A shard of the relay; of a halted one ``advice`` and ``commands`` are the way on."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     shard: int
     owner: str | None
@@ -25,10 +24,8 @@ class ShardResource(BaseModel):
     updated_at: datetime | None
 
 
-class ShardList(BaseModel):
+class ShardList(Rows[ShardResource]):
     """Every shard, by number."""
-
-    data: list[ShardResource]
 
 
 class PartitionResource(BaseModel):
@@ -38,8 +35,6 @@ class PartitionResource(BaseModel):
     Kafka lets one become; ``command`` names its producer. A stranger's is only ``suspected``
     if nothing but its own record tells its age: a young one may copy records of another day.
     """
-
-    model_config = ConfigDict(from_attributes=True)
 
     topic: str
     partition: int
@@ -52,16 +47,12 @@ class PartitionResource(BaseModel):
     command: str | None
 
 
-class PartitionList(BaseModel):
+class PartitionList(Rows[PartitionResource]):
     """The partitions of all topics that had messages, by topic and number."""
-
-    data: list[PartitionResource]
 
 
 class RateSeriesResource(BaseModel):
     """Messages of each minute, the oldest first: prepared, committed, published, or checks."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     name: str
     counts: list[int]
@@ -70,16 +61,12 @@ class RateSeriesResource(BaseModel):
 class GroupRateResource(BaseModel):
     """What a group did in the last hour: messages, and checks by outcome."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     producer_group: str
     counts: dict[str, int]
 
 
 class OutcomeCountResource(BaseModel):
     """The checks with an outcome: ``live`` ones of the last five minutes, all of a ``day``."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     outcome: str
     live: int
@@ -102,31 +89,23 @@ class RateList(BaseModel):
 class HealthCheckResource(BaseModel):
     """A check of the installation; ``command`` is what to run next, if one command helps."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     check: str
     verdict: HealthStatus
     detail: str
     command: str | None
 
 
-class HealthReport(BaseModel):
+class HealthReport(Rows[HealthCheckResource]):
     """The checks of both stores."""
-
-    data: list[HealthCheckResource]
 
 
 class SettingResource(BaseModel):
     """A setting; secrets are hidden."""
-
-    model_config = ConfigDict(from_attributes=True)
 
     setting: str
     value: Any
     source: str
 
 
-class SettingList(BaseModel):
+class SettingList(Rows[SettingResource]):
     """Every setting of the process that answers."""
-
-    data: list[SettingResource]

@@ -11,11 +11,11 @@ from api.admin.models.api_keys import (
     KeyPage,
     KeyQuery,
     KeyRequest,
+    KeyResource,
     NewKeyResource,
     RevokeQuery,
-    key_resource,
 )
-from api.http.page_token import decode_page_token, encode_page_token
+from api.admin.models.page import page_of
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, NewApiKey, Scope
 from outbox.errors import TimePast
@@ -47,7 +47,8 @@ async def create_api_key(
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
     response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"
-    return NewKeyResource(**key_resource(key).model_dump(), api_key=token)
+    shown = KeyResource.model_validate(key, from_attributes=True)
+    return NewKeyResource(**shown.model_dump(), api_key=token)
 
 
 @router.get("", response_model=KeyPage)
@@ -58,14 +59,9 @@ async def list_api_keys(
 
     `refused=true` lists those that have ended and that somebody used in the last five minutes.
     """
-    after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    keys = await services.keys.page(after, query.limit + 1, caller.groups, refused=query.refused)
-    shown, more = keys[: query.limit], len(keys) > query.limit
-    return {
-        "data": [key_resource(key) for key in shown],
-        "next_cursor": encode_page_token(shown[-1].key_id) if more else None,
-        "has_more": more,
-    }
+    one_more = query.limit + 1
+    keys = await services.keys.page(query.after, one_more, caller.groups, refused=query.refused)
+    return page_of(keys, query.limit, lambda key: key.key_id)
 
 
 @router.delete("/{key_id}", status_code=204)

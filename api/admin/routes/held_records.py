@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, half_of, needs
 from api.admin.models.base import OperatorRequest
-from api.admin.models.held_records import (
-    HeldQuery,
-    HeldRecordPage,
-    SettledRecord,
-    held_resource,
-)
+from api.admin.models.held_records import HeldQuery, HeldRecordPage, SettledRecord
+from api.admin.models.page import page_of
 from api.admin.services import Services
-from api.http.page_token import decode_number_token, encode_page_token
+from api.http.page_token import decode_number_token
 from api.http.problems import Problem
 from outbox.access import Caller, Scope
 from outbox.errors import NotHeld
@@ -29,10 +25,10 @@ Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
 OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
-@router.get("")
+@router.get("", response_model=HeldRecordPage)
 async def list_held_records(
     query: Annotated[HeldQuery, Query()], caller: Reader, services: ServicesDependency
-) -> HeldRecordPage:
+) -> Any:
     """List held records, the oldest first; `dropped=true` lists those that were given up."""
     after = decode_number_token(query.cursor)
     found = await services.held.list_held(
@@ -43,12 +39,7 @@ async def list_held_records(
         dropped=query.dropped,
         groups=await services.groups_of(caller),
     )
-    shown, more = found[: query.limit], len(found) > query.limit
-    return HeldRecordPage(
-        data=[held_resource(each) for each in shown],
-        next_cursor=encode_page_token(str(shown[-1].half_id)) if more else None,
-        has_more=more,
-    )
+    return page_of(found, query.limit, lambda held: str(held.half_id))
 
 
 @router.post("/{message_id}/release", dependencies=[NoQuery])

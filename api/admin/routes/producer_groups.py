@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Response
 
 from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.models.page import page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
     GroupCheckList,
-    GroupCheckResource,
     GroupHealthResource,
     GroupPage,
     GroupQuery,
@@ -23,10 +23,8 @@ from api.admin.models.producer_groups import (
     RotateRequest,
     SimulationRequest,
     SimulationResource,
-    group_resource,
 )
 from api.admin.services import Services
-from api.http.page_token import decode_page_token, encode_page_token
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
@@ -52,50 +50,38 @@ async def list_producer_groups(
     query: Annotated[GroupQuery, Query()], caller: Reader, services: ServicesDependency
 ) -> Any:
     """List registered groups, ordered by name."""
-    after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    tripped = query.breaker is not None
-    groups = await services.groups.page(caller.groups, after, query.limit + 1, tripped=tripped)
-    shown, more = groups[: query.limit], len(groups) > query.limit
-    return {
-        "data": [group_resource(group) for group in shown],
-        "next_cursor": encode_page_token(shown[-1].name) if more else None,
-        "has_more": more,
-    }
+    tripped, one_more = query.breaker is not None, query.limit + 1
+    groups = await services.groups.page(caller.groups, query.after, one_more, tripped=tripped)
+    return page_of(groups, query.limit, lambda group: group.name)
 
 
 @router.get("/{producer_group}", response_model=GroupResource, dependencies=[NoQuery])
 async def get_producer_group(
     producer_group: Name, caller: Reader, services: ServicesDependency, response: Response
-) -> GroupResource:
+) -> Any:
     """Return a group; use its ETag in If-Match."""
     _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     response.headers["ETag"] = etag(group)
-    return group_resource(group)
+    return group
 
 
-@router.get("/{producer_group}/checks", dependencies=[NoQuery])
+@router.get("/{producer_group}/checks", response_model=GroupCheckList, dependencies=[NoQuery])
 async def list_checks(
     producer_group: Name, caller: MessageReader, services: ServicesDependency
-) -> GroupCheckList:
+) -> Any:
     """List the last 50 checks of a group, among the newest 5 000 checks of all groups."""
     _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     found = await services.browser.checks(group.id, LAST_CHECKS)
-    return GroupCheckList(
-        data=[GroupCheckResource.model_validate(each) for each in found.checks],
-        searched_back_to=found.searched_back_to,
-    )
+    return {"data": found.checks, "searched_back_to": found.searched_back_to}
 
 
-@router.get("/{producer_group}/health", dependencies=[NoQuery])
-async def get_health(
-    producer_group: Name, caller: Reader, services: ServicesDependency
-) -> GroupHealthResource:
+@router.get("/{producer_group}/health", response_model=GroupHealthResource, dependencies=[NoQuery])
+async def get_health(producer_group: Name, caller: Reader, services: ServicesDependency) -> Any:
     """Return how many checks of a group are due, and how old its signing secret is."""
     _require_visible(caller, producer_group)
-    found = await services.groups.health(producer_group)
-    return GroupHealthResource.model_validate(found)
+    return await services.groups.health(producer_group)
 
 
 @router.put(
@@ -118,7 +104,7 @@ async def put_producer_group(
     stored = await services.groups.put(group, _precondition(if_match), caller)
     services.name_cache.forget(producer_group)
     response.headers["ETag"] = etag(stored.group)
-    resource = group_resource(stored.group)
+    resource = GroupResource.model_validate(stored.group)
     if stored.change is not None:
         _log_change(stored.change, producer_group, caller)
     if stored.change != "created":
@@ -148,7 +134,7 @@ async def delete_producer_group(
 @router.post("/{producer_group}/pause", response_model=GroupResource, dependencies=[NoQuery])
 async def pause(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
-) -> GroupResource:
+) -> Any:
     """Stop the checks of a group; prepare, end and publishing continue."""
     return await _set_paused(producer_group, body, True, caller, services)
 
@@ -156,7 +142,7 @@ async def pause(
 @router.post("/{producer_group}/resume", response_model=GroupResource, dependencies=[NoQuery])
 async def resume(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
-) -> GroupResource:
+) -> Any:
     """Resume the checks of a group."""
     return await _set_paused(producer_group, body, False, caller, services)
 
@@ -206,14 +192,14 @@ def etag(group: ProducerGroup) -> str:
 
 async def _set_paused(
     name: str, body: ReasonRequest, paused: bool, caller: Caller, services: Services
-) -> GroupResource:
+) -> ProducerGroup:
     _require_visible(caller, name)
     group = await services.groups.pause(
         name, body.reason, paused=paused, key_id=caller.key_id, operator=body.operator
     )
     services.name_cache.forget(name)
     _log_change("paused" if paused else "resumed", name, caller)
-    return group_resource(group)
+    return group
 
 
 def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:

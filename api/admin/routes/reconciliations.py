@@ -12,21 +12,18 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
-from api.admin.models.base import PageQuery
 from api.admin.models.bulk_actions import FindingId
+from api.admin.models.page import PageQuery, page_of
 from api.admin.models.reconciliations import (
     AcceptRequest,
     FindingPage,
     FindingQuery,
-    FindingResource,
     FindingTotalList,
-    FindingTotalResource,
     RunDocument,
     RunPage,
-    RunResource,
 )
 from api.admin.services import Services
-from api.http.page_token import decode_page_token, encode_page_token
+from api.http.page_token import decode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
 from outbox.errors import TimePast
@@ -60,12 +57,7 @@ async def list_reconciliations(
     """List runs, newest first."""
     before = _place(query.cursor)
     found = [] if caller.groups is not None else await services.runs.page(query.limit + 1, before)
-    shown, more = found[: query.limit], len(found) > query.limit
-    return {
-        "data": [RunResource.model_validate(run) for run in shown],
-        "next_cursor": _cursor(shown[-1].list_position) if more else None,
-        "has_more": more,
-    }
+    return page_of(found, query.limit, _place_of)
 
 
 @router.get("/{run_id}", response_model=RunDocument, dependencies=[NoQuery])
@@ -93,14 +85,8 @@ async def list_findings(
         topic=query.topic,
         hour=query.hour,
     )
-    after = decode_page_token(query.cursor) if query.cursor is not None else ""
-    found = await services.runs.findings(run_id, wanted, query.limit + 1, after)
-    shown, more = found[: query.limit], len(found) > query.limit
-    return {
-        "data": [FindingResource.model_validate(each) for each in shown],
-        "next_cursor": encode_page_token(shown[-1].finding_id) if more else None,
-        "has_more": more,
-    }
+    found = await services.runs.findings(run_id, wanted, query.limit + 1, query.after)
+    return page_of(found, query.limit, lambda finding: finding.finding_id)
 
 
 @router.post("/{run_id}/discrepancies/{finding_id}/accept", status_code=204, dependencies=[NoQuery])
@@ -132,15 +118,17 @@ async def accept_finding(
     return Response(status_code=204)
 
 
-@router.get("/{run_id}/totals", operation_id="listTotals", dependencies=[NoQuery])
-async def list_totals(
-    run_id: str, caller: Reader, services: ServicesDependency
-) -> FindingTotalList:
+@router.get(
+    "/{run_id}/totals",
+    response_model=FindingTotalList,
+    operation_id="listTotals",
+    dependencies=[NoQuery],
+)
+async def list_totals(run_id: str, caller: Reader, services: ServicesDependency) -> Any:
     """Count the findings of a run above info by kind, topic and hour."""
     await _run(run_id, caller, services)
     found = await services.runs.totals(run_id)
-    data = [FindingTotalResource.model_validate(each) for each in found.rows]
-    return FindingTotalList(data=data, complete=found.complete)
+    return {"data": found.rows, "complete": found.complete}
 
 
 @router.get(
@@ -186,8 +174,8 @@ def _without_report(run: FinishedRun) -> RunDocument:
     )
 
 
-def _cursor(place: RunPosition) -> str:
-    return encode_page_token(f"{place.finished_at.isoformat()} {place.run_id}")
+def _place_of(run: FinishedRun) -> str:
+    return f"{run.list_position.finished_at.isoformat()} {run.run_id}"
 
 
 def _place(cursor: str | None) -> RunPosition | None:

@@ -64,7 +64,8 @@ def _asked(wanted: AuditFilter) -> dict[str, Any]:
 
 def _entry(row: Mapping[str, Any]) -> AuditEntry:
     names = ("id", "at", "action", "target", "key_id", "operator", "reason", "detail")
-    return AuditEntry(**{name: row[name] for name in names}, is_message=row["half_id"] is not None)
+    message_id = None if row["half_id"] is None else row["target"]
+    return AuditEntry(**{name: row[name] for name in names}, message_id=message_id)
 
 
 async def audit(
