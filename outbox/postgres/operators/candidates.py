@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -13,7 +13,6 @@ from sqlalchemy import (
     Subquery,
     Table,
     cast,
-    exists,
     func,
     or_,
     select,
@@ -39,7 +38,8 @@ from outbox.postgres.schema.tables import (
 SLICE_ROWS: Final = 20_000
 """The most halves that one page looks at to find matches."""
 
-_FROM_QUEUES: Final = frozenset({State.PREPARED, State.PARKED, State.COMMITTED})
+Queue = Sequence[Select[Any]]
+"""The parts of a queue of half ids."""
 _SHOWN: Final = (
     "half_id",
     "producer_group_id",
@@ -52,32 +52,12 @@ _SHOWN: Final = (
 )
 
 
-def candidates(wanted: MessageFilter, *, sliced: bool = False) -> Select[Any]:
+def candidates(wanted: MessageFilter, queue: Queue | None) -> Select[Any]:
     """Return the statement that selects up to ``limit + 1`` half ids, newest first.
 
-    It looks at ``SLICE_ROWS`` messages at most, where these may be many. ``sliced`` chooses from a
-    slice of the newest halves even where a queue names them.
+    It looks at the ids of ``looked_at``, and at no other message.
     """
-    if sliced or reads_slice(wanted):
-        return _chosen(wanted, _slice(wanted))
-    named = _newest(wanted) if reads_newest(wanted) else _named(wanted)
-    return _chosen(wanted, _rows_of(named, wanted))
-
-
-def all_candidates(wanted: MessageFilter, *, held: bool) -> Select[Any]:
-    """Return the statement that selects half ids as ``candidates`` does, of every open message.
-
-    ``held`` chooses from the records that Kafka refuses and that are not settled.
-    """
-    if held:
-        return _chosen(wanted, _rows_of(queues.unsettled(), wanted))
-    if reads_slice(wanted):
-        return _chosen(wanted, _slice(wanted))
-    return _chosen(wanted, _rows_of(_named(wanted), wanted))
-
-
-def _chosen(wanted: MessageFilter, pool: Subquery) -> Select[Any]:
-    """Return the newest of the rows that match."""
+    pool = _newest_halves(wanted) if queue is None else _rows_of(_first(queue, wanted))
     conditions = [*_own_conditions(wanted, pool), *_joined_conditions(wanted, pool)]
     return (
         select(pool.c.half_id)
@@ -87,33 +67,28 @@ def _chosen(wanted: MessageFilter, pool: Subquery) -> Select[Any]:
     )
 
 
-def slice_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
-    """Return the statement that reads the end of a slice."""
-    part = _slice(wanted)
-    oldest = part.c.prepared_at
-    return select(
-        func.count().label("looked"),
-        func.min(part.c.half_id).label("last"),
-        func.min(oldest).label("back_to"),
-    )
+def looked_at(wanted: MessageFilter, queue: Queue | None) -> Select[Any, Any]:
+    """Return the statement that reads how many messages a page looked at, and the oldest id."""
+    halves = [select(half_message.c.half_id)]
+    ids = _first(halves if queue is None else queue, wanted).subquery("ids")
+    return select(func.count().label("looked"), func.min(ids.c.half_id).label("last"))
 
 
-def newest_end(wanted: MessageFilter) -> Select[Any, Any, Any]:
-    """Return the statement that reads how far a page of a queue looked, as ``slice_end`` does."""
-    ids = _newest(wanted).subquery("ids")
-    end = select(func.count().label("looked"), func.min(ids.c.half_id).label("last")).subquery(
-        "end"
-    )
-    found = union(
-        *(
-            select(table.c.prepared_at).where(table.c.half_id == end.c.last).correlate(end)
-            for table in (half_message, parked_message)
-        )
-    ).lateral("found")
-    joined = end.outerjoin(found, true())
-    return select(end.c.looked, end.c.last, found.c.prepared_at.label("back_to")).select_from(
-        joined
-    )
+def queue_of(wanted: MessageFilter) -> Queue | None:
+    """Return what names the messages: their transaction id or a queue; None if nothing does.
+
+    Some of the named messages may be in another state.
+    """
+    if wanted.transaction_id is not None:
+        key = transaction_key.c
+        groups = key.producer_group_id.in_(select(producer_group.c.id))
+        return [select(key.half_id).where(groups, key.transaction_id == wanted.transaction_id)]
+    by_state: dict[State | None, Queue] = {
+        State.PREPARED: [queues.unswept(), select(check_queue.c.half_id)],
+        State.PARKED: [select(parked_message.c.half_id)],
+        State.COMMITTED: [queues.unpublished(), queues.held()],
+    }
+    return by_state.get(wanted.state)
 
 
 def unpublished_at_most() -> Select[Any]:
@@ -122,26 +97,21 @@ def unpublished_at_most() -> Select[Any]:
     return select(func.count().label("unpublished")).select_from(named)
 
 
-def reads_slice(wanted: MessageFilter) -> bool:
-    """Return whether neither a queue nor a key names the messages."""
-    return wanted.transaction_id is None and wanted.state not in _FROM_QUEUES
+def _newest_halves(wanted: MessageFilter) -> Subquery:
+    """Return the newest halves below the cursor: a slice of them."""
+    halves = select(*(half_message.c[name] for name in _SHOWN))
+    if wanted.before is not None:
+        halves = halves.where(half_message.c.half_id < wanted.before)
+    return halves.order_by(half_message.c.half_id.desc()).limit(SLICE_ROWS).subquery("pool")
 
 
-def reads_newest(wanted: MessageFilter) -> bool:
-    """Return whether a queue that can be read by the order of its messages names them."""
-    return wanted.transaction_id is None and wanted.state in (State.PREPARED, State.PARKED)
-
-
-def _rows_of(half_ids: Select[Any], wanted: MessageFilter) -> Subquery:
+def _rows_of(half_ids: Select[Any]) -> Subquery:
     """Return the rows of some halves.
 
     The ids are sorted before their rows are looked up, so a page looks up little more than it
     shows, however many they are.
     """
-    ids = half_ids.subquery("ids")
-    below = wanted.before if wanted.before is not None else (1 << 63) - 1
-    newest = select(ids.c.half_id).where(ids.c.half_id < below).order_by(ids.c.half_id.desc())
-    named = newest.offset(0).subquery("named")
+    named = half_ids.subquery("named")
     found = union(_by_key(half_message, named), _by_key(parked_message, named)).lateral("found")
     shown = (named.c.half_id, *(found.c[name] for name in _SHOWN if name != "half_id"))
     return select(*shown).select_from(named.join(found, true())).subquery("pool")
@@ -153,42 +123,16 @@ def _by_key(table: Table, named: Subquery) -> Select[Any]:
     return select(*columns).where(table.c.half_id == named.c.half_id).correlate(named)
 
 
-def _slice(wanted: MessageFilter) -> Subquery:
-    """Return the newest halves below the cursor."""
-    halves = select(*(half_message.c[name] for name in _SHOWN))
-    if wanted.before is not None:
-        halves = halves.where(half_message.c.half_id < wanted.before)
-    return halves.order_by(half_message.c.half_id.desc()).limit(SLICE_ROWS).subquery("pool")
+def _first(queue: Queue, wanted: MessageFilter) -> Select[Any]:
+    """Return the newest ids of a queue below the cursor: a slice of them.
 
-
-def _named(wanted: MessageFilter) -> Select[Any]:
-    """Return the half ids of the transaction id, or of the queue for the state."""
-    if wanted.transaction_id is not None:
-        return select(transaction_key.c.half_id).where(
-            transaction_key.c.producer_group_id.in_(select(producer_group.c.id)),
-            transaction_key.c.transaction_id == wanted.transaction_id,
-        )
-    if wanted.state is State.PARKED:
-        return select(parked_message.c.half_id).where(parked_message.c.resumed_at.is_(None))
-    if wanted.state is State.COMMITTED:
-        return select(union(queues.unpublished(), queues.held()).subquery("unpublished").c.half_id)
-    return select(union(queues.unswept(), queues.queued()).subquery("undecided").c.half_id)
-
-
-def _newest(wanted: MessageFilter) -> Select[Any]:
-    """Return the newest half ids of the queue for the state, below the cursor: a slice of them.
-
-    Some are in another state. A condition here would be looked for through all the others, or let
-    the planner sort all of them.
+    A condition here would be looked for through all the others, or let the planner sort them all.
     """
-    waiting = [select(parked_message.c.half_id)]
-    if wanted.state is State.PREPARED:
-        waiting = [queues.unswept(), select(check_queue.c.half_id)]
-    parts = [_first(queue.subquery(), wanted).subquery() for queue in waiting]
-    return _first(union(*(select(part.c.half_id) for part in parts)).subquery(), wanted)
+    parts = [_newest(each.subquery(), wanted).subquery() for each in queue]
+    return _newest(union(*(select(part.c.half_id) for part in parts)).subquery(), wanted)
 
 
-def _first(ids: Subquery, wanted: MessageFilter) -> Select[Any]:
+def _newest(ids: Subquery, wanted: MessageFilter) -> Select[Any]:
     """Return the newest ids below the cursor, as many as a slice has."""
     newest = select(ids.c.half_id).order_by(ids.c.half_id.desc()).limit(SLICE_ROWS)
     return newest if wanted.before is None else newest.where(ids.c.half_id < wanted.before)
@@ -229,7 +173,9 @@ def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElem
     decision = select(op_message.c.decision).where(mine).scalar_subquery()
     if wanted.state in (State.PREPARED, State.PARKED):
         conditions.append(decision.is_(None))
-        conditions.append(_is_parked(pool) == (wanted.state is State.PARKED))
+        parked = parked_message.c.half_id == pool.c.half_id, parked_message.c.resumed_at.is_(None)
+        waits = select(parked_message.c.half_id).where(*parked).scalar_subquery()
+        conditions.append(waits.is_not(None) if wanted.state is State.PARKED else waits.is_(None))
     if wanted.state is State.ROLLED_BACK:
         conditions.append(decision == DECISION_CODE[Resolution.ROLLBACK])
     if wanted.state in (State.COMMITTED, State.PUBLISHED):
@@ -238,11 +184,6 @@ def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElem
         decided_by = select(op_message.c.decided_by).where(mine).scalar_subquery()
         conditions.append(decided_by == DECIDED_BY_CODE[wanted.decided_by])
     return [*conditions, *_check_conditions(wanted, pool)]
-
-
-def _is_parked(pool: Subquery) -> ColumnElement[bool]:
-    mine = parked_message.c.half_id == pool.c.half_id
-    return exists().where(mine, parked_message.c.resumed_at.is_(None))
 
 
 def _check_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:

@@ -1,9 +1,9 @@
 """Lists messages by the filters that people compose, newest first, and never scans history.
 
-Undecided, parked and unpublished messages are found through their queues. Every other filter, and
-a backlog of unpublished messages that is longer than a slice, reads a bounded slice of the newest
-halves below the cursor. Of undecided and parked messages a page looks at as many of the queue. It
-reports where the slice ends, and the next page continues from there.
+A page looks at a slice of a queue: a bounded number of its messages below the cursor. It reports
+where the slice ends, and the next page continues from there. Undecided, parked and unpublished
+messages have queues; every other filter, and a backlog of unpublished messages that is longer than
+a slice, looks at the newest halves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg.rows import dict_row
 
@@ -30,14 +30,13 @@ from outbox.operators.message_view import (
 from outbox.postgres.messages.half_reads import read_shown_half
 from outbox.postgres.messages.half_rows import read_half
 from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.operators import queues
 from outbox.postgres.operators.candidates import (
     SLICE_ROWS,
-    all_candidates,
+    Queue,
     candidates,
-    newest_end,
-    reads_newest,
-    reads_slice,
-    slice_end,
+    looked_at,
+    queue_of,
     unpublished_at_most,
 )
 from outbox.postgres.sessions.availability import available
@@ -63,22 +62,16 @@ class PostgresMessageBrowser:
     async def page(self, wanted: MessageFilter) -> MessagePage:
         """Return one page; see MessageBrowser.page."""
         async with self._reading() as connection:
-            sliced = reads_slice(wanted) or await _is_long_backlog(connection, wanted)
-            rows = await run(connection, candidates(wanted, sliced=sliced))
-            half_ids = [HalfId(row["half_id"]) for row in rows]
-            full = len(half_ids) > wanted.limit
-            end = [] if full else await _end(connection, wanted, sliced=sliced)
-            views = await _views(connection, half_ids[: wanted.limit])
-        kept = tuple(view for view in views if wanted.state in (None, view.status.state))
-        if full:
-            return MessagePage(messages=kept, next_before=half_ids[wanted.limit - 1])
-        if end and end[0]["looked"] == SLICE_ROWS:
-            return MessagePage(
-                messages=kept,
-                next_before=end[0]["last"],
-                searched_back_to=end[0]["back_to"],
-            )
-        return MessagePage(messages=kept)
+            is_long = await _is_long_backlog(connection, wanted)
+            found = await _search(connection, wanted, None if is_long else queue_of(wanted))
+            views = await _views(connection, found.half_ids)
+            cut = [HalfId(found.next_before)] if found.next_before and found.cut_off else []
+            end = await _views(connection, cut)
+        return MessagePage(
+            messages=tuple(v for v in views if wanted.state in (None, v.status.state)),
+            next_before=found.next_before,
+            searched_back_to=end[0].half.prepared_at if end else None,
+        )
 
     async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
         """Return one message; see MessageBrowser.get."""
@@ -113,7 +106,7 @@ class PostgresMessageBrowser:
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(SQL["history"], asked)
-            events = [_event(row) for row in await cursor.fetchall()]
+            events = [HistoryEvent(**row) for row in await cursor.fetchall()]
             statuses = await read_statuses(connection, [half_id])
         status = statuses.get(half_id)
         if status is None or status.nonce != nonce:
@@ -138,13 +131,26 @@ class PostgresMessageBrowser:
             yield connection
 
 
-async def _end(
-    connection: AsyncConnection, wanted: MessageFilter, *, sliced: bool
-) -> list[dict[str, Any]]:
-    """Return how far a page looked, where that is bounded."""
-    if sliced:
-        return await run(connection, slice_end(wanted))
-    return await run(connection, newest_end(wanted)) if reads_newest(wanted) else []
+class _Found(NamedTuple):
+    """Half ids that match, and where the next page goes on; ``cut_off``: at the end of a slice."""
+
+    half_ids: Sequence[HalfId]
+    next_before: int | None = None
+    cut_off: bool = False
+
+
+async def _search(
+    connection: AsyncConnection, wanted: MessageFilter, queue: Queue | None
+) -> _Found:
+    """Return the newest messages of a queue that match, of a slice of it."""
+    rows = await run(connection, candidates(wanted, queue))
+    half_ids = [HalfId(row["half_id"]) for row in rows]
+    if len(half_ids) > wanted.limit:
+        return _Found(half_ids[: wanted.limit], half_ids[wanted.limit - 1])
+    [end] = await run(connection, looked_at(wanted, queue))
+    if end["looked"] == SLICE_ROWS:
+        return _Found(half_ids, end["last"], cut_off=True)
+    return _Found(half_ids)
 
 
 async def candidate_ids(
@@ -152,8 +158,15 @@ async def candidate_ids(
 ) -> list[HalfId]:
     """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    rows = await run(connection, all_candidates(replace(wanted, limit=at_most - 1), held=held))
-    return [HalfId(row["half_id"]) for row in rows]
+    queue = [queues.unsettled()] if held else queue_of(wanted)
+    half_ids: list[HalfId] = []
+    while True:
+        rest = replace(wanted, limit=at_most - len(half_ids))
+        found = await _search(connection, rest, queue)
+        half_ids += found.half_ids
+        if found.next_before is None or len(half_ids) == at_most:
+            return half_ids
+        wanted = replace(wanted, before=found.next_before)
 
 
 async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> list[MessageView]:
@@ -190,36 +203,23 @@ def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:
         value_bytes=row["value_bytes"],
         next_check_at=row["next_check_at"] if status.state is State.PREPARED else None,
         check_count=row["checks"],
-        last_check=_last_check(row),
+        last_check=LastCheck(
+            at=row["asked_at"],
+            outcome=row["outcome"],
+            http_status=row["http_status"],
+            latency_ms=row["latency_ms"],
+        )
+        if row["asked_at"]
+        else None,
         parked_at=row["parked_at"] if is_parked else None,
         parked_reason=ParkedReason(row["parked_reason"]) if is_parked else None,
     )
 
 
 def _check(row: Mapping[str, Any]) -> GroupCheck:
+    names = ("attempt", "outcome", "http_status", "latency_ms", "counted", "applied")
     return GroupCheck(
         message_id=message_id_text(HalfId(row["half_id"]), Nonce(row["nonce"])),
         at=row["asked_at"],
-        attempt=row["attempt"],
-        outcome=row["outcome"],
-        http_status=row["http_status"],
-        latency_ms=row["latency_ms"],
-        counted=row["counted"],
-        applied=row["applied"],
-    )
-
-
-def _event(row: Mapping[str, Any]) -> HistoryEvent:
-    """Build one event of a history."""
-    return HistoryEvent(at=row["at"], type=row["type"], facts=row["facts"])
-
-
-def _last_check(row: Mapping[str, Any]) -> LastCheck | None:
-    if row["asked_at"] is None:
-        return None
-    return LastCheck(
-        at=row["asked_at"],
-        outcome=row["outcome"],
-        http_status=row["http_status"],
-        latency_ms=row["latency_ms"],
+        **{name: row[name] for name in names},
     )

@@ -19,7 +19,6 @@ from sqlalchemy import (
 )
 
 from outbox.messages.message_id import SHARDS
-from outbox.postgres.schema.check_tables import check_class, check_queue, recheck
 from outbox.postgres.schema.tables import commit_log, half_message, held_record, progress
 
 
@@ -27,27 +26,6 @@ def unswept() -> Select[Any]:
     """Return halves after the sweep's cursor."""
     swept = select(progress.c.position).where(progress.c.name == "sweep").scalar_subquery()
     return select(half_message.c.half_id).where(half_message.c.half_id > func.coalesce(swept, 0))
-
-
-def queued() -> Select[Any]:
-    """Return halves with a reference of their current round that waits in the check queue."""
-    waiting = (
-        select(check_queue.c.half_id, check_queue.c.round)
-        .where(
-            check_queue.c.producer_group_id == check_class.c.producer_group_id,
-            check_queue.c.delay_seconds == check_class.c.delay_seconds,
-            check_queue.c.id > check_class.c.position,
-        )
-        .offset(0)
-        .correlate(check_class)
-        .lateral("waiting")
-    )
-    current = select(recheck.c.round).where(recheck.c.half_id == waiting.c.half_id)
-    return (
-        select(waiting.c.half_id)
-        .select_from(check_class.join(waiting, true()))
-        .where(waiting.c.round == func.coalesce(current.scalar_subquery(), 1))
-    )
 
 
 def unpublished() -> Select[Any]:
