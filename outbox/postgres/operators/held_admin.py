@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
+_ALL: Final = {
+    "half_id": None,
+    "after": None,
+    "topic": None,
+    "refused_only": False,
+    "dropped": False,
+}
+"""The conditions of a list that is not narrowed."""
 
 
 class PostgresHeldAdmin:
@@ -44,15 +52,12 @@ class PostgresHeldAdmin:
     ) -> Sequence[HeldMessage]:
         """Return open held records by ascending half id, or the dropped ones; see HeldAdmin."""
         rows = await self._rows(
-            {
-                "half_id": None,
-                "after": after,
-                "topic": topic,
-                "refused_only": refused_only,
-                "dropped": dropped,
-                "groups": None if groups is None else sorted(groups),
-                "limit": limit,
-            }
+            after=after,
+            topic=topic,
+            refused_only=refused_only,
+            dropped=dropped,
+            groups=groups,
+            limit=limit,
         )
         return [_held(row) for row in rows]
 
@@ -60,17 +65,7 @@ class PostgresHeldAdmin:
         self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None = None
     ) -> HeldMessage:
         """Return one held record, open or dropped; see HeldAdmin."""
-        rows = await self._rows(
-            {
-                "half_id": half_id,
-                "after": None,
-                "topic": None,
-                "refused_only": False,
-                "dropped": False,
-                "groups": None if groups is None else sorted(groups),
-                "limit": 1,
-            }
-        )
+        rows = await self._rows(half_id=half_id, groups=groups, limit=1)
         if not rows or rows[0]["nonce"] != nonce:
             raise MessageNotFound
         if rows[0]["released_at"] is not None:
@@ -85,7 +80,11 @@ class PostgresHeldAdmin:
         """Drop a record, so that it is never published; see HeldAdmin."""
         await self._settle(BulkKind.DROP_HELD, half_id, nonce, action)
 
-    async def _rows(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def _rows(
+        self, *, limit: int, groups: frozenset[int] | None, **asked: Any
+    ) -> list[dict[str, Any]]:
+        bound = None if groups is None else sorted(groups)
+        given = {**_ALL, **asked, "limit": limit, "groups": bound, "counted": COUNTED}
         async with (
             available(),
             self._pool.connection() as connection,
@@ -93,7 +92,7 @@ class PostgresHeldAdmin:
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await read_in_key_order(connection)
-            await cursor.execute(SQL["list_held"], {**asked, "counted": COUNTED})
+            await cursor.execute(SQL["list_held"], given)
             return await cursor.fetchall()
 
     async def _settle(
@@ -137,18 +136,5 @@ async def _lock(connection: AsyncConnection, half_id: HalfId, nonce: Nonce) -> N
 
 
 def _held(row: Mapping[str, Any]) -> HeldMessage:
-    return HeldMessage(
-        half_id=HalfId(row["half_id"]),
-        nonce=Nonce(row["nonce"]),
-        topic=row["topic"],
-        key=row["key"],
-        topic_wide=row["topic_wide"],
-        held_at=row["held_at"],
-        publish_error=row["publish_error"],
-        attempts=row["attempts"],
-        next_attempt_at=row["next_attempt_at"],
-        waiting_behind=row["waiting_behind"],
-        repair=row["repair"],
-        dropped_at=row["dropped_at"],
-        drop_reason=row["drop_reason"],
-    )
+    """Return a record that is open or dropped: no time of a release is shown."""
+    return HeldMessage(**{name: row[name] for name in row if name != "released_at"})
