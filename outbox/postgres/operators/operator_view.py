@@ -99,13 +99,8 @@ class OperatorView:
         """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
         return self._rows("oldest_database")[0]
 
-    def oldest_reader(self) -> Row | None:
-        """Return who keeps the oldest rows of this database from a vacuum; see reader_health."""
-        found = self._rows("oldest_reader")
-        return found[0] if found else None
-
     def connections(self) -> Row:
-        """Return the tightest limit of connections: whose, how many are open, and how many may."""
+        """Return how many connections are open, and how many may be."""
         return self._rows("connections")[0]
 
     def topics(self) -> list[str]:
@@ -115,10 +110,6 @@ class OperatorView:
     def without_leaf(self) -> list[str]:
         """Return the tables that have rows outside every leaf."""
         return [row["table_name"] for row in self._rows("without_leaf")]
-
-    def leaf_locks(self) -> Row:
-        """Return how many leaves there are, and how many locks a transaction has room for."""
-        return self._rows("leaf_locks")[0]
 
     def watermark_holder(self) -> Row | None:
         """Return whose open transaction keeps messages waiting: see watermark_health."""

@@ -23,11 +23,6 @@ FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 -- Reads the tables that have rows in their default leaf that belong in a leaf.
 SELECT table_name FROM outbox.missing_leaf WHERE leaf IS NOT NULL ORDER BY table_name
 
--- name: leaf_locks
--- Reads from the catalogue how many leaves a table has, and how many locks the server has room for in a transaction.
-SELECT (SELECT count(*)::integer FROM pg_inherits WHERE inhparent = 'outbox.half_message'::regclass) AS leaves,
-    current_setting('max_locks_per_transaction')::integer AS room
-
 -- name: topics
 -- Reads the names of all topics: a small table.
 SELECT name FROM outbox.topic ORDER BY name
@@ -54,54 +49,18 @@ FROM pg_database WHERE datname = current_database()
 
 -- name: oldest_database
 -- Reads from the catalogue the database of the server with the oldest transaction or multixact that is not frozen, and how
--- many of them ago that was. Locks nothing.
-SELECT datname::text AS database, ids, age
+-- many of them ago that was; and whether autovacuum runs. Locks nothing.
+SELECT datname::text AS database, ids, age,
+    current_setting('autovacuum')::boolean AND current_setting('track_counts')::boolean AS vacuums
 FROM pg_database CROSS JOIN LATERAL (VALUES ('transactions', age(datfrozenxid)), ('multixacts', mxid_age(datminmxid)))
     AS each (ids, age)
 ORDER BY age DESC, 1, 2 LIMIT 1
 
--- name: oldest_reader
--- Reads who may still see the oldest rows of this database, so that no vacuum removes them: a session, a standby or a
--- replication slot; and how many transactions ago that was. Vacuums do not count. Locks nothing.
-SELECT holder, command, age
-FROM (
-    SELECT format('pid %s of role %s (%s)', pid, coalesce(usename, 'none'), coalesce(nullif(application_name, ''), 'no name')),
-        format('SELECT * FROM pg_stat_activity WHERE pid = %s', pid), age(backend_xmin)
-    FROM pg_stat_activity
-    WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
-        AND (datid IS NULL OR datname = current_database() AND usesysid IS NOT NULL)
-    UNION ALL
-    SELECT format('replication slot %s (%s)', slot_name, CASE WHEN active THEN 'in use' ELSE 'not in use' END),
-        'SELECT * FROM pg_replication_slots', greatest(age(xmin), age(catalog_xmin))
-    FROM pg_replication_slots
-    WHERE xmin IS NOT NULL OR catalog_xmin IS NOT NULL
-    UNION ALL
-    SELECT format('prepared transaction %s of role %s', gid, owner), 'SELECT * FROM pg_prepared_xacts', age(transaction)
-    FROM pg_prepared_xacts
-) AS each (holder, command, age)
-ORDER BY age DESC, holder LIMIT 1
-
 -- name: connections
--- Reads which limit of connections is the tightest for our programs: the server's, without what it reserves, the
--- database's, or that of one of our roles. Parallel workers count as connections here. Locks nothing.
-WITH open AS MATERIALIZED (
-    SELECT datid, usesysid FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
-)
-SELECT place, used::integer, most
-FROM (
-    SELECT 'the server', (SELECT count(*) FROM open),
-        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-            - coalesce(current_setting('reserved_connections', true), '0')::integer
-    UNION ALL
-    SELECT 'database ' || datname, (SELECT count(*) FROM open WHERE datid = d.oid), datconnlimit
-    FROM pg_database d WHERE datname = current_database() AND datconnlimit >= 0
-    UNION ALL
-    SELECT 'role ' || rolname, (SELECT count(*) FROM open WHERE usesysid = r.oid), rolconnlimit
-    FROM pg_roles r
-    WHERE rolname IN ('outbox_api', 'outbox_checker', 'outbox_reconcile', current_user) AND rolconnlimit >= 0
-        AND NOT rolsuper
-) AS each (place, used, most)
-ORDER BY most - used, place LIMIT 1
+-- Reads how many connections the server has, and how many it has room for without those that it reserves.
+SELECT (SELECT count(*)::integer FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL) AS used,
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true), '0')::integer AS most
 
 -- name: migrated
 -- Returns whether the database was ever migrated.

@@ -40,8 +40,6 @@ SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
 MOST_OPEN_SECONDS = 60.0
 """Our own transactions take milliseconds."""
-TABLES_OF_AN_END = 2
-"""An END locks each leaf of the halves and of the decisions, and so does a read of the relay."""
 SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
 """To run on the database's host."""
 READ_ONLY = "25006"
@@ -55,15 +53,7 @@ OLD_AGE = 1_000_000_000
 """Five times the age at which autovacuum begins whatever is set for a table."""
 LAST_AGE = 2_000_000_000
 """PostgreSQL takes no more transactions 3 million before 2^31."""
-OLD_READER = 5_000_000
-"""Transactions of hours. Each version of a row that no vacuum may remove makes the next look at it
-slower: 0.1 ms after a thousand changes, and a relay changes its row several times a second."""
 FEW_CONNECTIONS = 5
-UPKEEP_SETTINGS = {
-    "autovacuum": "without it our queues and positions grow, and reads of them get slower",
-    "track_counts": "without it autovacuum does nothing",
-}
-"""What a server must have on, and why."""
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
@@ -73,8 +63,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
         with OperatorView(url) as view:
             yield from server_health(view.server(), SystemClock().now().timestamp())
             yield write_health(view.write_refusal())
-            yield age_health(**view.oldest_database())
-            yield reader_health(view.oldest_reader())
+            yield vacuum_health(**view.oldest_database())
             yield connection_health(**view.connections())
             yield collation_health(**view.collation())
             current, newest = view.revision(), newest_revision()
@@ -85,7 +74,6 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
                 yield from heartbeat_health(view.tasks(), most)
                 yield halt_health([shard_state(row) for row in view.shards()])
                 yield leaf_health(view.without_leaf())
-                yield leaf_lock_health(**view.leaf_locks())
                 yield watermark_health(view.watermark_holder())
                 yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
@@ -110,7 +98,6 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
         "postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer"
     )
     yield from judged(judge_postgres(server))
-    yield from setting_health(server)
     skew = abs(now - float(server["clock"]))
     close = skew <= MOST_SKEW_SECONDS
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
@@ -155,16 +142,11 @@ def write_health(refusal: WriteRefusal | None) -> HealthCheck:
     return health_check("postgres writes", False, detail, command=command)
 
 
-def setting_health(server: Mapping[str, Any]) -> Iterator[HealthCheck]:
-    """Check the settings without which our tables and sessions are not looked after."""
-    for name, why in UPKEEP_SETTINGS.items():
-        good = server[name] == "on"
-        detail = "on" if good else f"{server[name]}: {why}"
-        yield health_check(name, good, detail, HealthStatus.WARNING)
-
-
-def age_health(database: str, ids: str, age: int) -> HealthCheck:
-    """Check that no database of the server is near the age at which PostgreSQL takes no writes."""
+def vacuum_health(database: str, ids: str, age: int, vacuums: bool) -> HealthCheck:
+    """Check that the server vacuums, and that no database nears the age that ends all writes."""
+    if not vacuums:
+        why = "autovacuum or track_counts is off: queues grow, and reads of them get slower"
+        return health_check("transaction ids", False, why, HealthStatus.WARNING)
     detail = f"the oldest of database {database} is {age / 1e6:.0f} million {ids} old"
     if age < OLD_AGE:
         return health_check("transaction ids", True, detail)
@@ -177,30 +159,12 @@ def age_health(database: str, ids: str, age: int) -> HealthCheck:
     return health_check("transaction ids", False, detail, verdict)
 
 
-def reader_health(reader: Mapping[str, Any] | None) -> HealthCheck:
-    """Check that vacuums may remove old rows; ``reader`` may see the oldest ones."""
-    if reader is None or reader["age"] < OLD_READER:
-        return health_check("old rows", True, "no session keeps them for long")
-    detail = (
-        f"{reader['holder']} keeps what has changed within the last {reader['age'] / 1e6:.0f}"
-        " million transactions from every vacuum: checks and publishing get slower, and tables"
-        " grow. End the transaction, or drop the slot with pg_drop_replication_slot"
-    )
-    command = f"""psql "$OUTBOX_DATABASE_URL" -xc '{reader["command"]}'"""
-    return health_check("old rows", False, detail, HealthStatus.WARNING, command)
-
-
-def connection_health(place: str, used: int, most: int) -> HealthCheck:
-    """Check that our programs may open sessions; ``place`` has the tightest limit."""
+def connection_health(used: int, most: int) -> HealthCheck:
+    """Check that our programs may open sessions."""
     enough = most - used >= FEW_CONNECTIONS
-    detail = f"{place} uses {used} of {most}"
+    detail = f"{used} of {most} are open"
     if not enough:
-        detail += (
-            ": each of our sessions ends within an hour, and a program without a new one stops"
-            " working. Raise the limit, or see in pg_stat_activity who has the others. From"
-            " PostgreSQL 16 on, reserve some (reserved_connections, GRANT"
-            " pg_use_reserved_connections)"
-        )
+        detail += ": see in pg_stat_activity who has them, reserve some, or raise max_connections"
     return health_check("connections", enough, detail, HealthStatus.WARNING)
 
 
@@ -237,16 +201,6 @@ def leaf_health(tables: list[str]) -> HealthCheck:
     if tables:
         detail = f"rows of {', '.join(tables)} have no leaf yet: see that a checker runs"
     return health_check("partitions", not tables, detail)
-
-
-def leaf_lock_health(leaves: int, room: int) -> HealthCheck:
-    """Check that each session has room for the locks of all leaves, whatever others hold."""
-    needed = TABLES_OF_AN_END * leaves
-    detail = f"max_locks_per_transaction {room}, {leaves} leaves need {needed}"
-    if room < needed:
-        wanted = 1 << needed.bit_length()
-        detail += f": ends get dearer, and fail at worst; set {wanted} and restart PostgreSQL"
-    return health_check("leaf locks", room >= needed, detail, HealthStatus.WARNING)
 
 
 def collation_health(database: str, made_with: str | None, present: str | None) -> HealthCheck:

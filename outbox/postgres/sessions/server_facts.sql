@@ -4,7 +4,5 @@
 SELECT current_setting('server_version_num')::integer AS version, current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,
     current_setting('synchronous_commit') AS synchronous_commit,
-    current_setting('autovacuum') AS autovacuum, current_setting('track_counts') AS track_counts,
-    current_setting('track_activities') AS track_activities,
     current_setting('max_prepared_transactions')::integer AS prepared_transactions, pg_backend_pid() AS backend_pid,
     current_setting('server_encoding') AS encoding, extract(epoch FROM clock_timestamp())::float8 AS clock

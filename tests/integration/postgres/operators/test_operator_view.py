@@ -67,16 +67,3 @@ def test_a_database_that_was_made_read_only_is_no_full_disk(database_url: str) -
     assert "default_transaction_read_only" in found.detail
     assert "disk" not in found.detail
     assert "df -h" not in (found.command or "")
-
-
-def test_the_tightest_limit_of_connections_is_named(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        limit = "ALTER ROLE outbox_reconcile CONNECTION LIMIT {}"
-        connection.execute(limit.format(4).encode())
-        try:
-            found = doctor(database_url)["connections"]
-        finally:
-            connection.execute(limit.format(-1).encode())
-        assert found.verdict is HealthStatus.WARNING
-        assert found.detail.startswith("role outbox_reconcile uses 0 of 4")
-    assert doctor(database_url)["connections"].verdict is HealthStatus.OK

@@ -7,7 +7,6 @@ from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.store_view import ShardState
 from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
-    age_health,
     collation_health,
     halt_health,
     heartbeat_health,
@@ -15,6 +14,7 @@ from outbox.postgres.operators.postgres_checks import (
     message_health,
     postgres_checks,
     server_health,
+    vacuum_health,
     watermark_health,
     write_health,
 )
@@ -25,9 +25,6 @@ GOOD: dict[str, Any] = {
     "fsync": "on",
     "full_page_writes": "on",
     "synchronous_commit": "on",
-    "autovacuum": "on",
-    "track_counts": "on",
-    "track_activities": "on",
     "prepared_transactions": 0,
     "clock": 1000.0,
     "backend_pid": 7,
@@ -160,9 +157,10 @@ def test_another_order_of_texts_than_that_of_the_indexes_fails() -> None:
 
 
 def test_a_database_that_nears_the_end_of_its_ids_is_named() -> None:
-    assert age_health("box", "transactions", 400_000_000).verdict is HealthStatus.OK
-    near = age_health("box", "multixacts", 1_500_000_000)
+    assert vacuum_health("box", "transactions", 400_000_000, True).verdict is HealthStatus.OK
+    near = vacuum_health("box", "multixacts", 1_500_000_000, True)
     assert near.verdict is HealthStatus.WARNING
     assert "1500 million multixacts" in near.detail
     assert "VACUUM (FREEZE) in database box" in near.detail
-    assert age_health("box", "transactions", 2_100_000_000).verdict is HealthStatus.FAILED
+    assert vacuum_health("box", "transactions", 2_100_000_000, True).verdict is HealthStatus.FAILED
+    assert vacuum_health("box", "transactions", 0, vacuums=False).verdict is HealthStatus.WARNING
