@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import ColumnElement, Select, delete, func, select
 
 from outbox.checks.check_round import Outcome
-from outbox.messages.message import Resolution
 from outbox.operators.activity import (
     CHECK,
     COUNTS,
@@ -21,14 +20,14 @@ from outbox.operators.activity import (
     MinuteSeries,
     OutcomeCount,
 )
-from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts, count
+from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts
 from outbox.postgres.schema.operator_tables import activity
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.composed import run
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
+    from outbox.postgres.sessions.connections import AnyPool
 
 KEPT: Final = timedelta(days=2)
 GROUPS: Final = 50
@@ -87,14 +86,6 @@ class PostgresActivity:
             ),
             outcomes=tuple(_outcomes(live[0], day[0])),
         )
-
-
-async def count_decisions(
-    connection: AsyncConnection, group_ids: Sequence[int], decision: Resolution
-) -> None:
-    """Count an operator's decisions in their transaction, by the group of each message."""
-    name = "committed" if decision is Resolution.COMMIT else "rolled_back"
-    await count(connection, group_ids, name)
 
 
 def _ago(time: timedelta) -> ColumnElement[datetime]:

@@ -16,17 +16,15 @@ from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
-from outbox.messages.message_id import HalfId, message_id_of
+from outbox.messages.message_id import HalfId
 from outbox.messages.state_machine import contradicts
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.activity import count_decisions
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.operators.bulk_match import match_order
 from outbox.postgres.operators.held_admin import settle_held
-from outbox.postgres.operators.operations import recheck_one
+from outbox.postgres.operators.operations import force_all, recheck_one
 from outbox.postgres.operators.repairs import enter_repair
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
@@ -148,7 +146,7 @@ async def _apply(
     """Process one chunk; return the failures, each with the slug of a single call."""
     action = OperatorAction(operator=row["operator"], reason=row["reason"], key_id=row["key_id"])
     known = [statuses[half_id] for half_id in half_ids if half_id in statuses]
-    failures = dict.fromkeys((each for each in half_ids if each not in statuses), NOT_FOUND)
+    failures = dict.fromkeys(set(half_ids) - set(statuses), "message-not-found")
     kind = BulkKind(row["action"])
     if kind is BulkKind.FORCE_END:
         return failures | await _force_end(connection, Resolution(row["decision"]), known, action)
@@ -168,16 +166,13 @@ async def _apply(
     return failures
 
 
-NOT_FOUND: Final = "message-not-found"
-
-
 async def _force_end(
     connection: AsyncConnection,
     decision: Resolution,
     known: Sequence[MessageStatus],
     action: OperatorAction,
 ) -> Failures:
-    """Decide in the operator's name, all in one statement: a shard has one commit row a flush."""
+    """Decide in the operator's name, all at once; return the failures."""
     ends = [
         End(
             half_id=status.half_id,
@@ -189,14 +184,8 @@ async def _force_end(
         )
         for status in known
     ]
-    decided = await decide(connection, ends, racing=True)
-    groups = [known[place].producer_group_id for place in decided]
-    await count_decisions(connection, groups, decision)
+    await force_all(connection, ends, action)
     after = await read_statuses(connection, [end.half_id for end in ends], with_publication=False)
-    for place, end in enumerate(ends):
-        detail = {"decision": decision.value, "applied": place in decided}
-        target = str(message_id_of(end.half_id, end.nonce))
-        await audit(connection, "message.force_end", target, end.half_id, action, detail)
     return {
         half_id: "already-ended"
         for half_id, status in after.items()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from outbox.errors import MessageNotFound, NotRecheckable
-from outbox.messages.message import End, Ended, MessageStatus
+from outbox.messages.message import End, Ended, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import UNDECIDED, contradicts
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.activity import count_decisions
+from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -48,22 +49,38 @@ class PostgresOperations:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            decided = await decide(connection, [end], racing=True)
+            decided = await force_all(connection, [end], action)
             status = (await read_statuses(connection, [end.half_id])).get(end.half_id)
             if status is None or status.nonce != end.nonce:
                 raise MessageNotFound
             if end.groups is not None and status.producer_group_id not in end.groups:
                 raise MessageNotFound
-            if decided:
-                await count_decisions(connection, [status.producer_group_id], end.decision)
-            detail = {"decision": end.decision.value, "applied": bool(decided)}
-            target = str(message_id_of(end.half_id, end.nonce))
-            await audit(connection, "message.force_end", target, end.half_id, action, detail)
         return Ended(
             status=status,
             already_ended=not decided,
             conflict=contradicts(status.state, end.decision),
         )
+
+
+async def force_all(
+    connection: AsyncConnection, ends: Sequence[End], action: OperatorAction
+) -> Collection[int]:
+    """Decide in the operator's name, in the caller's transaction; return the places decided now.
+
+    All in one statement: a shard has one commit row a flush.
+    """
+    decided = await decide(connection, ends, racing=True)
+    for decision, name in _COUNTED_AS.items():
+        mine = [each for place, each in decided.items() if ends[place].decision is decision]
+        await count(connection, [each.producer_group_id for each in mine], name)
+    for place, end in enumerate(ends):
+        detail = {"decision": end.decision.value, "applied": place in decided}
+        target = str(message_id_of(end.half_id, end.nonce))
+        await audit(connection, "message.force_end", target, end.half_id, action, detail)
+    return decided.keys()
+
+
+_COUNTED_AS: Final = {Resolution.COMMIT: "committed", Resolution.ROLLBACK: "rolled_back"}
 
 
 async def recheck_one(
