@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from psycopg.rows import dict_row
 
 from outbox.access import ApiKey, NewApiKey, Scope
 from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ class PostgresApiKeys:
         parts = [self._tokens.read(token) for token in tokens]
         key_ids = [part[0] for part in parts if part is not None]
         async with available(), self._pool.connection() as connection:
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(SQL["valid"], {"key_ids": key_ids})
-                rows = {row["key_id"]: row for row in await cursor.fetchall()}
+            valid = await rows_of(connection, SQL["valid"], {"key_ids": key_ids})
+            rows = {row["key_id"]: row for row in valid}
             found = [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
             used = {key.key_id for key in found if key and rows[key.key_id]["unnoted"]}
             refused = {key_id for key_id in key_ids if key_id not in rows}
@@ -70,16 +69,11 @@ class PostgresApiKeys:
             "expires_at": key.expires_at,
             "actor": actor,
         }
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["create"], asked)
-            row = await cursor.fetchone()
-        if row is None:
+        async with available(), self._pool.connection() as connection:
+            stored = await rows_of(connection, SQL["create"], asked)
+        if not stored:
             raise TimePast
-        return _read(row), self._tokens.issue(key_id, secret)
+        return _read(stored[0]), self._tokens.issue(key_id, secret)
 
     async def page(
         self,
@@ -91,13 +85,8 @@ class PostgresApiKeys:
     ) -> list[ApiKey]:
         """Return keys in the order of their ids; see ApiKeys.page."""
         asked = {"after": after, "limit": limit, "groups": _array(groups), "refused": refused}
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["page"], asked)
-            return [_read(row) for row in await cursor.fetchall()]
+        async with available(), self._pool.connection() as connection:
+            return [_read(row) for row in await rows_of(connection, SQL["page"], asked)]
 
     async def revoke(
         self,
@@ -114,8 +103,7 @@ class PostgresApiKeys:
             "operator": operator,
         }
         async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["revoke"], asked)
-            return await cursor.fetchone() is not None
+            return bool(await rows_of(connection, SQL["revoke"], asked))
 
 
 async def _note(

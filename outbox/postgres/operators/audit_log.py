@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.messages.message_id import HalfId
 from outbox.operators.audit_log import AuditEntry, AuditFilter, AuditPage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ class PostgresAuditLog:
 
     async def page(self, wanted: AuditFilter) -> AuditPage:
         """Return one page; see AuditLog.page."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["page"], _asked(wanted))
-            rows = await cursor.fetchall()
+        async with available(), self._pool.connection() as connection:
+            rows = await rows_of(connection, SQL["page"], _asked(wanted))
         found = [_entry(row) for row in rows if row["id"] is not None]
         shown = found[: wanted.limit]
         if len(found) > wanted.limit:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
@@ -29,6 +28,7 @@ from outbox.postgres.operators.repairs import enter_repair
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import one_snapshot
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ class PostgresBulkActions:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            cursor = await connection.execute(SQL["cancel"], bound)
-            if await cursor.fetchone() is not None:
+            if await rows_of(connection, SQL["cancel"], bound):
                 await audit(connection, "bulk.cancel", str(number), None, action)
             return await _read(connection, number, groups)
 
@@ -95,11 +94,10 @@ class PostgresBulkActions:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(SQL["claim"], {"chunk": CHUNK})
-                row = await cursor.fetchone()
-            if row is None:
+            claimed = await rows_of(connection, SQL["claim"], {"chunk": CHUNK})
+            if not claimed:
                 return False
+            row = claimed[0]
             half_ids = [HalfId(each) for each in row["half_ids"]]
             statuses = await read_statuses(connection, half_ids, with_publication=False)
             failures = await _apply(connection, row, half_ids, statuses)
@@ -121,7 +119,8 @@ async def _store(
         "half_ids": list(half_ids),
         "delay_seconds": order.delay_seconds,
     }
-    [(number,)] = await (await connection.execute(SQL["begin"], row)).fetchall()
+    [begun] = await rows_of(connection, SQL["begin"], row)
+    number = begun["id"]
     detail = {"filter": dict(order.asked), "matched": len(half_ids)}
     await audit(connection, f"bulk.{order.kind}", str(number), None, action, detail)
     return await _read(connection, number, order.groups)
@@ -131,10 +130,8 @@ async def _read(
     connection: AsyncConnection, number: UUID, groups: frozenset[int] | None
 ) -> BulkAction | None:
     asked = {"id": number, "groups": None if groups is None else sorted(groups)}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["read"], asked)
-        row = await cursor.fetchone()
-    return None if row is None else BulkAction(**row)
+    found = await rows_of(connection, SQL["read"], asked)
+    return BulkAction(**found[0]) if found else None
 
 
 async def _apply(

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import dict_row
-
 from outbox.errors import MessageNotFound, NotHeld
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.bulk_actions import BulkKind
@@ -18,6 +16,7 @@ from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -89,11 +88,9 @@ class PostgresHeldAdmin:
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
-            connection.cursor(row_factory=dict_row) as cursor,
         ):
             await read_in_key_order(connection)
-            await cursor.execute(SQL["list_held"], given)
-            return await cursor.fetchall()
+            return await rows_of(connection, SQL["list_held"], given)
 
     async def _settle(
         self, kind: BulkKind, half_id: HalfId, nonce: Nonce, action: OperatorAction

@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from psycopg.rows import dict_row
-
 from outbox.errors import MessageNotFound
 from outbox.messages.message import MessageStatus, ParkedReason, State
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
@@ -43,6 +41,7 @@ from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.composed import run
 from outbox.postgres.sessions.connections import one_snapshot
 from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -86,12 +85,8 @@ class PostgresMessageBrowser:
     async def checks(self, group_id: int, limit: int) -> GroupChecks:
         """Return the newest checks of a group; see MessageBrowser.checks."""
         asked = {"group": group_id, "limit": limit, "slice": CHECKED_ROWS}
-        async with (
-            self._reading() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["checks"], asked)
-            rows = await cursor.fetchall()
+        async with self._reading() as connection:
+            rows = await rows_of(connection, SQL["checks"], asked)
         cut_off = rows[0]["looked"] == CHECKED_ROWS
         return GroupChecks(
             checks=tuple(_check(row) for row in rows if row["half_id"] is not None),
@@ -101,13 +96,10 @@ class PostgresMessageBrowser:
     async def history(self, half_id: HalfId, nonce: Nonce) -> Sequence[HistoryEvent]:
         """Return what happened to a message; see MessageBrowser.history."""
         asked = {"half_id": half_id, "half_ids": [half_id], "low": half_id, "high": half_id}
-        async with (
-            self._reading() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["history"], asked)
-            events = [HistoryEvent(**row) for row in await cursor.fetchall()]
+        async with self._reading() as connection:
+            happened = await rows_of(connection, SQL["history"], asked)
             statuses = await read_statuses(connection, [half_id])
+        events = [HistoryEvent(**row) for row in happened]
         status = statuses.get(half_id)
         if status is None or status.nonce != nonce:
             raise MessageNotFound
@@ -174,9 +166,7 @@ async def _views(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> lis
     if not half_ids:
         return []
     bounds = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["views"], bounds)
-        rows = {row["half_id"]: row for row in await cursor.fetchall()}
+    rows = {row["half_id"]: row for row in await rows_of(connection, SQL["views"], bounds)}
     statuses = await read_statuses(connection, half_ids)
     return [
         _view(rows[half_id], statuses[half_id])

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from psycopg.rows import dict_row
-
 from outbox.messages.message import HalfMessage, MessageStatus
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
@@ -19,6 +17,7 @@ from outbox.operators.bulk_actions import BulkMatch, BulkOrder, RefusedFinding
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.half_reads import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.sessions.rows import rows_of
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES
 
@@ -38,9 +37,7 @@ async def judge_findings(connection: AsyncConnection, order: BulkOrder) -> BulkM
         "accept_order": order.wanted.accept_order,
         "classes": list(REPAIRABLE_CLASSES),
     }
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["judge"], asked)
-        rows = await cursor.fetchall()
+    rows = await rows_of(connection, SQL["judge"], asked)
     allowed = sorted({HalfId(row["half_id"]) for row in rows if row["refused"] is None})
     altered = await _altered(connection, allowed)
     return BulkMatch(
@@ -66,7 +63,7 @@ async def enter_repair(
         "repair": str(number),
         "classes": list(REPAIRABLE_CLASSES),
     }
-    if not await (await connection.execute(SQL["enter"], asked)).fetchall():
+    if not await rows_of(connection, SQL["enter"], asked):
         return False
     target, detail = str(status.message_id), {"repair": str(number)}
     await audit(connection, "message.republish", target, status.half_id, action, detail)

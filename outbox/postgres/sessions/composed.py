@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from outbox.postgres.sessions.rows import rows_of
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
@@ -19,6 +20,4 @@ _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 async def run(connection: AsyncConnection, statement: CompilerElement) -> list[dict[str, Any]]:
     """Run a composed statement; return its rows, if it has any."""
     compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(compiled.string, compiled.params)
-        return await cursor.fetchall() if cursor.description else []
+    return await rows_of(connection, compiled.string, compiled.params)
