@@ -15,14 +15,6 @@ from outbox.settings.environment import database_url
 
 ROLES = Path(__file__).with_name("roles.sql")
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('outbox.migrate'))"
-ONLY_STRANGERS = """
-SELECT coalesce(bool_and(NOT pg_has_role(session.usesysid, current_user, 'MEMBER')), false)
-FROM pg_locks l CROSS JOIN LATERAL pg_stat_get_activity(l.pid) AS session
-WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (l.classid::bigint << 32 | l.objid::bigint) = hashtext('outbox.migrate')
-"""
-"""Whether sessions that may not own the tables, and no others, have the lock of migrations."""
 
 
 def _url() -> str:
@@ -43,11 +35,9 @@ def _session() -> connections.Connection:
 
 
 def _lock(connection: Connection) -> None:
-    """Wait until no other migration runs. Strangers who have the lock run none: go on without."""
+    """Wait until no other migration runs."""
     pause = Event()
     while not connection.execute(text(TRY_LOCK)).scalar():
-        if connection.execute(text(ONLY_STRANGERS)).scalar():
-            return
         connection.commit()
         pause.wait(0.5)
 

@@ -55,7 +55,7 @@ BEGIN
             outbox.half_message, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.check_attempt,
             outbox.transaction_key, outbox.check_queue, outbox.check_class, outbox.check_breaker, outbox.recheck,
             outbox.parked_message, outbox.already_published, outbox.held_record, outbox.progress, outbox.plain_message,
-            outbox.missing_leaf, outbox.lock_holder, outbox.api_key, outbox.audit_log, outbox.bulk_action, outbox.reconciliation_run, outbox.reconciliation_finding,
+            outbox.missing_leaf, outbox.api_key, outbox.audit_log, outbox.bulk_action, outbox.reconciliation_run, outbox.reconciliation_finding,
             outbox.reconciliation_finding_event, outbox.reconciliation_report TO outbox_api;
         GRANT INSERT ON outbox.half_message, outbox.op_message, outbox.commit_log, outbox.audit_log TO outbox_api;
         GRANT INSERT, DELETE ON outbox.transaction_key TO outbox_api;
@@ -80,7 +80,7 @@ BEGIN
             outbox.half_message, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.transaction_key,
             outbox.check_queue, outbox.check_class, outbox.check_breaker, outbox.recheck, outbox.parked_message,
             outbox.already_published, outbox.held_record, outbox.open_held, outbox.progress,
-            outbox.plain_message, outbox.retired_leaf, outbox.missing_leaf, outbox.lock_holder, outbox.half_message_default,
+            outbox.plain_message, outbox.retired_leaf, outbox.missing_leaf, outbox.half_message_default,
             outbox.op_message_default, outbox.check_attempt_default, outbox.publication_log_default TO outbox_checker;
         GRANT INSERT ON outbox.half_message, outbox.op_message, outbox.commit_log, outbox.publication_log,
             outbox.check_attempt, outbox.audit_log TO outbox_checker;
@@ -105,7 +105,7 @@ BEGIN
         GRANT SELECT ON outbox.reconciliation_commits, outbox.reconciliation_halves, outbox.reconciliation_open,
             outbox.topic, outbox.held_record, outbox.already_published, outbox.publication_log, outbox.op_message,
             outbox.progress, outbox.check_class, outbox.check_queue, outbox.check_breaker, outbox.check_attempt,
-            outbox.recheck, outbox.retired_leaf, outbox.lock_holder TO outbox_reconcile;
+            outbox.recheck, outbox.retired_leaf TO outbox_reconcile;
         GRANT SELECT, INSERT, UPDATE ON outbox.reconciliation_run, outbox.reconciliation_cut TO outbox_reconcile;
         GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.reconciliation_finding, outbox.reconciliation_report
             TO outbox_reconcile;

@@ -95,7 +95,7 @@ BEGIN
         IF alone > most THEN
             RAISE program_limit_exceeded USING MESSAGE = format('%s has more than %s rows of leaf %s', part.stored, most, leaf);
         ELSIF alone > 0 THEN
-            IF NOT outbox.no_audit() THEN
+            IF NOT pg_try_advisory_xact_lock(hashtext('outbox.audit'), 0) THEN
                 RAISE lock_not_available USING MESSAGE = 'an audit may still read the rows that have no leaf';
             END IF;
             EXECUTE format('WITH moved AS (DELETE FROM outbox.%I WHERE %I >= %s AND %I < %s RETURNING *)'

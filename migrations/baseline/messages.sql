@@ -89,15 +89,13 @@ CREATE TABLE outbox.transaction_key (
 
 -- Begins a flush of prepares: returns its xid, the time, and which of its groups are deleted. Holds a shared lock for
 -- each group (by its last six bits) until the transaction ends; a deletion takes it exclusively. So a deletion sees
--- every half that was stored before it, and no flush stores one after it. It is waited for before there is an xid. A
--- stranger who has the lock of a group delays the flush by a second and does not stop it.
+-- every half that was stored before it, and no flush stores one after it. It is waited for before there is an xid.
 CREATE FUNCTION outbox.begin_flush(
     groups integer[], OUT xid bigint, OUT at timestamptz, OUT deleted integer[]
 ) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    PERFORM outbox.take_turn('outbox.begin_flush', bucket, true)
-    FROM (SELECT DISTINCT g & 63 AS bucket FROM unnest(groups) AS g ORDER BY 1) AS buckets
-    WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('outbox.begin_flush'), bucket);
+    PERFORM pg_advisory_xact_lock_shared(hashtext('outbox.begin_flush'), bucket)
+    FROM (SELECT DISTINCT g & 63 AS bucket FROM unnest(groups) AS g ORDER BY 1) AS buckets;
     SELECT coalesce(array_agg(id), '{}') INTO deleted
     FROM outbox.producer_group WHERE id = ANY (groups) AND deleted_at IS NOT NULL;
     xid := outbox.current_xid();

@@ -26,6 +26,16 @@ CREATE TABLE outbox.plain_publisher (
     CONSTRAINT pk_plain_publisher PRIMARY KEY (role_name, producer_group_id)
 );
 
+-- Whether a role may insert into a table, or may become a role that may.
+CREATE FUNCTION outbox.may_insert(role oid, witness regclass) RETURNS boolean LANGUAGE sql STABLE STRICT
+RETURN EXISTS (
+    SELECT FROM pg_class c
+    WHERE c.oid = witness AND (
+        pg_has_role(role, c.relowner, 'MEMBER') OR has_any_column_privilege(role, c.oid, 'INSERT')
+        OR EXISTS (SELECT FROM aclexplode(c.relacl) AS granted
+                   WHERE granted.privilege_type = 'INSERT' AND granted.grantee <> 0
+                       AND pg_has_role(role, granted.grantee, 'MEMBER'))));
+
 -- Tells whether a session of this role and database can write no row whose order the watermark guards: producers
 -- hold EXECUTE on outbox.publish and nothing more. Whoever may insert, or may become a role that may, can. NULL where
 -- the session has no role or database.
@@ -214,16 +224,9 @@ BEGIN
     UPDATE outbox.installation SET plain_outbox = true WHERE NOT plain_outbox;
 END $$;
 
--- Waits until no other transaction admits messages of SQL mode, before this one has an xid. The table lock is what
--- decides: no stranger may take it. The advisory lock is what programs of the version before take; one that is held
--- for more than a second is a stranger's.
+-- Waits until no other transaction admits messages of SQL mode, before this one has an xid.
 CREATE FUNCTION outbox.begin_admission() RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    BEGIN
-        PERFORM pg_advisory_xact_lock(hashtext('outbox.plain_outbox'));
-    EXCEPTION WHEN lock_not_available THEN NULL;
-    END;
-    PERFORM set_config('lock_timeout', '0', true);
     LOCK TABLE outbox.plain_publisher IN SHARE UPDATE EXCLUSIVE MODE;
 END $$;

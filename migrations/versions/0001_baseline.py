@@ -25,7 +25,6 @@ NOUNS = (
     "relay",
     "operators",
     "reconciliation",
-    "locks",
     "sql_mode",
     "leaves",
 )

@@ -1,7 +1,6 @@
 -- name: lock_name
--- Serializes the changes of a group by its name, also while the row does not exist yet. Waits for an advisory lock, for
--- a second if only strangers have it.
-SELECT outbox.take_turn('outbox.producer_group', hashtext(%(name)s), false)
+-- Serializes the changes of a group by its name, also while the row does not exist yet. Waits for an advisory lock.
+SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
 
 -- name: page
 -- Reads registered groups by name, after the last one of the previous page; if asked, only those with a breaker that is
@@ -179,8 +178,8 @@ SELECT EXISTS (
 
 -- name: wait_for_flushes
 -- Waits for the flushes that store messages of this group and stops new ones (outbox.begin_flush), until this
--- transaction ends. It has no xid yet. Goes on after a second if only strangers have the advisory lock.
-SELECT outbox.take_turn('outbox.begin_flush', %(group)s::int4 & 63, false)
+-- transaction ends. It has no xid yet.
+SELECT pg_advisory_xact_lock(hashtext('outbox.begin_flush'), %(group)s::int4 & 63)
 
 -- name: delete
 -- Marks a group as deleted; its id and name are kept for its messages.

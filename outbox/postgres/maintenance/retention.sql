@@ -113,9 +113,8 @@ WHERE a.half_id >= %(low)s AND a.half_id < %(high)s AND a.half_id <> ALL (%(kept
     AND o.half_id >= %(low)s AND o.half_id < %(high)s AND o.half_id = a.half_id AND o.decision = 1
 
 -- name: no_audit
--- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf. A
--- lock that strangers alone have is no audit's.
-SELECT outbox.no_audit()
+-- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf.
+SELECT pg_try_advisory_xact_lock(hashtext('outbox.audit'), 0)
 
 -- name: lock_tables
 -- Locks the partitioned tables, in the order in which prepare and end do, so that nobody reads or writes any leaf.

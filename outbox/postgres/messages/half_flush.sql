@@ -1,8 +1,7 @@
 -- name: prepare_begin_flush
 -- Prepares "begin_flush" in this session. It takes its transaction's xid, which orders the flush, and reads the
 -- database's time and which of the groups are deleted. Holds a shared advisory lock for each group until the commit;
--- waits, before it has an xid, for a deletion that is under way, and for a second if strangers alone have the lock
--- (outbox.begin_flush).
+-- waits, before it has an xid, for a deletion that is under way (outbox.begin_flush).
 PREPARE outbox_begin_flush (int4[]) AS
 SELECT xid, (extract(epoch FROM at) * 1000000)::int8, array_to_string(deleted, ',') FROM outbox.begin_flush($1)
 

@@ -20,8 +20,7 @@ FROM outbox.installation, CAST(%(seen)s AS pg_snapshot) AS seen
 
 -- name: lock
 -- Waits for its turn to admit, before this transaction takes its xid. So admissions have one order. Locks one table
--- against other admissions; a stranger who has the advisory lock delays this by a second (outbox.begin_admission). What
--- is taken is read by index: a plan that sorts what waits would read all of it for each batch.
+-- against other admissions. What is taken is read by index: a plan that sorts what waits would read all of it for each batch.
 SELECT outbox.begin_admission(), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)
 
 -- name: take

@@ -20,8 +20,7 @@ SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
 
 -- name: keep_leaves
 -- Takes, shared, the session lock under which no leaf is removed and no row changes its leaf: a removal is not a change
--- that an older snapshot leaves out. Waits for one that has begun, which is short, and fails where a stranger has the
--- lock for itself (`outbox doctor` names it).
+-- that an older snapshot leaves out. Waits for one that has begun, which is short.
 SELECT pg_advisory_lock_shared(hashtext('outbox.audit'), 0), set_config('idle_session_timeout', '0', false)
 
 -- name: release_leaves

@@ -1,8 +1,7 @@
 -- name: lock_runs
--- Takes the lock of the runs until this session ends, unless another run has it: strangers who have it are no run. The
--- session may be idle for any time. Reads, too, whether the sessions of this role may write.
-SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut'))
-    OR outbox.only_strangers('outbox.reconciliation_cut', NULL, 'outbox.reconciliation_run'),
+-- Takes the lock of the runs until this session ends, unless another session has it. This one may be idle
+-- for any time. Reads, too, whether the sessions of this role may write.
+SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut')),
     set_config('idle_session_timeout', '0', false), current_setting('transaction_read_only') = 'on'
 
 -- name: checkpoint

@@ -1,9 +1,8 @@
 """Session advisory locks that processes take in turn, on one dedicated connection.
 
 When that connection breaks, PostgreSQL frees every lock at once. Two holders do no harm: each
-effect is guarded by a compare-and-set. Every role of the database may take any advisory lock, so
-one that only strangers have had for ten seconds counts as free. The session beats while its process
-lives. PostgreSQL ends that of one that is frozen, or whose host is gone.
+effect is guarded by a compare-and-set. The session beats while its process lives. PostgreSQL ends
+that of one that is frozen, or whose host is gone.
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ from typing import Final
 
 import psycopg
 
-from outbox.clock import Clock, SystemClock
-from outbox.postgres.sessions.availability import RIGHTS_LOST, available
+from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.connections import AsyncConnection, conninfo
 from outbox.postgres.sessions.statements import load
 
 SQL: Final = load(__name__)
-STRANGER_SECONDS: Final = 10.0
-"""How long a lock is refused before we ask whose it is; our own rounds are shorter."""
 ANSWER_SECONDS: Final = 5.0
 """Longest wait for an answer of PostgreSQL, which waits for nobody here."""
 IDLE_SECONDS: Final = 60
@@ -34,17 +30,12 @@ BEAT_SECONDS: Final = IDLE_SECONDS / 4
 class PostgresAdvisoryLocks:
     """The AdvisoryLocks on one PostgreSQL session; it is opened on first use and after a break."""
 
-    def __init__(
-        self, database_url: str, clock: Clock | None = None, beat_seconds: float = BEAT_SECONDS
-    ) -> None:
+    def __init__(self, database_url: str, beat_seconds: float = BEAT_SECONDS) -> None:
         self._conninfo = conninfo(database_url, "turns", idle_seconds=IDLE_SECONDS)
         self._connection: AsyncConnection | None = None
         self._beat_seconds = beat_seconds
         self._beating: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
-        self._clock = clock or SystemClock()
-        self._refused: dict[tuple[str, int], float] = {}
-        """Since when each lock has been refused without a break."""
 
     @asynccontextmanager
     async def try_lock(self, kind: str, number: int = 0) -> AsyncIterator[bool]:
@@ -53,15 +44,8 @@ class PostgresAdvisoryLocks:
         async with available():
             connection = await self._open()
             held = await _run(connection, "lock", key)
-            if held:
-                self._refused.pop((kind, number), None)
-            try:
-                free = held or await self._is_nobodys(connection, kind, number)
-            except RIGHTS_LOST:
-                await connection.close()
-                raise
         try:
-            yield free
+            yield held
         finally:
             if held:
                 with suppress(psycopg.Error):
@@ -73,17 +57,6 @@ class PostgresAdvisoryLocks:
             self._beating.cancel()
         if self._connection is not None:
             await self._connection.close()
-
-    async def _is_nobodys(self, connection: AsyncConnection, kind: str, number: int) -> bool:
-        """Return whether a lock that is refused, for some time now, is held by strangers only."""
-        now = self._clock.monotonic()
-        if now - self._refused.setdefault((kind, number), now) < STRANGER_SECONDS:
-            return False
-        key = {"kind": f"outbox.{kind}", "number": number}
-        if await _run(connection, "only_strangers", key):
-            return True
-        self._refused[kind, number] = now
-        return False
 
     async def _open(self) -> AsyncConnection:
         async with self._opening:

@@ -6,10 +6,6 @@ SELECT pg_try_advisory_lock(hashtext(%(kind)s), %(number)s)
 -- Frees a session lock.
 SELECT pg_advisory_unlock(hashtext(%(kind)s), %(number)s)
 
--- name: only_strangers
--- Reads whether strangers alone have the lock: roles that may not write what its users write. Locks nothing.
-SELECT outbox.only_strangers(%(kind)s, %(number)s, 'outbox.commit_log')
-
 -- name: beat
 -- Does nothing: a session that runs statements is alive.
 SELECT 1

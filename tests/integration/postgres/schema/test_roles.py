@@ -245,7 +245,7 @@ def test_migrate_up_takes_back_what_was_granted_by_hand(database_url: str, grant
 def test_a_program_connects_to_a_database_that_is_closed_to_everybody_else(
     database_url: str,
 ) -> None:
-    """As a hardening guide wants it, and whoever keeps strangers from our advisory locks."""
+    """As a hardening guide wants it, and docs/security.md advises."""
     closed = conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"REVOKE ALL ON DATABASE {closed} FROM PUBLIC".encode())
