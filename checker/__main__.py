@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from checker.wiring import open_daemon
+from checker.wiring import chosen_tasks, open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import failpoints, load_settings, refused_by_flag, traces_are_sent
+from outbox.settings.environment import failpoints, load_settings, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -29,19 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checker until SIGTERM (exit 0) or Ctrl-C (130); a wrong setting exits 2."""
     only = _parser().parse_args(arguments).only
     try:
-        settings = load_settings(overrides={"checker_only": only} if only else None)
+        chosen, settings = chosen_tasks(only), load_settings()
         arm(failpoints())
         configure_logging(settings.log_level, log_style(), secret_texts(settings))
         log_uncaught_errors()
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-        return asyncio.run(_run(settings))
+        return asyncio.run(_run(settings, chosen))
     except ConfigurationError as error:
-        line = refused_by_flag(error, {"checker_only": "--only"} if only else {})
-        print(redaction()(f"outbox-checker: {line}"), file=sys.stderr)  # noqa: T201
+        print(redaction()(f"outbox-checker: {error}"), file=sys.stderr)  # noqa: T201
         return USAGE
 
 
-async def _run(settings: Settings) -> int:
+async def _run(settings: Settings, chosen: frozenset[str]) -> int:
     loop, stop, received = asyncio.get_running_loop(), asyncio.Event(), set[int]()
 
     def end(number: int) -> None:
@@ -51,7 +50,7 @@ async def _run(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
     spans = open_tracing("outbox-checker", on=traces_are_sent())
-    async with open_daemon(settings, spans) as daemon:
+    async with open_daemon(settings, chosen, spans) as daemon:
         await daemon.run(stop)
     return INTERRUPTED if signal.SIGINT in received else OK
 

@@ -44,6 +44,7 @@ from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
 from outbox.postgres.sessions.connections import Pool
 from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
+from outbox.settings.formats import words
 from outbox.telemetry.metrics import Metrics
 from outbox.telemetry.metrics_server import metrics_server
 
@@ -57,13 +58,14 @@ CHECK_BATCH_MAX: Final = 100
 
 
 @asynccontextmanager
-async def open_daemon(settings: Settings, spans: Spans | None = None) -> AsyncIterator[Daemon]:
+async def open_daemon(
+    settings: Settings, chosen: frozenset[str], spans: Spans | None = None
+) -> AsyncIterator[Daemon]:
     """Open everything that the chosen tasks need, for the block.
 
     PostgreSQL and Kafka may still be unavailable. ``spans`` records spans; the end of the block
     closes them. Raises ConfigurationError.
     """
-    chosen = chosen_tasks(settings)
     metrics, clock = Metrics(), SystemClock()
     metrics.show_version()
     async with AsyncExitStack() as stack:
@@ -156,13 +158,13 @@ def _topic_watch(
     return PeriodicTask(name="topics", step=watch.step)
 
 
-def chosen_tasks(settings: Settings) -> frozenset[str]:
-    """Return the tasks to run; raises ConfigurationError for an unknown one."""
-    unknown = sorted(set(settings.checker_only) - set(TASKS))
+def chosen_tasks(only: str | None) -> frozenset[str]:
+    """Return the tasks of the flag ``--only``; raises ConfigurationError for an unknown one."""
+    chosen = words(only or "") or TASKS
+    unknown = sorted(set(chosen) - set(TASKS))
     if unknown:
-        known = ", ".join(TASKS)
-        raise ConfigurationError(f"OUTBOX_CHECKER_ONLY: {unknown[0]!r} is not one of {known}")
-    return frozenset(settings.checker_only or TASKS)
+        raise ConfigurationError(f"--only: {unknown[0]!r} is not one of {', '.join(TASKS)}")
+    return frozenset(chosen)
 
 
 async def _group_scheduler(

@@ -50,7 +50,7 @@ def checker(
         typer.Option(
             metavar="TASKS",
             help="Some of relay,check,sweep,retire.",
-            show_default="OUTBOX_CHECKER_ONLY, else all",
+            show_default="all",
         ),
     ] = None,
 ) -> None:

@@ -73,8 +73,6 @@ class Settings(BaseModel):
     check_proxy_url: SecretStr | None = None
     """(s) egress proxy for checks"""
 
-    checker_only: Words = ()
-    """tasks to run (relay, check, sweep, retire); empty = all"""
     checker_metrics_bind: str = "127.0.0.1:9464"
     """address on which the checker serves /metrics"""
     metrics_bind: str | None = None

@@ -108,8 +108,8 @@ async def test_ctrl_c_ends_it_with_130(world: World, database_url: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"database_url": "postgresql://x", "checker_only": "dance"}, "OUTBOX_CHECKER_ONLY"),
-        ({"checker_only": "sweep"}, "OUTBOX_DATABASE_URL"),
+        ({"database_url": "postgresql://x", "database_pool_max": "1"}, "OUTBOX_DATABASE_POOL_MAX"),
+        ({}, "OUTBOX_DATABASE_URL"),
     ],
 )
 async def test_a_wrong_setting_is_one_line_and_exit_2(settings: dict[str, str], named: str) -> None:
