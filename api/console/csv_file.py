@@ -16,28 +16,24 @@ EXPORTED: Final = 100_000
 PAGE: Final = 500
 
 
-async def csv_lines(
-    visit: Visit, path: str, query: Query, columns: Sequence[str], at_most: int
-) -> list[str]:
-    """Return the lines of a list, page by page: other visitors have their turn between."""
-    found: list[str] = []
-    cursor: dict[str, str] = {}
-    while len(found) < at_most:
-        asked: Query = {**query, **cursor, "limit": min(PAGE, at_most - len(found))}
-        page = await visit.api.get(path, asked)
-        found.extend(csv_line([row[name] for name in columns]) for row in page["data"])
-        if page["next_cursor"] is None:
-            break
-        cursor = {"cursor": page["next_cursor"]}
-    return found
+async def csv_file(
+    visit: Visit, name: str, path: str, queries: Sequence[Query], columns: Sequence[str]
+) -> Response:
+    """Return at most EXPORTED rows of a list as an attachment; if there are more, its name says so.
 
-
-def csv_file(name: str, columns: Sequence[str], lines: Sequence[str]) -> Response:
-    """Return at most EXPORTED lines as an attachment; if there are more, its name says so."""
-    shown = f"{name}-first-{EXPORTED}" if len(lines) > EXPORTED else name
+    The rows are read page by page: other visitors have their turn between.
+    """
+    lines = [csv_line(columns)]
+    for query in queries:
+        cursor: Query | None = {}
+        while cursor is not None and len(lines) <= EXPORTED + 1:
+            page = await visit.api.get(path, {**query, **cursor, "limit": PAGE})
+            lines.extend(csv_line([row[each] for each in columns]) for row in page["data"])
+            cursor = {"cursor": page["next_cursor"]} if page["next_cursor"] else None
+    shown = f"{name}-first-{EXPORTED}" if len(lines) > EXPORTED + 1 else name
     headers = {
         "content-disposition": f"attachment; filename={shown}.csv",
         "cache-control": "no-store",
     }
-    text = "".join([csv_line(columns), *lines[:EXPORTED]])
+    text = "".join(lines[: EXPORTED + 1])
     return Response(text, headers=headers, media_type="text/csv; charset=utf-8")

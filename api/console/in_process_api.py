@@ -46,6 +46,11 @@ class Refused(Exception):
         self.problem = problem
 
 
+def refusal(title: str, detail: str) -> Refused:
+    """Return the refusal of a form or a search that the console does not understand."""
+    return Refused(422, {"title": title, "detail": detail})
+
+
 class CallCount:
     """How often one visit called the API."""
 

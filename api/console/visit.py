@@ -11,7 +11,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from api.console.in_process_api import InProcessApi
+from api.console.in_process_api import InProcessApi, Query
 from api.console.page_renderer import HEADERS, PageRenderer
 from api.console.session import COOKIE, Session
 from outbox.access import NOBODY, Caller, Scope
@@ -85,6 +85,21 @@ class Visit:
         given = {name: value for name, value in query.items() if value is not None}
         asked = "?" + urlencode(given) if given else ""
         return f"{self.prefix}{quote(path, safe='/')}{asked}"
+
+    async def list(
+        self, route: str, path: str, *, limit: int, **given: str
+    ) -> tuple[dict[str, Any], str | None]:
+        """Return the asked page of a route's list, and the address of the next one."""
+        cursor = self.query.get("cursor")
+        asked: Query = {"limit": limit, **given, **({"cursor": cursor} if cursor else {})}
+        page = await self.api.get(route, asked)
+        after = page["next_cursor"]
+        return page, after and self.address(path, **given, cursor=after)
+
+    @property
+    def reason(self) -> dict[str, str]:
+        """The operator and the reason of a form, for the audit log."""
+        return {name: self.form.get(name, "") for name in ("operator", "reason")}
 
     def see(self, path: str, **query: str | None) -> Response:
         """Return the answer to a form: another page, which a reload does not send again."""

@@ -6,8 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from api.console.csv_file import EXPORTED, csv_file, csv_lines
-from api.console.in_process_api import Query
+from api.console.csv_file import EXPORTED, csv_file
 from api.console.visit import Visit
 
 AUDIT: Final = "/v1/audit-log"
@@ -29,10 +28,7 @@ COLUMNS: Final = ("at", "action", "target", "operator", "reason", "key_id", "det
 async def show(visit: Visit) -> Response:
     """List what matches the filters, the newest first."""
     given = _given(visit)
-    cursor = visit.query.get("cursor")
-    asked: Query = {"limit": SHOWN, **given, **({"cursor": cursor} if cursor else {})}
-    page = await visit.api.get(AUDIT, asked)
-    following = page["next_cursor"] and visit.address("/audit", **given, cursor=page["next_cursor"])
+    page, following = await visit.list(AUDIT, "/audit", limit=SHOWN, **given)
     return visit.page(
         "audit.html",
         filters=FILTERS,
@@ -46,8 +42,7 @@ async def show(visit: Visit) -> Response:
 
 async def export(visit: Visit) -> Response:
     """Return exactly what matches as CSV, at most EXPORTED entries."""
-    lines = await csv_lines(visit, AUDIT, _given(visit), COLUMNS, EXPORTED + 1)
-    return csv_file("audit", COLUMNS, lines)
+    return await csv_file(visit, "audit", AUDIT, [_given(visit)], COLUMNS)
 
 
 def _given(visit: Visit) -> dict[str, str]:

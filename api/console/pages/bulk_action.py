@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
-from api.console.in_process_api import Refused
+from api.console.in_process_api import refusal
 from api.console.search import SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.clock import SystemClock
@@ -51,7 +51,7 @@ def offered_actions(state: State) -> list[tuple[str, str]]:
 async def plan(visit: Visit) -> Response:
     """Count what matches, and ask for the reason; nothing is done."""
     given = visit.request.query_params
-    asked = _asked(given, operator=visit.operator or "console", reason="dry run")
+    asked = _asked(given, {"operator": visit.operator or "console", "reason": "dry run"})
     bounds = {name: asked["filter"][name] for name in BOUNDS if name in asked["filter"]}
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
@@ -69,8 +69,7 @@ async def plan(visit: Visit) -> Response:
 
 async def begin(visit: Visit) -> Response:
     """Store the action; it acts on what matches now, between the times of the dry run."""
-    given = visit.form
-    asked = _asked(given, operator=given.get("operator", ""), reason=given.get("reason", ""))
+    asked = _asked(visit.form, visit.reason)
     started = await visit.api.post(BULK, {**asked, "delay_seconds": DELAY_SECONDS})
     return visit.see(f"/bulk-actions/{started['id']}")
 
@@ -86,26 +85,24 @@ async def show(visit: Visit) -> Response:
 async def cancel(visit: Visit) -> Response:
     """Do nothing more of an action."""
     number = visit.request.path_params["action_id"]
-    body = {"operator": visit.form.get("operator", ""), "reason": visit.form.get("reason", "")}
-    status = (await visit.api.post(f"{BULK}/{number}/cancel", body))["status"]
+    status = (await visit.api.post(f"{BULK}/{number}/cancel", visit.reason))["status"]
     done = "cancelled" if status == "cancelled" else "action-over"
     return visit.see(f"/bulk-actions/{number}", done=done)
 
 
-def _asked(given: Given, *, operator: str, reason: str) -> dict[str, Any]:
+def _asked(given: Given, reason: dict[str, str]) -> dict[str, Any]:
     """Return the request. Raises Refused for a search or an action that is not understood."""
     try:
         _, action = ACTIONS[given.get("action", "")]
     except KeyError:
-        raise Refused(422, {"title": "The action is not valid", "detail": "Choose one."}) from None
+        raise refusal("The action is not valid", "Choose one.") from None
     is_selection = given.get("of") == SELECTED
     conditions = _selection(given) if is_selection else _conditions(given, action["action"])
     return {
         **action,
         "filter": conditions,
         "max_items": MAX_ITEMS,
-        "operator": operator,
-        "reason": reason,
+        **reason,
     }
 
 
@@ -114,7 +111,7 @@ def _selection(given: Given) -> dict[str, Any]:
     selected = given.getlist("message")
     if not selected:
         detail = "Select messages of the list first."
-        raise Refused(422, {"title": "No message is selected", "detail": detail})
+        raise refusal("No message is selected", detail)
     return {"message_ids": list(dict.fromkeys(selected))}
 
 
@@ -124,10 +121,10 @@ def _conditions(given: Given, action: str) -> dict[str, Any]:
     try:
         search = parse_search(given.get("q", ""), now)
     except SearchInvalid as error:
-        raise Refused(422, {"title": "The search is not valid", "detail": str(error)}) from None
+        raise refusal("The search is not valid", str(error)) from None
     if not search.filters and search.state is None:
         detail = "Search for something first: an action on every message is refused."
-        raise Refused(422, {"title": "The filter is too broad", "detail": detail})
+        raise refusal("The filter is too broad", detail)
     # Without a state the start page lists, of those that this action takes, the prepared ones.
     state = search.state or (State.COMMITTED if action in HELD else State.PREPARED)
     conditions: dict[str, Any] = {**search.filters, "state": state.value}

@@ -15,9 +15,7 @@ KEYS: Final = "/v1/api-keys"
 
 async def show(visit: Visit) -> Response:
     """List the keys that are not revoked, without secrets."""
-    cursor = visit.query.get("cursor")
-    page = await visit.api.get(KEYS, {"limit": 100} | ({"cursor": cursor} if cursor else {}))
-    following = page["next_cursor"] and visit.address("/keys", cursor=page["next_cursor"])
+    page, following = await visit.list(KEYS, "/keys", limit=100)
     refused = (await visit.api.get(KEYS, {"limit": 100, "refused": "true"}))["data"]
     return visit.page(
         "keys.html",

@@ -63,12 +63,7 @@ async def force_end(visit: Visit) -> Response:
 
 async def _act(visit: Visit, action: str, more: dict[str, str], done: str) -> Response:
     message_id = visit.request.path_params["message_id"]
-    body = {
-        "operator": visit.form.get("operator", ""),
-        "reason": visit.form.get("reason", ""),
-        **more,
-    }
-    await visit.api.post(f"{MESSAGES}/{message_id}/{action}", body)
+    await visit.api.post(f"{MESSAGES}/{message_id}/{action}", visit.reason | more)
     return visit.see(f"/messages/{message_id}", done=done)
 
 

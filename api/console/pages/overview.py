@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from api.console.in_process_api import Query
 from api.console.metric_values import MetricValues
-from api.console.rate_chart import rate_charts
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.checks.check_round import ANSWERED
@@ -38,13 +37,12 @@ async def show(visit: Visit) -> Response:
         all_groups=len(groups),
         tripped=tripped,
         not_tripped=visit.why_not(Scope.GROUPS_READ),
-        outcomes=rates["check_outcomes"] if rates else [],
+        rates=rates,
         answered=ANSWERED,
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now - beat.value) for beat in beats],
         run=run,
         not_run=visit.why_not(Scope.REPORTS_READ),
-        charts=rate_charts(rates) if rates else [],
         not_rates=None if rates else RATES_NEED,
         bound=visit.caller.groups is not None,
     )

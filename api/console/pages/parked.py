@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ from api.console.in_process_api import Query
 from api.console.pages.bulk_action import offered_actions
 from api.console.visit import Visit
 from outbox.access import Scope
-from outbox.checks.check_round import Outcome
 from outbox.clock import SystemClock
 from outbox.messages.message import State
 from outbox.operators.message_view import NEVER_CHECKED
@@ -21,20 +19,28 @@ from outbox.operators.message_view import NEVER_CHECKED
 PAGE: Final = 500
 LOOKED_AT_MOST: Final = 2000
 SHOWN: Final = 50
-NOT_CHECKED: Final = "not checked"
+
+
+Cause = tuple[str, str, int | None]
+"""A group, and outcome and HTTP status of a last check."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """Parked messages of one group with one class of error."""
+    """Parked messages of one group whose last check went the same way."""
 
     group: str
-    error: str
-    search: str
-    """The search that finds these messages and no others."""
+    outcome: str
+    status: int | None
     count: int = 0
     oldest: str = ""
     reasons: set[str] = field(default_factory=set)
+
+    @property
+    def search(self) -> str:
+        """The search that finds these messages and no others."""
+        status = f" status:{self.status}" if self.status else ""
+        return f"state:parked group:{self.group} outcome:{self.outcome}{status}"
 
 
 async def show(visit: Visit) -> Response:
@@ -67,33 +73,18 @@ async def _parked(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:
-    """Return one cluster for each group and class of error, the largest first."""
-    by_cause: dict[tuple[str, str], Cluster] = {}
-    counts: dict[tuple[str, str], int] = defaultdict(int)
+    """Return one cluster for each cause, the largest first."""
+    by_cause: dict[Cause, Cluster] = {}
     for message in found:
-        last = message["last_check"]
-        cause = (message["producer_group"], _error(last))
-        cluster = by_cause.setdefault(cause, Cluster(*cause, _search(cause[0], last)))
-        counts[cause] += 1
+        cause = _cause(message)
+        cluster = by_cause.setdefault(cause, Cluster(*cause))
+        cluster.count += 1
         cluster.oldest = message["prepared_at"]  # the newest come first
         cluster.reasons.add(message["parked_reason"])
-    for cause, cluster in by_cause.items():
-        cluster.count = counts[cause]
-    return sorted(by_cause.values(), key=lambda each: (-each.count, each.group, each.error))
+    return sorted(by_cause.values(), key=lambda each: (-each.count, each.group))
 
 
-def _error(last: dict[str, Any] | None) -> str:
-    """Return the class of the last check's error: its outcome, of an HTTP error with its status."""
-    if last is None:
-        return NOT_CHECKED
-    status = f" {last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
-    return f"{last['outcome']}{status}"
-
-
-def _search(group: str, last: dict[str, Any] | None) -> str:
-    """Return the search for the parked messages of a group with this class of error."""
-    found = f"state:parked group:{group}"
-    if last is None:
-        return f"{found} outcome:{NEVER_CHECKED}"
-    status = f" status:{last['http_status']}" if last["outcome"] == Outcome.HTTP_ERROR else ""
-    return f"{found} outcome:{last['outcome']}{status}"
+def _cause(message: dict[str, Any]) -> Cause:
+    """Return the group, and the outcome and status of the last check."""
+    last = message["last_check"] or {"outcome": NEVER_CHECKED, "http_status": None}
+    return message["producer_group"], last["outcome"], last["http_status"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from api.console.visit import Visit
 from outbox.access import Scope
-from outbox.checks.check_round import ANSWERED
 from outbox.clock import SystemClock
 
 GROUPS: Final = "/v1/producer-groups"
@@ -18,23 +15,9 @@ DUE_COUNTED: Final = 1000
 """The route counts at most this many due checks of a delay."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckQuality:
-    """How many checks got a valid answer, and how long they took."""
-
-    answered: int
-    percent: int
-    """Rounded down: it is 100 only if all were answered."""
-    p95_ms: int
-    """19 of 20 took at most so long."""
-
-
 async def show_all(visit: Visit) -> Response:
     """List the groups."""
-    cursor = visit.query.get("cursor")
-    query = {"limit": 100} | ({"cursor": cursor} if cursor else {})
-    page = await visit.api.get(GROUPS, query)
-    following = page["next_cursor"] and visit.address("/groups", cursor=page["next_cursor"])
+    page, following = await visit.list(GROUPS, "/groups", limit=100)
     return visit.page("producer_groups.html", page=page, following=following)
 
 
@@ -51,11 +34,8 @@ async def test(visit: Visit) -> Response:
 
 async def simulate(visit: Visit) -> Response:
     """Send the endpoint every conformance case, and show which failed, and why."""
-    known, expect = visit.form.get("transaction_id"), visit.form.get("expect")
-    asked = {
-        **({"transaction_id": known} if known else {}),
-        **({"expect": expect} if expect else {}),
-    }
+    fields = ("transaction_id", "expect")
+    asked = {name: visit.form[name] for name in fields if name in visit.form}
     result = await visit.api.post(f"{GROUPS}/{_name(visit)}/simulate", asked)
     return await _show(visit, simulated=result)
 
@@ -84,7 +64,6 @@ async def _show(
         group=group,
         health=health,
         due_counted=DUE_COUNTED,
-        quality=check_quality(checks),
         tested=tested,
         simulated=simulated,
         checks=checks,
@@ -107,19 +86,6 @@ async def _last_checks(visit: Visit, name: str) -> tuple[list[dict[str, Any]], s
         return [], None
     found = await visit.api.get(f"{GROUPS}/{name}/checks")
     return found["data"], found["searched_back_to"]
-
-
-def check_quality(checks: Sequence[Mapping[str, Any]]) -> CheckQuality | None:
-    """Return the share of valid answers and the latency of checks; None if there are none."""
-    if not checks:
-        return None
-    took = sorted(each["latency_ms"] for each in checks)
-    answered = sum(each["outcome"] in ANSWERED for each in checks)
-    return CheckQuality(
-        answered=answered,
-        percent=100 * answered // len(checks),
-        p95_ms=took[(len(took) * 19 + 19) // 20 - 1],
-    )
 
 
 def _name(visit: Visit) -> str:

@@ -16,11 +16,7 @@ FILTERS: Final = ("kind", "class", "status", "topic", "hour")
 
 async def show_all(visit: Visit) -> Response:
     """List the runs, newest first."""
-    cursor = visit.query.get("cursor")
-    page = await visit.api.get(RUNS, {"limit": SHOWN} | ({"cursor": cursor} if cursor else {}))
-    following = page["next_cursor"] and visit.address(
-        "/reconciliations", cursor=page["next_cursor"]
-    )
+    page, following = await visit.list(RUNS, "/reconciliations", limit=SHOWN)
     return visit.page(
         "reconciliations.html",
         page=page,
@@ -33,19 +29,16 @@ async def show(visit: Visit) -> Response:
     """Show a run and its findings."""
     run_id = visit.request.path_params["run_id"]
     run = await visit.api.get(f"{RUNS}/{run_id}")
-    given = {name: visit.query[name] for name in (*FILTERS, "cursor") if visit.query.get(name)}
-    page = await visit.api.get(f"{RUNS}/{run_id}/discrepancies", {"limit": SHOWN, **given})
-    kept = {name: value for name, value in given.items() if name != "cursor"}
-    following = page["next_cursor"] and visit.address(
-        f"/reconciliations/{run_id}", **kept, cursor=page["next_cursor"]
-    )
+    given = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
+    route, path = f"{RUNS}/{run_id}/discrepancies", f"/reconciliations/{run_id}"
+    page, following = await visit.list(route, path, limit=SHOWN, **given)
     return visit.page(
         "reconciliation.html",
         run=run,
         totals=await visit.api.get(f"{RUNS}/{run_id}/totals"),
         page=page,
         steps=first_of_each_class(run["findings"], page["data"]),
-        given=kept,
+        given=given,
         following=following,
     )
 

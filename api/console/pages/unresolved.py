@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from api.console.csv_file import EXPORTED, csv_file, csv_lines
-from api.console.in_process_api import Query, Refused
+from api.console.csv_file import EXPORTED, csv_file
+from api.console.in_process_api import Query, Refused, refusal
 from api.console.pages.bulk_action import offered_actions
 from api.console.search import MessageSearch, SearchInvalid, parse_search
 from api.console.visit import Visit
@@ -78,15 +78,12 @@ async def export(visit: Visit) -> Response:
     try:
         search = parse_search(visit.query.get("q", "").strip(), SystemClock().now())
     except SearchInvalid as invalid:
-        raise Refused(422, {"title": "The search is not valid", "detail": str(invalid)}) from None
+        raise refusal("The search is not valid", str(invalid)) from None
     if search.word is not None:
         detail = f"{search.word[:40]!r} is no qualifier; search for it, and export what you find"
-        raise Refused(422, {"title": "The search is not valid", "detail": detail})
-    lines: list[str] = []
-    for state in _states(search):
-        left = EXPORTED + 1 - len(lines)
-        lines += await csv_lines(visit, MESSAGES, search.query(state), COLUMNS, left)
-    return csv_file("messages", COLUMNS, lines)
+        raise refusal("The search is not valid", detail)
+    queries = [search.query(state) for state in _states(search)]
+    return await csv_file(visit, "messages", MESSAGES, queries, COLUMNS)
 
 
 def _states(search: MessageSearch) -> Sequence[State]:

@@ -27,17 +27,9 @@ async def test_the_overview_shows_what_waits_and_the_last_hour_of_each_group(
         await service.prepared_id()
         await until_written(service, prepared=4, committed=2)
         page = await browser.get("/ui/overview")
-        for words in ("Prepared : 4,", "Committed : 2,", "Published to Kafka : 0"):
-            assert words in page.text
+        assert re.search(r"prepared 4 \d \d committed 2 \d \d published 0 0 0 ", page.text)
         assert re.search(r"Committed Published billing 1 0 2 4 2 0 ", page.text)
         assert '<a href="/ui/groups/billing">billing</a>' in page.html
-        charts = re.findall(r'<svg class="rate".*?</svg>', page.html, re.DOTALL)
-        assert [each.count('<rect class="bar"') > 0 for each in charts] == [
-            True,
-            True,
-            False,
-            False,
-        ]
 
 
 async def until_written(service: Service, **expected: int) -> None:
@@ -71,4 +63,4 @@ async def test_the_last_hour_of_all_groups_is_not_shown_to_a_bound_key(
     async with bound as (_, browser):
         page = await browser.get("/ui/overview")
         assert "A key of all groups with the scope reports:read sees the last hour." in page.text
-        assert "<figure" not in page.html
+        assert 'id="rates"' not in page.html
