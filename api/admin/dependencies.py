@@ -14,6 +14,8 @@ from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId, MessageNotFound
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
+from outbox.operators.message_view import OperatorAction
+from outbox.telemetry.events import Event, get_logger
 
 _SAFE_LENGTH = 64
 NO_STORE: Final = {"Cache-Control": "no-store"}
@@ -94,5 +96,16 @@ def _pointer_to(name: str) -> str:
     return f"/{name}" if plain and name.isascii() else ""
 
 
+def log_action(what: str, action: OperatorAction, **facts: Any) -> None:
+    """Log an intervention, beside its entry in the audit log."""
+    get_logger().info(
+        Event.OPERATOR_ACTION, action=what, operator=action.operator, key_id=action.key_id, **facts
+    )
+
+
+MessageReader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
+ReportReader = Annotated[Caller, needs(Scope.REPORTS_READ)]
+OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
+Admin = Annotated[Caller, needs(Scope.ADMIN)]
 ServicesDependency = Annotated[Services, Depends(services)]
 NoQuery = Depends(no_query)

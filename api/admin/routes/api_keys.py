@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import NO_STORE, Admin, NoQuery, ServicesDependency, StrictRoute
 from api.admin.models.api_keys import (
     KeyPage,
     KeyQuery,
@@ -17,13 +17,12 @@ from api.admin.models.api_keys import (
 )
 from api.admin.models.page import page_of
 from api.http.problems import Problem, invalid
-from outbox.access import Caller, NewApiKey, Scope
+from outbox.access import NewApiKey
 from outbox.errors import TimePast
 from outbox.telemetry.events import Event, get_logger
 
 router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictRoute)
 
-Admin = Annotated[Caller, needs(Scope.ADMIN)]
 BEYOND: Final = "a key has no groups and no scopes beyond those of the key that creates it"
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import (
+    NoQuery,
+    OperatorCaller,
+    ServicesDependency,
+    StrictRoute,
+    log_action,
+)
 from api.admin.models.base import OperatorRequest
 from api.admin.models.bulk_actions import (
     BulkRequest,
@@ -20,20 +26,17 @@ from api.admin.models.bulk_actions import (
 from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
 from api.http.problems import Problem, invalid
-from outbox.access import Caller, Scope
+from outbox.access import Caller
 from outbox.errors import InvalidMessageId
 from outbox.messages.message import Resolution, State
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 from outbox.operators.bulk_actions import BulkAction, BulkFilter, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import MessageFilter
-from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/bulk-actions"
 SAMPLE: Final = 10
 UNDECIDED: Final = (State.PREPARED, State.PARKED)
 router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
-
-OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
 @router.post(
@@ -56,14 +59,8 @@ async def begin(
         more = f"more than max_items ({body.max_items}) match"
         raise invalid("/filter", more, "filter-too-broad")
     services.wake_bulk_runner()
-    get_logger().info(
-        Event.OPERATOR_ACTION,
-        action=f"bulk.{body.action}",
-        bulk_action=str(started.id),
-        matched=started.matched,
-        operator=body.operator,
-        key_id=caller.key_id,
-    )
+    facts = {"bulk_action": str(started.id), "matched": started.matched}
+    log_action(f"bulk.{body.action}", order.action, **facts)
     response.headers["Location"] = f"{PATH}/{started.id}"
     return _resource(started)
 

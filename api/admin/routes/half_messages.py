@@ -9,11 +9,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 
 from api.admin.dependencies import (
+    MessageReader,
     NoQuery,
+    OperatorCaller,
     ServicesDependency,
     StrictRoute,
     half_of,
-    needs,
+    log_action,
     no_query,
 )
 from api.admin.models.base import OperatorRequest
@@ -39,20 +41,16 @@ from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
 from outbox.errors import MessageNotFound
 from outbox.messages.message import DecidedBy, End, Resolution, State
-from outbox.operators.message_view import MessageFilter, MessageView, OperatorAction
-from outbox.telemetry.events import Event, get_logger
+from outbox.operators.message_view import MessageFilter, MessageView
 
 PATH: Final = "/v1/half-messages"
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
-
-Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
-OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 
 
 @router.get("", response_model=MessagePageResource, response_model_exclude_unset=True)
 async def list_half_messages(
     query: Annotated[MessageQuery, Query()],
-    caller: Reader,
+    caller: MessageReader,
     services: ServicesDependency,
     request: Request,
     response: Response,
@@ -81,7 +79,7 @@ async def list_half_messages(
 async def get_half_message(
     message_id: str,
     request: Request,
-    caller: Reader,
+    caller: MessageReader,
     services: ServicesDependency,
     include: Annotated[Literal["payload"] | None, Query()] = None,
 ) -> Response:
@@ -99,7 +97,7 @@ async def get_half_message(
 
 @router.get("/{message_id}/history", response_model=HistoryResource, dependencies=[NoQuery])
 async def get_history(
-    message_id: str, caller: Reader, services: ServicesDependency
+    message_id: str, caller: MessageReader, services: ServicesDependency
 ) -> HistoryResource:
     """Return the events of a message, in order."""
     view = await find(services, caller, message_id)
@@ -121,7 +119,7 @@ async def recheck(
     action = body.action_of(caller)
     due_at = await services.operations.recheck(view.half.half_id, view.half.nonce, action)
     message = str(view.half.message_id)
-    _log_action("recheck", message, action)
+    log_action("recheck", action, message_id=message)
     return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)
 
 
@@ -142,21 +140,11 @@ async def force_end(
     )
     action = body.action_of(caller)
     ended = await services.operations.force_end(end, action)
-    _log_action("force_end", message_id, action)
+    log_action("force_end", action, message_id=message_id)
     if ended.conflict:
         raise already_ended(ended.status)
     answer = ended_half(ended.status, already_ended=ended.already_ended)
     return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
-
-
-def _log_action(what: str, message_id: str, action: OperatorAction) -> None:
-    get_logger().info(
-        Event.OPERATOR_ACTION,
-        action=what,
-        message_id=message_id,
-        operator=action.operator,
-        key_id=action.key_id,
-    )
 
 
 async def find(

@@ -6,28 +6,32 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, half_of, needs
+from api.admin.dependencies import (
+    MessageReader,
+    NoQuery,
+    OperatorCaller,
+    ServicesDependency,
+    StrictRoute,
+    half_of,
+    log_action,
+)
 from api.admin.models.base import OperatorRequest
 from api.admin.models.held_records import HeldQuery, HeldRecordPage, SettledRecord
 from api.admin.models.page import page_of
 from api.admin.services import Services
 from api.http.page_token import decode_number_token
 from api.http.problems import Problem
-from outbox.access import Caller, Scope
+from outbox.access import Caller
 from outbox.errors import NotHeld
 from outbox.messages.message_id import HalfId
-from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/held-records"
 router = APIRouter(prefix=PATH, tags=["held records"], route_class=StrictRoute)
 
-Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
-OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
-
 
 @router.get("", response_model=HeldRecordPage)
 async def list_held_records(
-    query: Annotated[HeldQuery, Query()], caller: Reader, services: ServicesDependency
+    query: Annotated[HeldQuery, Query()], caller: MessageReader, services: ServicesDependency
 ) -> Any:
     """List held records, the oldest first; `dropped=true` lists those that were given up."""
     after = decode_number_token(query.cursor)
@@ -69,11 +73,5 @@ async def _settle(
         await settle(half_id, nonce, action)
     except NotHeld:
         raise Problem(slug="not-held") from None
-    get_logger().info(
-        Event.OPERATOR_ACTION,
-        action="held.drop" if drops else "held.release",
-        message_id=message_id,
-        operator=action.operator,
-        key_id=action.key_id,
-    )
+    log_action("held.drop" if drops else "held.release", action, message_id=message_id)
     return SettledRecord(message_id=message_id, released=not drops, dropped=drops)

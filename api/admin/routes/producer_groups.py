@@ -7,7 +7,14 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from api.admin.dependencies import NO_STORE, NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import (
+    NO_STORE,
+    MessageReader,
+    NoQuery,
+    ServicesDependency,
+    StrictRoute,
+    needs,
+)
 from api.admin.models.page import page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
@@ -37,7 +44,6 @@ from outbox.telemetry.events import Event, get_logger
 router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route_class=StrictRoute)
 
 Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
-MessageReader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
 Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
 Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]

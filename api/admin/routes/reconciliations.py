@@ -11,7 +11,14 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import (
+    NoQuery,
+    OperatorCaller,
+    ReportReader,
+    ServicesDependency,
+    StrictRoute,
+    log_action,
+)
 from api.admin.models.bulk_actions import FindingId
 from api.admin.models.page import PageQuery, page_of
 from api.admin.models.reconciliations import (
@@ -25,11 +32,10 @@ from api.admin.models.reconciliations import (
 from api.admin.services import Services
 from api.http.page_token import decode_page_token
 from api.http.problems import Problem, invalid
-from outbox.access import Caller, Scope
+from outbox.access import Caller
 from outbox.errors import TimePast
 from outbox.reconciliation.finding import FindingFilter
 from outbox.reconciliation.run import FinishedRun, ReportFormat, RunPosition
-from outbox.telemetry.events import Event, get_logger
 
 PATH: Final = "/v1/reconciliations"
 SCHEMA_VERSION: Final = 1
@@ -46,13 +52,10 @@ INERT: Final = {
 """A report contains text from outside, so the browser must not run or load anything of it."""
 router = APIRouter(prefix=PATH, tags=["reconciliations"], route_class=StrictRoute)
 
-Reader = Annotated[Caller, needs(Scope.REPORTS_READ)]
-OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
-
 
 @router.get("", response_model=RunPage)
 async def list_reconciliations(
-    query: Annotated[PageQuery, Query()], caller: Reader, services: ServicesDependency
+    query: Annotated[PageQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:
     """List runs, newest first."""
     before = _place(query.cursor)
@@ -61,7 +64,9 @@ async def list_reconciliations(
 
 
 @router.get("/{run_id}", response_model=RunDocument, dependencies=[NoQuery])
-async def get_reconciliation(run_id: str, caller: Reader, services: ServicesDependency) -> Response:
+async def get_reconciliation(
+    run_id: str, caller: ReportReader, services: ServicesDependency
+) -> Response:
     """Return a run with its findings, in the form that the run printed."""
     run = await _run(run_id, caller, services)
     kept = await services.runs.report(run_id, ReportFormat.JSON)
@@ -73,7 +78,7 @@ async def get_reconciliation(run_id: str, caller: Reader, services: ServicesDepe
 async def list_findings(
     run_id: str,
     query: Annotated[FindingQuery, Query()],
-    caller: Reader,
+    caller: ReportReader,
     services: ServicesDependency,
 ) -> Any:
     """List the findings of a run above info, with their current status and their history."""
@@ -108,13 +113,7 @@ async def accept_finding(
         raise Problem(
             slug="not-found", detail="no open finding has this id, or it is never accepted"
         )
-    get_logger().info(
-        Event.OPERATOR_ACTION,
-        action="finding.accept",
-        finding_id=finding_id,
-        operator=body.operator,
-        key_id=caller.key_id,
-    )
+    log_action("finding.accept", action, finding_id=finding_id)
     return Response(status_code=204)
 
 
@@ -124,7 +123,7 @@ async def accept_finding(
     operation_id="listTotals",
     dependencies=[NoQuery],
 )
-async def list_totals(run_id: str, caller: Reader, services: ServicesDependency) -> Any:
+async def list_totals(run_id: str, caller: ReportReader, services: ServicesDependency) -> Any:
     """Count the findings of a run above info by kind, topic and hour."""
     await _run(run_id, caller, services)
     found = await services.runs.totals(run_id)
@@ -143,7 +142,7 @@ async def list_totals(run_id: str, caller: Reader, services: ServicesDependency)
     },
 )
 async def get_report(
-    run_id: str, form: ReportFormat, caller: Reader, services: ServicesDependency
+    run_id: str, form: ReportFormat, caller: ReportReader, services: ServicesDependency
 ) -> Response:
     """Return the report of a run, one of html, json, md and csv; the last 30 runs keep theirs."""
     await _run(run_id, caller, services)

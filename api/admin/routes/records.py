@@ -6,19 +6,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import MessageReader, NoQuery, ServicesDependency, StrictRoute
 from api.admin.models.half_messages import RecordResource
 from api.admin.routes.half_messages import find
 from api.http.problems import KAFKA_AWAY, Problem
 from api.http.wire_types import NO_NUL
-from outbox.access import Caller, Scope
 from outbox.errors import KafkaForbidden, KafkaUnavailable, MessageNotFound
 
 router = APIRouter(
     prefix="/v1/records", tags=["records"], route_class=StrictRoute, dependencies=[NoQuery]
 )
 
-Reader = Annotated[Caller, needs(Scope.MESSAGES_READ)]
 Topic = Annotated[str, Path(min_length=1, max_length=249, pattern=NO_NUL)]
 PartitionNumber = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, Path(ge=0, le=2**63 - 1)]
@@ -31,7 +29,7 @@ async def get_record(
     topic: Topic,
     partition: PartitionNumber,
     offset: Offset,
-    caller: Reader,
+    caller: MessageReader,
     services: ServicesDependency,
 ) -> RecordResource:
     """Return the message of a record in Kafka; needs READ on the topic."""

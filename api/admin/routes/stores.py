@@ -5,33 +5,29 @@ All groups share these, so a key that is bound to some groups sees none of them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter
 
-from api.admin.dependencies import NoQuery, ServicesDependency, StrictRoute, needs
+from api.admin.dependencies import Admin, NoQuery, ReportReader, ServicesDependency, StrictRoute
 from api.admin.models.stores import HealthReport, PartitionList, RateList, SettingList, ShardList
 from api.http.problems import KAFKA_AWAY, Problem
-from outbox.access import Caller, Scope
 from outbox.errors import KafkaForbidden, KafkaUnavailable
 
 router = APIRouter(
     prefix="/v1", tags=["installation"], route_class=StrictRoute, dependencies=[NoQuery]
 )
 
-Reader = Annotated[Caller, needs(Scope.REPORTS_READ)]
-Admin = Annotated[Caller, needs(Scope.ADMIN)]
-
 
 @router.get("/shards", response_model=ShardList)
-async def list_shards(caller: Reader, services: ServicesDependency) -> Any:
+async def list_shards(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the relay's shards; a halted one with its reason and the way on."""
     found = await services.stores.shards() if caller.groups is None else []
     return {"data": found}
 
 
 @router.get("/partitions", response_model=PartitionList)
-async def list_partitions(caller: Reader, services: ServicesDependency) -> Any:
+async def list_partitions(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the last stable offset of each partition, and what holds it up."""
     try:
         found = await services.stores.partitions() if caller.groups is None else []
@@ -43,7 +39,7 @@ async def list_partitions(caller: Reader, services: ServicesDependency) -> Any:
 
 
 @router.get("/rates", response_model=RateList)
-async def list_rates(caller: Reader, services: ServicesDependency) -> Any:
+async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
     """Count the last hour's messages by minute and by group, and a day's checks by outcome."""
     if caller.groups is not None:
         return {"begins_at": None, "data": [], "groups": [], "check_outcomes": []}
@@ -57,7 +53,7 @@ async def list_rates(caller: Reader, services: ServicesDependency) -> Any:
 
 
 @router.get("/doctor", response_model=HealthReport)
-async def get_health_report(caller: Reader, services: ServicesDependency) -> Any:
+async def get_health_report(caller: ReportReader, services: ServicesDependency) -> Any:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
     found = await services.stores.health() if caller.groups is None else []
     return {"data": found}

@@ -181,7 +181,7 @@ async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_na
         assert "a decision is final" in ended.text
         late = await browser.send(page, f"{at}/force-end", reason="no", decision="ROLLBACK")
         assert late.status == 409
-        assert "The standing decision is COMMIT, by operator." in late.text
+        assert "The valid decision is COMMIT, by operator." in late.text
         events = (await service.client.get(f"/v1/half-messages/{message_id}/history")).json()
         named = [each["operator"] for each in events["events"] if each.get("operator")]
         assert named == ["Ada", "Ada"]
