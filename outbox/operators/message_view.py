@@ -80,15 +80,11 @@ class MessagePage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCheck:
-    """One check of a message of a group; ``latency_ms`` counts milliseconds."""
+class GroupCheck(LastCheck):
+    """One check of a message of a group."""
 
     message_id: str
-    at: datetime
     attempt: int
-    outcome: str
-    http_status: int | None
-    latency_ms: int
     counted: bool
     applied: bool
 

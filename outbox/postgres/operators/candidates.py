@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
     Integer,
+    ScalarSelect,
     Select,
     Subquery,
     Table,
@@ -140,27 +141,33 @@ def _newest(ids: Subquery, wanted: MessageFilter) -> Select[Any]:
 
 def _own_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
     """Return the conditions on the half itself."""
-    columns = pool.c
-    given: list[tuple[object, Callable[[], ColumnElement[bool]]]] = [
-        (wanted.prepared_from, lambda: columns.prepared_at >= wanted.prepared_from),
-        (wanted.prepared_to, lambda: columns.prepared_at < wanted.prepared_to),
-        (wanted.key, lambda: columns.key == wanted.key),
-        (wanted.tag, lambda: columns.tags.contains([wanted.tag])),
-        (wanted.trace_id, lambda: _trace_id(columns.traceparent) == wanted.trace_id),
-        (wanted.transaction_id, lambda: columns.transaction_id == wanted.transaction_id),
-        (wanted.producer_group, lambda: columns.producer_group_id == _group_id(wanted)),
-        (wanted.topic, lambda: columns.topic_id == _topic_id(wanted)),
+    half = pool.c
+    trace_id = func.substr(half.traceparent, 4, 32)  # `version-trace-span-flags`
+    equal: list[tuple[ColumnElement[Any], Any]] = [
+        (half.key, wanted.key),
+        (trace_id, wanted.trace_id),
+        (half.transaction_id, wanted.transaction_id),
+        (half.producer_group_id, _id_of(producer_group, wanted.producer_group)),
+        (half.topic_id, _id_of(topic, wanted.topic)),
     ]
-    conditions = [condition() for value, condition in given if value is not None]
+    conditions = [column == value for column, value in equal if value is not None]
+    if wanted.prepared_from is not None:
+        conditions.append(half.prepared_at >= wanted.prepared_from)
+    if wanted.prepared_to is not None:
+        conditions.append(half.prepared_at < wanted.prepared_to)
+    if wanted.tag is not None:
+        conditions.append(half.tags.contains([wanted.tag]))
     if wanted.groups is not None:
         bound = cast(sorted(wanted.groups), ARRAY(Integer))
-        conditions.append(columns.producer_group_id == func.any(bound))
+        conditions.append(half.producer_group_id == func.any(bound))
     return conditions
 
 
-def _trace_id(traceparent: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the second part of a traceparent: `version-trace-span-flags`."""
-    return func.substr(traceparent, 4, 32)
+def _id_of(table: Table, name: str | None) -> ScalarSelect[Any] | None:
+    """Return the id of a group or a topic, as part of a statement."""
+    return (
+        None if name is None else select(table.c.id).where(table.c.name == name).scalar_subquery()
+    )
 
 
 def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElement[bool]]:
@@ -176,10 +183,10 @@ def _joined_conditions(wanted: MessageFilter, pool: Subquery) -> list[ColumnElem
         parked = parked_message.c.half_id == pool.c.half_id, parked_message.c.resumed_at.is_(None)
         waits = select(parked_message.c.half_id).where(*parked).scalar_subquery()
         conditions.append(waits.is_not(None) if wanted.state is State.PARKED else waits.is_(None))
-    if wanted.state is State.ROLLED_BACK:
-        conditions.append(decision == DECISION_CODE[Resolution.ROLLBACK])
-    if wanted.state in (State.COMMITTED, State.PUBLISHED):
-        conditions.append(decision == DECISION_CODE[Resolution.COMMIT])
+    elif wanted.state is not None:
+        rolled_back = wanted.state is State.ROLLED_BACK
+        wanted_end = Resolution.ROLLBACK if rolled_back else Resolution.COMMIT
+        conditions.append(decision == DECISION_CODE[wanted_end])
     if wanted.decided_by is not None:
         decided_by = select(op_message.c.decided_by).where(mine).scalar_subquery()
         conditions.append(decided_by == DECIDED_BY_CODE[wanted.decided_by])
@@ -219,12 +226,3 @@ def _spent_checks(pool: Subquery) -> ColumnElement[int]:
         ),
     )
     return counted.correlate(pool).scalar_subquery()
-
-
-def _group_id(wanted: MessageFilter) -> Any:
-    name = producer_group.c.name == wanted.producer_group
-    return select(producer_group.c.id).where(name).scalar_subquery()
-
-
-def _topic_id(wanted: MessageFilter) -> Any:
-    return select(topic.c.id).where(topic.c.name == wanted.topic).scalar_subquery()

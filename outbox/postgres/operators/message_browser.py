@@ -193,23 +193,23 @@ def _view(row: Mapping[str, Any], status: MessageStatus) -> MessageView:
         value_bytes=row["value_bytes"],
         next_check_at=row["next_check_at"] if status.state is State.PREPARED else None,
         check_count=row["checks"],
-        last_check=LastCheck(
-            at=row["asked_at"],
-            outcome=row["outcome"],
-            http_status=row["http_status"],
-            latency_ms=row["latency_ms"],
-        )
-        if row["asked_at"]
-        else None,
+        last_check=LastCheck(**_answer(row)) if row["asked_at"] else None,
         parked_at=row["parked_at"] if is_parked else None,
         parked_reason=ParkedReason(row["parked_reason"]) if is_parked else None,
     )
 
 
 def _check(row: Mapping[str, Any]) -> GroupCheck:
-    names = ("attempt", "outcome", "http_status", "latency_ms", "counted", "applied")
     return GroupCheck(
+        **_answer(row),
         message_id=message_id_text(HalfId(row["half_id"]), Nonce(row["nonce"])),
-        at=row["asked_at"],
-        **{name: row[name] for name in names},
+        attempt=row["attempt"],
+        counted=row["counted"],
+        applied=row["applied"],
     )
+
+
+def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a check's endpoint answered, and when."""
+    names = ("outcome", "http_status", "latency_ms")
+    return {"at": row["asked_at"], **{name: row[name] for name in names}}
