@@ -15,7 +15,7 @@ from base64 import b64encode
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, Protocol
 
 from api.admin.models.producer_groups import (
@@ -27,23 +27,19 @@ from api.admin.models.producer_groups import (
 from api.admin.tenant_slots import TenantSlots
 from outbox.checks.check_round import Answer, Outcome
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
-from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
-from outbox.http_checks.conformance.cases import TestedEndpoint
+from outbox.http_checks.conformance.cases import TestedEndpoint, never_prepared
 from outbox.http_checks.conformance.simulation import (
     EndpointCalls,
     EndpointSilent,
     planned,
     simulate,
 )
-from outbox.messages.message import Content, HalfMessage, Message
-from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
+from outbox.messages.message_id import NONCE_BITS
 
 NO_ANSWER: Final = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED})
 VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 REFUSED: Final = frozenset({401, 403})
-TOPIC: Final = "outbox.endpoint-test"
 SECRET_BYTES: Final = 32
 CASE_SECONDS: Final = 5
 """The longest wait for an answer of a simulation, whatever the group allows."""
@@ -117,7 +113,8 @@ class CheckEndpointProbe:
 
     async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)
-        row = _row(group, now)
+        seed = secrets.randbits(NONCE_BITS - 1)
+        row = never_prepared(TestedEndpoint(group=group, now=now, seed=seed), 0)
         async with self._endpoint() as endpoint:
             started = self._clock.monotonic()
             [signed] = await endpoint.ask(group, [row], now)
@@ -125,31 +122,6 @@ class CheckEndpointProbe:
             other = replace(group, secrets=(_other_secret(),))
             [forged] = await endpoint.ask(other, [row], now + timedelta(seconds=latency))
         return _resource(signed, forged, latency)
-
-
-def _row(group: ProducerGroup, now: datetime) -> QueueRow:
-    """Return the check of a message that no service has prepared."""
-    number = secrets.randbits(NONCE_BITS)
-    message = Message(
-        content=Content(topic=TOPIC, value=b""),
-        producer_group=group.name,
-        producer_group_id=group.id,
-        topic_id=0,
-        transaction_id=f"endpoint-test-{number:x}",
-    )
-    half = HalfMessage(
-        half_id=HalfId(0), nonce=Nonce(number), message=message, prepared_at=now, content_digest=0
-    )
-    return QueueRow(
-        look_id=0,
-        delay_seconds=0,
-        half_id=half.half_id,
-        round=1,
-        check_count=0,
-        only_unknown=True,
-        age_from=now,
-        half=half,
-    )
 
 
 def _resource(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:

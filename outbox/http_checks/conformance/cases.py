@@ -54,7 +54,7 @@ class TestedEndpoint:
 def cases(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...]:
     """Return the cases in sending order; single checks, then with ``batch`` the batch form."""
     subject = replace(subject, group=replace(subject.group, batch_check=False))
-    good = _request(subject, _row(subject, 0))
+    good = _request(subject, never_prepared(subject, 0))
     return (
         ConformanceCase(
             name="an unknown transaction is never COMMIT",
@@ -79,7 +79,7 @@ def cases(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, ...
 def _known(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     if subject.known is None:
         return ()
-    row = _row(subject, 1, subject.known)
+    row = never_prepared(subject, 1, subject.known)
     judge = _single(_id(row), frozenset({subject.expected or Outcome.COMMIT}))
     return (
         ConformanceCase(
@@ -91,7 +91,7 @@ def _known(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 def _forgeries(subject: TestedEndpoint, good: CheckRequest) -> Sequence[ConformanceCase]:
     """Return requests that the endpoint must refuse with 401."""
     forged = replace(subject, group=replace(subject.group, secrets=(OTHER_SECRET,)))
-    row = _row(subject, 0)
+    row = never_prepared(subject, 0)
     far = timedelta(seconds=WINDOW_SECONDS + 60)
     sent = {
         "a forged signature is refused": _request(forged, row),
@@ -113,7 +113,7 @@ def _forgeries(subject: TestedEndpoint, good: CheckRequest) -> Sequence[Conforma
 
 def _foreign(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     other = replace(subject, group=replace(subject.group, name=subject.group.name + "-other"))
-    request = _request(other, _row(other, 0))
+    request = _request(other, never_prepared(other, 0))
     return (
         ConformanceCase(
             name="another group's check is refused", request=request, judge=_refused(403)
@@ -123,8 +123,8 @@ def _foreign(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 
 def _batches(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
     asking = replace(subject, group=replace(subject.group, batch_check=True))
-    few = [_row(asking, number) for number in range(2, 5)]
-    many = [_row(asking, number) for number in range(100, 200)]
+    few = [never_prepared(asking, number) for number in range(2, 5)]
+    many = [never_prepared(asking, number) for number in range(100, 200)]
     return (
         ConformanceCase(
             name="a batch is answered for each",
@@ -140,7 +140,9 @@ def _batches(subject: TestedEndpoint) -> Sequence[ConformanceCase]:
 # -- Requests --------------------------------------------------------------------------------------
 
 
-def _row(subject: TestedEndpoint, number: int, transaction_id: str | None = None) -> QueueRow:
+def never_prepared(
+    subject: TestedEndpoint, number: int, transaction_id: str | None = None
+) -> QueueRow:
     """Return the check of a message that was never prepared."""
     name = transaction_id or f"simulated-{subject.seed:x}-{number}"
     content = Content(topic="simulated", value=b"", key=f"key-{number}".encode())
@@ -198,11 +200,11 @@ def _id(row: QueueRow) -> str:
 
 
 def _never_commit(subject: TestedEndpoint) -> Judge:
-    return _single(_id(_row(subject, 0)), NO_TRACE)
+    return _single(_id(never_prepared(subject, 0)), NO_TRACE)
 
 
 def _decides(subject: TestedEndpoint) -> Judge:
-    return _single(_id(_row(subject, 0)), VERDICTS)
+    return _single(_id(never_prepared(subject, 0)), VERDICTS)
 
 
 def _single(message_id: str, allowed: frozenset[Outcome]) -> Judge:
