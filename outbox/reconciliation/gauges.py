@@ -43,11 +43,6 @@ def set_last_run(last: MeasuredRun, metrics: Metrics) -> None:
     for topic, quantiles in last.latency.items():
         for quantile, seconds in quantiles.items():
             metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
-    for kind in KINDS:
-        metrics["reconcile_new_total"].set_value(last.ever.get("new", {}).get(kind, 0), kind)
-        metrics["reconcile_resolved_total"].set_value(
-            last.ever.get("resolved", {}).get(kind, 0), kind
-        )
     metrics["reconcile_dirty_bucket_ratio"].set_value(last.dirty_ratio)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)

@@ -110,8 +110,6 @@ class MeasuredRun(FinishedRun):
     """Publish latency in seconds by topic and quantile, on the sample of the run."""
     dirty_ratio: float | None
     """The part of the compared buckets that differed, 0 to 1; None if none was compared."""
-    ever: Mapping[str, Mapping[str, int]]
-    """New and resolved findings of all runs and reruns up to this run, each by kind."""
     inconclusive: int
     """The number of consecutive inconclusive runs that end with this run."""
 

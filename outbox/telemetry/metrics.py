@@ -225,8 +225,6 @@ CATALOGUE: Final = (
     Metric(
         "reconcile_inconclusive_runs", "gauge", "Number of last runs in a row without a verdict"
     ),
-    Metric("reconcile_new_total", "counter", "New findings", ("kind",), absolute=True),
-    Metric("reconcile_resolved_total", "counter", "Resolved findings", ("kind",), absolute=True),
     Metric(
         "reconcile_dirty_bucket_ratio",
         "gauge",

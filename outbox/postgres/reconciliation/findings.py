@@ -108,19 +108,12 @@ def read_statuses(connection: Connection, run_id: str) -> Sequence[FindingOutcom
     return [FindingOutcome(*row) for row in rows if row[0] is not None]
 
 
-def save_findings(connection: Connection, run: StoredRun) -> Mapping[str, Mapping[str, int]]:
-    """Store the findings of a run and close the others; return new and resolved ones by kind."""
+def save_findings(connection: Connection, run: StoredRun) -> None:
+    """Store the findings of a run and close the others."""
     seen = [each.finding_id for each in run.findings]
-    known = _known(connection, seen)
     closed = _closed(connection, seen, run.complete, run.expired_evidence)
     connection.execute(SQL["save_findings"], {"run_id": run.run_id, **_columns(run.findings)})
     _close(connection, closed, run.run_id)
-    return {
-        "new": Counter(each.kind for each in run.findings if each.finding_id not in known),
-        "resolved": Counter(
-            each.kind for each in closed if each.status == OPEN and each.next_status in ENDED
-        ),
-    }
 
 
 def save_rerun_result(connection: Connection, result: RerunResult) -> None:
@@ -132,11 +125,6 @@ def save_rerun_result(connection: Connection, result: RerunResult) -> None:
     _close(connection, [each for each in closed if each.finding_id in still_open], run_id=None)
     refined = [each for each in result.seen if each.finding_id in still_open]
     connection.execute(SQL["refine"], _columns(refined))
-
-
-def read_resolved_between_runs(connection: Connection, event: int) -> Mapping[str, int]:
-    """Count by kind the findings that reruns have closed since that event."""
-    return dict(connection.execute(SQL["resolved_between_runs"], {"event": event}).fetchall())
 
 
 def delete_old_findings(connection: Connection, keep_days: int) -> None:

@@ -77,14 +77,6 @@ WITH refined AS (
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
 SELECT finding_id, 'refined', class, severity, status FROM refined WHERE differs
 
--- name: resolved_between_runs
--- Counts by kind the findings that reruns closed, in the events after a given one.
-SELECT f.kind, count(*)
-FROM outbox.reconciliation_finding_event e
-JOIN outbox.reconciliation_finding f USING (finding_id)
-WHERE e.id > %(event)s AND e.run_id IS NULL AND e.event IN ('resolved', 'fixed')
-GROUP BY f.kind
-
 -- name: open_below
 -- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
 -- those that are still stored.

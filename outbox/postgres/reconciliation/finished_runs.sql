@@ -80,7 +80,6 @@ SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_a
     CASE WHEN r.finished_at > clock_timestamp() + interval '1 minute' THEN r.cut_at ELSE r.finished_at END AS succeeded_at,
     extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age, (r.plan ->> 'coverage')::float8 AS coverage,
     coalesce(r.plan -> 'latency', '{}') AS latency, (r.plan ->> 'dirty_ratio')::float8 AS dirty_ratio,
-    coalesce(r.plan -> 'ever', '{}') AS ever,
     coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
 FROM newest JOIN outbox.reconciliation_run r USING (run_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -20,7 +19,6 @@ from outbox.postgres.reconciliation.findings import (
     read_missing,
     read_open_below,
     read_remaining,
-    read_resolved_between_runs,
     read_statuses,
     save_findings,
     save_rerun_result,
@@ -32,7 +30,6 @@ from outbox.postgres.reconciliation.stored_checkpoint import (
     read_checkpoint,
     update_checkpoint,
 )
-from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.finding import FindingChanges, FindingOutcome, StoredFinding
@@ -40,9 +37,6 @@ from outbox.reconciliation.run import ExpiredEvidence, FinishedRun, RerunResult,
 
 SQL: Final = load(__name__)
 KEEP_DAYS: Final = 90
-
-FindingTotals = Mapping[str, Mapping[str, int]]
-"""The numbers of new and of resolved findings, each by kind."""
 
 
 class PostgresRunStore:
@@ -124,8 +118,8 @@ class PostgresRunStore:
         with audit_session(self._database_url) as connection, connection.transaction():
             if run.checkpoint is not None:
                 update_checkpoint(connection, run.run_id, run.checkpoint)
-            ever = _ever(connection, save_findings(connection, run))
-            connection.execute(SQL["save_run"], _run_row(run, ever))
+            save_findings(connection, run)
+            connection.execute(SQL["save_run"], _run_row(run))
             for form, body in run.reports.items():
                 report = {"run_id": run.run_id, "format": form, "body": body}
                 connection.execute(SQL["save_report"], report)
@@ -139,15 +133,7 @@ class PostgresRunStore:
             save_rerun_result(connection, result)
 
 
-def _ever(connection: Connection, now: FindingTotals) -> FindingTotals:
-    """Return the totals of all runs and reruns, including this run."""
-    before, last_event = connection.execute(SQL["ever"]).fetchone() or ({}, 0)
-    between = {"resolved": read_resolved_between_runs(connection, last_event)}
-    totals: Sequence[FindingTotals] = (before, between, now)
-    return {what: sum((Counter(each.get(what, {})) for each in totals), Counter()) for what in now}
-
-
-def _run_row(run: StoredRun, ever: FindingTotals) -> dict[str, Any]:
+def _run_row(run: StoredRun) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "previous_run_id": run.previous_run_id,
@@ -157,7 +143,7 @@ def _run_row(run: StoredRun, ever: FindingTotals) -> dict[str, Any]:
         "verdict": run.verdict,
         "sentence": run.sentence,
         "complete": run.complete,
-        "plan": Jsonb({**run.plan, "ever": ever}),
+        "plan": Jsonb(dict(run.plan)),
         "counts": Jsonb(dict(run.counts)),
         "totals": Jsonb(dict(run.totals)),
         "timings": Jsonb(dict(run.timings)),

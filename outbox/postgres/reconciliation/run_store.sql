@@ -12,32 +12,20 @@ LIMIT %(limit)s
 -- Reads what the newest run stored about the log.
 SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
 
--- name: ever
--- Reads how many findings were new and resolved in all runs up to the newest one, by kind, and the last event counted.
-SELECT plan -> 'ever', coalesce((plan ->> 'last_event')::int8, 0)
-FROM outbox.reconciliation_run
-WHERE plan ? 'ever'
-ORDER BY finished_at DESC, run_id DESC
-LIMIT 1
-
 -- name: save_run
--- Writes the run and the last event of findings that it counts. The same run saved again replaces the row, but counts
--- nothing twice. Runs are ordered by the time they finished, so it is after that of every other run, even if the clock
+-- Writes the run. The same run saved again replaces the row. Runs are ordered by the time they finished, so it is after that of every other run, even if the clock
 -- has been set back.
-INSERT INTO outbox.reconciliation_run AS known (
+INSERT INTO outbox.reconciliation_run (
     run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
 VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s,
     greatest(clock_timestamp(), (
         SELECT max(finished_at) + interval '1 microsecond' FROM outbox.reconciliation_run WHERE run_id <> %(run_id)s)),
     %(verdict)s, %(sentence)s, %(complete)s,
-    %(plan)s || jsonb_build_object('last_event', (SELECT coalesce(max(id), 0) FROM outbox.reconciliation_finding_event)),
-    %(counts)s, %(totals)s, %(timings)s)
+    %(plan)s, %(counts)s, %(totals)s, %(timings)s)
 ON CONFLICT (run_id) DO UPDATE SET (
     previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
     = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, excluded.finished_at, excluded.verdict, excluded.sentence,
-       excluded.complete, excluded.plan || jsonb_strip_nulls(jsonb_build_object(
-           'ever', known.plan -> 'ever', 'last_event', known.plan -> 'last_event')),
-       excluded.counts, excluded.totals, excluded.timings)
+       excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
 
 -- name: save_report
 -- Writes the report in one format.
