@@ -162,11 +162,8 @@ async def test_an_action_waits_for_its_delay_and_is_cancelled_for_good(
         service, "force_end", {"tag": "mine"}, decision="ROLLBACK", delay_seconds=3600
     )
     begun, place = answer.json(), answer.headers["location"]
-    assert (answer.status_code, begun["status"], begun["starts_in_seconds"]) == (
-        202,
-        "waiting",
-        3600,
-    )
+    assert (answer.status_code, begun["status"]) == (202, "waiting")
+    assert 3500 < begun["starts_in_seconds"] <= 3600
     await finished(service, await ask(service, "recheck", {"tag": "mine"}))  # begins later
     cancelled = (await service.client.post(f"{place}/cancel", json=WHO)).json()
     assert (cancelled["status"], cancelled["done"]) == ("cancelled", 0)
