@@ -182,7 +182,6 @@ async def _group_scheduler(
     endpoint = HttpCheckEndpoint(
         guarded_resolver(settings),
         proxy_url=proxy.get_secret_value() if proxy else None,
-        note_unasked=observer.unasked,
     )
     await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)

@@ -19,8 +19,6 @@ BREAKER_STATES: Final = (BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerSta
 """In the order of the metric's values."""
 SKIPPED: Final = "skipped"
 """The outcome of a half that could not be asked about."""
-UNASKED: Final = "unasked"
-"""The outcome of a verdict on an id that was not asked about."""
 
 
 class CheckObserver:
@@ -77,10 +75,6 @@ class CheckObserver:
             outcome=SKIPPED,
             error=error,
         )
-
-    def unasked(self, group: ProducerGroup, verdicts: int) -> None:
-        """Note verdicts of a batch on ids that were not asked about; they decide nothing."""
-        self._metrics["checks_total"].labels(group.name, UNASKED).inc(verdicts)
 
     def dropped(self, group: ProducerGroup, row: QueueRow) -> None:
         """Note a waiting half that is not stored any more."""

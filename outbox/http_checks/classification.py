@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from outbox.checks.check_round import Answer, Outcome
 
@@ -48,31 +48,22 @@ def classify(answer: HttpAnswer, message_id: str) -> Answer:
     return _verdict(document, message_id)
 
 
-class BatchAnswers(NamedTuple):
-    """The Answer for each row of a batch, and the number of verdicts on other ids."""
-
-    answers: list[Answer]
-    unasked: int
-
-
-def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> BatchAnswers:
+def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> list[Answer]:
     """Return the Answer of a batch for each message, in the order of the request.
 
     A missing id, or an id with two different verdicts, is bad for that message only. Verdicts on
     ids that were not asked for decide nothing.
     """
     if answer.status != 200:
-        return BatchAnswers([_without_verdict(answer)] * len(message_ids), 0)
+        return [_without_verdict(answer)] * len(message_ids)
     document = _document(answer)
     verdicts = document if isinstance(document, str) else document.get("verdicts")
     if isinstance(verdicts, str):
-        return BatchAnswers([_bad(verdicts)] * len(message_ids), 0)
+        return [_bad(verdicts)] * len(message_ids)
     if not isinstance(verdicts, list):
-        return BatchAnswers([_bad("no_verdicts")] * len(message_ids), 0)
+        return [_bad("no_verdicts")] * len(message_ids)
     by_id = _by_id(verdicts)
-    answers = [_batch_item(by_id.get(each, []), each) for each in message_ids]
-    unasked = sum(len(by_id[each]) for each in by_id.keys() - set(message_ids))
-    return BatchAnswers(answers, unasked)
+    return [_batch_item(by_id.get(each, []), each) for each in message_ids]
 
 
 def _without_verdict(answer: HttpAnswer) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Final, Self
@@ -35,18 +35,8 @@ READ_BYTES: Final = 4096
 class HttpCheckEndpoint:
     """The CheckEndpoint over HTTP; use it as an async context manager."""
 
-    def __init__(
-        self,
-        resolver: GuardedResolver,
-        *,
-        proxy_url: str | None = None,
-        note_unasked: Callable[[ProducerGroup, int], object] | None = None,
-    ) -> None:
-        """Create an endpoint; a proxy applies its own rules to addresses.
-
-        ``note_unasked`` gets the number of verdicts of a batch on ids that were not asked about.
-        """
-        self._note_unasked = note_unasked
+    def __init__(self, resolver: GuardedResolver, *, proxy_url: str | None = None) -> None:
+        """Create an endpoint; a proxy applies its own rules to addresses."""
         self._proxy_url = proxy_url
         self._resolver = resolver
         self._session = aiohttp.ClientSession(
@@ -87,10 +77,7 @@ class HttpCheckEndpoint:
             return [returned] * len(rows)
         ids = [str(row.readable.message_id) for row in rows]
         if group.batch_check:
-            found = classify_batch(returned, ids)
-            if found.unasked and self._note_unasked is not None:
-                self._note_unasked(group, found.unasked)
-            return found.answers
+            return classify_batch(returned, ids)
         return [classify(returned, ids[0])]
 
     async def call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:

@@ -117,7 +117,7 @@ CATALOGUE: Final = (
     Metric(
         "checks_total",
         "counter",
-        "Checks by outcome; unasked counts verdicts without a question",
+        "Checks by outcome",
         ("producer_group", "outcome"),
     ),
     Metric(

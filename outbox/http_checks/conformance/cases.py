@@ -218,7 +218,7 @@ def _each(rows: Sequence[QueueRow]) -> Judge:
     ids = [_id(row) for row in rows]
 
     def judge(answer: HttpAnswer) -> str | None:
-        outcomes = [found.outcome for found in classify_batch(answer, ids).answers]
+        outcomes = [found.outcome for found in classify_batch(answer, ids)]
         return next((wrong for it in outcomes if (wrong := _wrong(it, answer, NO_TRACE))), None)
 
     return judge

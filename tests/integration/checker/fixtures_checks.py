@@ -194,10 +194,9 @@ async def open_world(
 ) -> AsyncIterator[World]:
     """Yield a world whose checks may go to loopback."""
     metrics = Metrics()
-    noted = CheckObserver(metrics).unasked
     role = make_conninfo(str(pool.conninfo), user="outbox_checker", password="outbox_checker")
     async with (
         make_pool(role, "test", pool_max=10) as checker,
-        HttpCheckEndpoint(GuardedResolver(policy), note_unasked=noted) as endpoint,
+        HttpCheckEndpoint(GuardedResolver(policy)) as endpoint,
     ):
         yield World(pool, checker, endpoint, limit, metrics)
