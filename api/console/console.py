@@ -30,11 +30,7 @@ from api.http.authentication.loopback_authenticator import is_loopback
 from api.http.problems import KINDS, Problem, problem_of
 from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError
-from outbox.settings.service_manager import (
-    ServiceManager,
-    service_manager,
-    start_command,
-)
+from outbox.settings.service_manager import runs_in_kubernetes, start_command
 
 LOGIN: Final = "/login"
 FORM_MAX_BYTES: Final = 65_536
@@ -101,7 +97,7 @@ class Console:
             all_qualifiers=QUALIFIERS,
             example=EXAMPLE,
             static={name: static_url(prefix, name) for name in NAMES},
-            by_compose=service_manager() is ServiceManager.COMPOSE,
+            by_compose=not runs_in_kubernetes(),
             start_postgres=start_command("postgres"),
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
