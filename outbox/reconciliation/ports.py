@@ -142,14 +142,8 @@ class ReconciliationSource(Protocol):
     def topics(self) -> Sequence[str]:
         """Return every topic that a message was ever prepared for. Raises DatabaseUnavailable."""
 
-    def unlisted(self) -> Sequence[RelayCut]:
-        """Return the position of each shard whose newest batches are in no manifest.
-
-        These are the shards that have lost their manifests. Raises DatabaseUnavailable.
-        """
-
     def listed(self) -> Sequence[RelayCut]:
-        """Return the position and the last manifest of every other shard that has published.
+        """Return the position and the last manifest of each shard that has published.
 
         Raises DatabaseUnavailable.
         """

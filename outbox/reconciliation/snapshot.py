@@ -19,8 +19,8 @@ class RelayCut(NamedTuple):
     xid: int
     n: int
     batch_no: int
-    manifest_offset: int | None = None
-    """Where its last manifest is; None if its newest batches are in no manifest."""
+    manifest_offset: int
+    """Where its last manifest is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

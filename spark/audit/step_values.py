@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.ports import SourceSnapshot
-from outbox.reconciliation.snapshot import RelayCut
 from spark.checks import match_checks
 from spark.columns.frames import Frames
 from spark.compare import bucket_checksums, open_items
@@ -32,8 +31,6 @@ class Captured:
     options: Options
     started_at: datetime
     stored: StoredCheckpoint | None
-    unlisted: Sequence[RelayCut]
-    """Shards whose newest batches no manifest lists."""
     log: LogCut
 
     @property

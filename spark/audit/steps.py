@@ -6,7 +6,6 @@ last, and both are read only up to this cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,6 @@ from pyspark.sql import functions as F
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.ports import SourceSnapshot
-from outbox.reconciliation.snapshot import RelayCut
 from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
@@ -54,7 +52,7 @@ def capture(context: RunContext, options: Options) -> Captured:
     started_at = context.clock.now()
     with context.progress.stage("cut of the log"):
         stored = context.run_store.checkpoint()
-        unlisted, listed = context.source.unlisted(), context.source.listed()
+        listed = context.source.listed()
         log = capture_log_cut(
             context.log_reader,
             options.progress_topic,
@@ -63,14 +61,13 @@ def capture(context: RunContext, options: Options) -> Captured:
             context.pause,
             state_of(context.run_store.log_state()),
             options.accept_topics,
-            _time_bounds(options, stored, unlisted),
+            time_bounds_of(stored, options.since, options.until, full=options.full),
         )
     return Captured(
         context=context,
         options=options,
         started_at=started_at,
         stored=stored,
-        unlisted=unlisted,
         log=replace(
             log,
             excluded=options.exclude_topics,
@@ -98,11 +95,11 @@ def read(captured: Captured, snapshot: SourceSnapshot, size: RunSize) -> Read:
         stage_uri=size.stage_for(length(unread)),
         size=size,
     )
-    planned = plan_read(reader, log, captured.unlisted, snapshot.identity, previous, reason)
+    planned = plan_read(reader, log, snapshot.identity, previous, reason)
     frames = read_frames(reader, planned)
     found = _reason_found_by_reading(captured, planned, frames)
     if found is not None:
-        planned = plan_full_read(reader, log, captured.unlisted, snapshot.identity, found)
+        planned = plan_full_read(reader, log, snapshot.identity, found)
         frames = read_frames(reader, planned)
     return Read(captured=captured, snapshot=snapshot, planned=planned, frames=frames)
 
@@ -201,17 +198,6 @@ def _aggregates(read: Read, checks: MatchChecks) -> Aggregates:
 def report(outcome: Outcome) -> Report:
     """Return the report of the run."""
     return summarize(outcome)
-
-
-def _time_bounds(
-    options: Options, stored: StoredCheckpoint | None, unlisted: Sequence[RelayCut]
-) -> TimeBounds:
-    """Return the times that bound the run.
-
-    A shard without manifests is judged from its beginning, so the log is then read from there.
-    """
-    bounds = time_bounds_of(stored, options.since, options.until, full=options.full)
-    return replace(bounds, whole_log=bool(unlisted))
 
 
 def _full_read_reason(options: Options, stored: StoredCheckpoint | None, bounds: TimeBounds) -> str:

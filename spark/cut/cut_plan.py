@@ -121,7 +121,7 @@ class ShardCut:
     what was published."""
     manifests: int = 0
     unlisted: bool = False
-    """Some of its batches are in no manifest: it publishes at least once, or did so earlier."""
+    """Its chain of manifests began again: some of its batches are in no manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class Plan:
 
     @property
     def unlisted_shards(self) -> frozenset[int]:
-        """Shards that publish at least once, or did so earlier."""
+        """Shards some of whose batches are in no manifest."""
         return frozenset(each.shard for each in self.shards if each.unlisted)
 
     def as_json(self) -> dict[str, Any]:
@@ -253,26 +253,15 @@ def gone_manifests(topic: str, before: LogState, present: Collection[Partition])
     )
 
 
-def shard_cuts(
-    rows: Iterable[Mapping[str, Any]], unlisted: Iterable[RelayCut] = ()
-) -> tuple[ShardCut, ...]:
-    """Return the cut of each shard from the last and first manifests of ``manifests.cuts``.
-
-    Where the relay lists no batches, its own row shows its position.
-    """
-    by_manifests = {row["shard"]: _listed_cut(row) for row in rows}
-    by_row = {row.shard: _unlisted_cut(row, by_manifests.get(row.shard)) for row in unlisted}
-    return tuple((by_manifests | by_row).values())
+def shard_cuts(rows: Iterable[Mapping[str, Any]]) -> tuple[ShardCut, ...]:
+    """Return the cut of each shard from the last and first manifests of ``manifests.cuts``."""
+    return tuple(_listed_cut(row) for row in rows)
 
 
 def expired_shards(listed: Iterable[RelayCut], manifests: Iterable[Range]) -> tuple[RelayCut, ...]:
     """Return the rows whose manifest is older than where the log of their shard begins."""
     starts = {each.partition.number: each.start for each in manifests}
-    return tuple(
-        row
-        for row in listed
-        if row.manifest_offset is not None and row.manifest_offset < starts.get(row.shard, 0)
-    )
+    return tuple(row for row in listed if row.manifest_offset < starts.get(row.shard, 0))
 
 
 def with_expired(cuts: Iterable[ShardCut], expired: Iterable[RelayCut]) -> tuple[ShardCut, ...]:
@@ -311,12 +300,6 @@ def with_baselines(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tu
     return tuple(
         replace(each, baseline=max(each.baseline, ends.get(each.shard, START))) for each in cuts
     )
-
-
-def _unlisted_cut(row: RelayCut, listed: ShardCut | None) -> ShardCut:
-    cut = listed or ShardCut(shard=row.shard, batch_no=0, position=START)
-    batch_no, position = max((row.batch_no, Position(row.xid, row.n)), (cut.batch_no, cut.position))
-    return replace(cut, batch_no=batch_no, position=position, unlisted=True)
 
 
 def _listed_cut(row: Mapping[str, Any]) -> ShardCut:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from outbox.errors import OutboxError
 from outbox.messages.manifest import Position
-from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
+from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.columns import commit_rank, expected_partition, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
@@ -81,7 +81,6 @@ class CommitLayout:
 def plan_read(
     reader: Reader,
     log: cut_plan.LogCut,
-    unlisted: Sequence[RelayCut],
     snapshot: SnapshotIdentity,
     previous: Previous | None,
     reason: str,
@@ -91,16 +90,16 @@ def plan_read(
     If the stores do not continue the previous run, everything is read.
     """
     if previous is None:
-        return plan_full_read(reader, log, unlisted, snapshot, reason)
+        return plan_full_read(reader, log, snapshot, reason)
     broken = log_history.accepted_reason(log) or full_read_reason(previous, log, snapshot)
     if broken is None:
         listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
         broken = broken_chain_reason(previous, log, rows)
     if broken is not None:
-        return plan_full_read(reader, log, unlisted, snapshot, broken)
+        return plan_full_read(reader, log, snapshot, broken)
     plan = cut_plan.Plan(
         log=log,
-        shards=continued_cuts(cut_plan.shard_cuts(rows, unlisted), previous),
+        shards=continued_cuts(cut_plan.shard_cuts(rows), previous),
         snapshot=snapshot,
         origin=previous.origin,
         new_ranges=unread_ranges(log.records, previous.ends),
@@ -184,14 +183,13 @@ def with_carried_commits(carried: CarriedRows, commits: DataFrame, cuts: DataFra
 def plan_full_read(
     reader: Reader,
     log: cut_plan.LogCut,
-    unlisted: Sequence[RelayCut],
     snapshot: SnapshotIdentity,
     reason: str,
 ) -> PlannedRead:
     """Freeze a plan that reads everything, for this reason."""
     reader = reader.sized(length(log.records))  # it may be of the new records alone
     listed, rows = _manifests(reader, log.manifests, {})
-    shards = cut_plan.with_expired(cut_plan.shard_cuts(rows, unlisted), log.expired_shards)
+    shards = cut_plan.with_expired(cut_plan.shard_cuts(rows), log.expired_shards)
     judged = log.before.positions if log.before else {}
     shards = cut_plan.judged_from_last_run(shards, judged)
     if log.first_manifests is not None:

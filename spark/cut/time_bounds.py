@@ -36,8 +36,6 @@ class TimeBounds:
     floor: Mapping[int, int] = field(default_factory=dict)
     """The end of the manifests of each shard at the previous cut: no run ends before it."""
     floor_at: datetime = EARLIEST
-    whole_log: bool = False
-    """Read the records from the log's beginning in any case."""
 
     def cut_at(self, taken_at: datetime) -> datetime:
         """Return the time up to which a run judges whose snapshot was taken at ``taken_at``."""
@@ -98,7 +96,7 @@ def record_starts(
     known_ends: Mapping[Partition, int],
 ) -> Offsets:
     """Return where the records begin that the run may need, ``known_ends`` at the latest."""
-    if bounds.since == EARLIEST or bounds.whole_log:
+    if bounds.since == EARLIEST:
         return starts
     recent = log_reader.offsets_since(list(starts.offsets), bounds.since - MARGIN)
     latest = {p: ends.offsets.get(p, start) for p, start in starts.offsets.items()}

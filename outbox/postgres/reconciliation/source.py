@@ -58,13 +58,8 @@ class PostgresSource:
         with audit_session(self._database_url) as connection:
             return [name for (name,) in connection.execute(SQL["topics"])]
 
-    def unlisted(self) -> Sequence[RelayCut]:
-        """Return the position of each shard whose newest batches are in no manifest."""
-        with audit_session(self._database_url) as connection:
-            return [RelayCut(*row) for row in connection.execute(SQL["unlisted"])]
-
     def listed(self) -> Sequence[RelayCut]:
-        """Return the position and the last manifest of every other shard."""
+        """Return the position and the last manifest of each shard."""
         with audit_session(self._database_url) as connection:
             return [RelayCut(*row) for row in connection.execute(SQL["listed"])]
 

@@ -2,17 +2,11 @@
 -- Reads the interned topic names: the topics that may contain our records.
 SELECT name FROM outbox.topic ORDER BY name
 
--- name: unlisted
--- Reads the relays' rows that no manifest confirms: shards that have lost theirs and have no new one yet (crc 0).
-SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no
-FROM outbox.progress
-WHERE name LIKE 'relay:%' AND position > 0 AND crc = 0
-
 -- name: listed
--- Reads the relays' rows that a manifest confirms, with the offset of that manifest.
+-- Reads the relays' rows of the shards that have published, with the offset of the last manifest.
 SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no, manifest_offset
 FROM outbox.progress
-WHERE name LIKE 'relay:%' AND position > 0 AND crc <> 0
+WHERE name LIKE 'relay:%' AND position > 0
 
 -- name: export_snapshot
 -- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time. Takes no xid.

@@ -56,10 +56,6 @@ class Distracted:
         """Answer as the database does."""
         return self.real.topics()
 
-    def unlisted(self) -> Sequence[RelayCut]:
-        """Answer as the database does."""
-        return self.real.unlisted()
-
     def listed(self) -> Sequence[RelayCut]:
         """Answer as the database does."""
         return self.real.listed()

@@ -53,7 +53,7 @@ class Runs:
             progress=Progress(stream=StringIO(), clock=SystemClock()),
             stage_uri=self.folder.as_uri(),
         )
-        plan = plan_read(reader, moment.log(), (), moment.identity, previous, "the first run")
+        plan = plan_read(reader, moment.log(), moment.identity, previous, "the first run")
         assert plan.previous is previous, plan.plan.origin.sentence
         frames = read_frames(reader, plan)
         uri = self.folder.as_uri()

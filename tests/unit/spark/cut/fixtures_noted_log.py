@@ -29,11 +29,6 @@ class Noting:
     silent: Partition | None = None
     jdbc: Any = None
 
-    def unlisted(self) -> Sequence[RelayCut]:
-        """Return the rows of no relay."""
-        self.asked.append("unlisted")
-        return []
-
     def listed(self) -> Sequence[RelayCut]:
         """Return the rows of no relay."""
         self.asked.append("listed")

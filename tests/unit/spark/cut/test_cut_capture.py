@@ -56,14 +56,14 @@ def asked_by_a_run() -> list[Any]:
 def test_the_snapshot_is_taken_last() -> None:
     asked = asked_by_a_run()
     assert asked[-1] == "snapshot"
-    assert {MANIFEST_END, DATA_HIGH, DATA_STABLE, "unlisted", "topics"} <= set(asked)
+    assert {MANIFEST_END, DATA_HIGH, DATA_STABLE, "listed", "topics"} <= set(asked)
 
 
 def test_the_manifests_end_before_the_records_and_both_before_the_wait() -> None:
     asked = asked_by_a_run()
     order = [asked.index(each) for each in (MANIFEST_END, "topics", DATA_HIGH, DATA_STABLE)]
     assert order == sorted(order)
-    assert asked.index("unlisted") < asked.index(DATA_HIGH)
+    assert asked.index("listed") < asked.index(DATA_HIGH)
 
 
 def test_every_transaction_below_the_high_watermark_is_waited_for() -> None:

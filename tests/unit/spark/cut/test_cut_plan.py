@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Offsets, Partition
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
@@ -57,21 +55,6 @@ def test_the_same_cut_is_the_same_run() -> None:
     assert plan().run_id != plan(n=2).run_id
 
 
-def test_without_manifests_the_relays_row_gives_the_position() -> None:
-    (alone,) = cut_plan.shard_cuts([], [RelayCut(3, 9, 2, 5)])
-    assert (alone.shard, alone.position, alone.batch_no, alone.unlisted) == (3, (9, 2), 5, True)
-
-
-@pytest.mark.parametrize(("xid", "expected"), [(9, (9, 2)), (7, (8, 1))])
-def test_a_shard_with_manifests_is_judged_up_to_the_farther_of_both(
-    xid: int, expected: tuple[int, int]
-) -> None:
-    listed = {"shard": 3, "batch_no": 4, "to_xid": 8, "to_n": 1, "from_xid": 2, "from_n": 0}
-    row = RelayCut(3, xid, 2, 5 if xid > 8 else 3)
-    (both,) = cut_plan.shard_cuts([{**listed, "manifests": 4, "restarted": False}], [row])
-    assert (both.position, both.baseline, both.manifests) == (expected, (2, 0), 4)
-
-
 def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
     gaps = tuple(
         cut_plan.Gap(finding_class=name, partition=Partition(name.lower(), 0), reason="")
@@ -87,7 +70,7 @@ def test_a_shard_without_manifests_is_judged_from_where_its_relay_is_if_they_hav
         cut_plan.Range(partition=Partition("progress", shard), start=7, end=7) for shard in range(4)
     ]
     rows = [RelayCut(0, 9, 2, 5, 7), RelayCut(1, 9, 2, 5, 6), RelayCut(2, 8, 1, 4, 6)]
-    expired = cut_plan.expired_shards([*rows, RelayCut(3, 9, 2, 5)], log)
+    expired = cut_plan.expired_shards(rows, log)
     assert expired == tuple(rows[1:])
     known = cut_plan.ShardCut(shard=2, batch_no=6, position=Position(10, 1))
     assert {*cut_plan.with_expired([known], expired)} == {

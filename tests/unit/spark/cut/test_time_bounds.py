@@ -82,12 +82,6 @@ def test_nothing_is_left_out_between_the_last_run_and_the_first_record_since_the
     assert record_starts(stores, starts, ends, window, {}).offsets == {DATA: 9}
 
 
-def test_a_log_is_read_from_its_beginning_where_a_shard_is_judged_from_its_own() -> None:
-    stores = Noting(since={NOON - MARGIN: {DATA: 5}})
-    log = log_cut(stores, TimeBounds(since=NOON, whole_log=True))
-    assert [each.start for each in log.records] == [0]
-
-
 def test_what_ends_before_the_bounds_has_the_standing_of_what_is_no_longer_kept() -> None:
     cuts = [ShardCut(shard=n, batch_no=9, position=Position(20, 2)) for n in (0, 1)]
     before = [each.baseline for each in with_baselines(cuts, {0: Position(8, 3)})]
