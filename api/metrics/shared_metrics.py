@@ -21,14 +21,10 @@ from uvicorn.supervisors import Multiprocess
 
 from outbox.errors import ConfigurationError
 from outbox.settings.environment import process_environment
-from outbox.telemetry.metrics import CATALOGUE, NAMESPACE, OVER_WORKERS
+from outbox.telemetry.metrics import OVER_WORKERS
 
 DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 """prometheus_client reads it at import, so it is set before the workers start."""
-FROM_TABLES: Final = {
-    f"{NAMESPACE}_{each.name.removesuffix('_total')}" for each in CATALOGUE if each.absolute
-}
-"""The metrics whose values come from the tables, by the names of their families."""
 SHARED: Final = ("counter_*.db", "histogram_*.db", f"gauge_{OVER_WORKERS}_*.db")
 
 _library: Any = multiprocess
@@ -90,5 +86,5 @@ class _AllWorkers(Collector):
         merged = {metric.name: metric for metric in _library.MultiProcessCollector.merge(files)}
         yield from merged.values()
         for metric in self._process.collect():
-            if (metric.type == "gauge" or metric.name in FROM_TABLES) and metric.name not in merged:
+            if metric.type == "gauge" and metric.name not in merged:
                 yield metric

@@ -43,7 +43,8 @@ def set_last_run(last: MeasuredRun, metrics: Metrics) -> None:
     for topic, quantiles in last.latency.items():
         for quantile, seconds in quantiles.items():
             metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
-    metrics["reconcile_dirty_bucket_ratio"].set_value(last.dirty_ratio)
+    if last.dirty_ratio is not None:
+        metrics["reconcile_dirty_bucket_ratio"].set(last.dirty_ratio)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)

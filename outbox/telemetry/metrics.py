@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client import Metric as Family
-from prometheus_client.registry import Collector
 
 from outbox.telemetry.version import installed_version
 
@@ -36,8 +34,6 @@ class Metric:
     buckets: tuple[float, ...] = SECONDS
     over_workers: Literal["all", "livesum"] = "all"
     """The multiprocess mode of a gauge in prometheus_client; ``all`` gives no sum."""
-    absolute: bool = False
-    """The value comes from a table: the metric exports the last value that was set, or none."""
 
 
 CATALOGUE: Final = (
@@ -229,7 +225,6 @@ CATALOGUE: Final = (
         "reconcile_dirty_bucket_ratio",
         "gauge",
         "Share of buckets that differed in the last run",
-        absolute=True,
     ),
     Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
     Metric("reconcile_coverage_ratio", "gauge", "Share of its plan that the last run read"),
@@ -249,33 +244,6 @@ CATALOGUE: Final = (
         "reconcile_duration_seconds", "gauge", "Duration of each stage of the last run", ("stage",)
     ),
 )
-
-
-class SnapshotMetric(Collector):
-    """A metric with values from a table, for which this process does not count itself."""
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-        self._values: dict[tuple[str, ...], float] = {}
-
-    def set_value(self, value: float | None, *labels: str) -> None:
-        """Replace the value of these labels; None removes it."""
-        if value is None:
-            self._values.pop(labels, None)
-        else:
-            self._values[labels] = value
-
-    def collect(self) -> Iterable[Family]:
-        """Yield the last values; for the registry."""
-        metric, name = self._metric, f"{NAMESPACE}_{self._metric.name}"
-        family = Family(name.removesuffix("_total"), metric.help, metric.kind)
-        for labels, value in list(self._values.items()):
-            family.add_sample(name, dict(zip(metric.labels, labels, strict=True)), value)
-        yield family
-
-    def describe(self) -> Iterable[Family]:
-        """Describe the metric; for the registry, which refuses a second one of its name."""
-        return self.collect()
 
 
 class Metrics:
@@ -301,10 +269,6 @@ class Metrics:
 
     def _make(self, metric: Metric) -> Any:
         where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}
-        if metric.absolute:
-            snapshot = SnapshotMetric(metric)
-            self.registry.register(snapshot)
-            return snapshot
         if metric.kind == "histogram":
             return Histogram(
                 metric.name, metric.help, metric.labels, buckets=metric.buckets, **where
