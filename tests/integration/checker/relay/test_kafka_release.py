@@ -102,7 +102,7 @@ def mortal(tmp_path: Path) -> Iterator[Sequence[EmbeddedKafka]]:
 
 def _led(admin: AdminClient) -> bool:
     known = admin.list_topics(timeout=60).topics
-    names = (STATE, "progress", "data")
+    names = known.keys() & {STATE, "progress", "data"}
     parts = [each for name in names for each in known[name].partitions.values()]
     return len(parts) == 4 + 16 + 1 and all(each.leader >= 0 for each in parts)
 
