@@ -34,11 +34,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a worker whole files, and whole folders of TOGETHER."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give a worker whole files; of tests that are not deep, whole folders of TOGETHER."""
+    together = () if config.option.markexpr == "deep" else TOGETHER
     for item in items:
         file = item.nodeid.partition("::")[0]
-        scope = next((each for each in TOGETHER if file.startswith(each)), file)
+        scope = next((each for each in together if file.startswith(each)), file)
         item.add_marker(pytest.mark.xdist_group(scope))
 
 
