@@ -19,7 +19,7 @@ STEP := $(PYTHON) -m cli.dev.setup_step
 # The longest first: what comes last is short, so all workers end together.
 SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
 # Tests wait for servers more than they compute, so two cores carry more workers; each starts its own servers.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations=15
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations=15
 # The main walk is first: .ci/run may not have time for all.
 CONTAINERS := tests/containers/test_stack.py $(filter-out %/test_stack.py,$(sort $(wildcard tests/containers/test_*.py)))
 DIST ?= dist

@@ -20,8 +20,6 @@ pytest_plugins = ["tests.fixtures_servers"]
 settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("outbox")
 
-TOGETHER = ("tests/spark/", "tests/integration/failpoints/", "tests/e2e/", "tests/model/")
-"""Folders whose tests share what is dear to start: a JVM, a whole service, a search."""
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 
@@ -31,16 +29,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "deep" or not collection_path.name.startswith("test_"):
         return None
     return None if DEEP.search(collection_path.read_text("utf-8")) else True
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give a worker whole files; of tests that are not deep, whole folders of TOGETHER."""
-    together = () if config.option.markexpr == "deep" else TOGETHER
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        scope = next((each for each in together if file.startswith(each)), file)
-        item.add_marker(pytest.mark.xdist_group(scope))
 
 
 def pytest_collection_finish() -> None:
