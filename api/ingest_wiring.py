@@ -41,8 +41,8 @@ class IngestWiring:
     ) -> None:
         """Build the parts; ``catalogue`` replaces Kafka's list of topics."""
         self._settings = settings
-        self._pool = pool
-        self._metrics = metrics
+        self.pool = pool
+        self.metrics = metrics
         self._clock = clock = SystemClock()
         servers, config = settings.required_bootstrap_servers(), settings.kafka_config
         self.topic_cache = TopicCache(
@@ -60,8 +60,8 @@ class IngestWiring:
 
     def hot_routes(self, *, traced: bool) -> HotRoutes:
         """Return the routes; ``traced``: a prepare stores the context of its own span."""
-        names, counted = self.name_cache, IngestMetrics(self._metrics, self.name_cache)
-        publications = PublicationWait(PostgresMessageStatuses(self._pool))
+        names, counted = self.name_cache, IngestMetrics(self.metrics, self.name_cache)
+        publications = PublicationWait(PostgresMessageStatuses(self.pool))
         policy = prepare_policy(self._settings)
         return HotRoutes(
             Prepares(self.flushes.prepares, names, self.topic_cache, policy, counted),

@@ -162,12 +162,24 @@ def build(
             spans=spans,
         )
     )
-    keys = PostgresApiKeys(pool, pepper(settings))
+    services, authenticator = _services(settings, share, ingest, page, bulk_runner)
+    hot_routes = ingest.hot_routes(traced=spans is not None)
+    return _guard(settings, services, hot_routes, authenticator, lifespan)
+
+
+def _services(
+    settings: Settings,
+    share: PoolShare,
+    ingest: IngestWiring,
+    page: MetricsPage,
+    bulk_runner: BulkRunner,
+) -> tuple[Services, Authenticator]:
+    """Return what the cold routes use, and what knows the callers of all routes."""
+    clock = SystemClock()
+    keys = PostgresApiKeys(ingest.pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
-    groups, resolver = (
-        PostgresProducerGroups(share, key_ring_of(settings)),
-        guarded_resolver(settings),
-    )
+    groups = PostgresProducerGroups(share, key_ring_of(settings))
+    resolver = guarded_resolver(settings)
     services = Services(
         browser=PostgresMessageBrowser(share),
         operations=PostgresOperations(share),
@@ -182,10 +194,10 @@ def build(
         keys=keys,
         runs=PostgresReconciliationRuns(share),
         acceptances=PostgresAcceptances(share),
-        readiness=PostgresReadiness(pool, newest_revision()),
+        readiness=PostgresReadiness(ingest.pool, newest_revision()),
         name_cache=ingest.name_cache,
         topic_cache=ingest.topic_cache,
-        metrics=metrics,
+        metrics=ingest.metrics,
         render_metrics=page.render,
         ssrf_policy=resolver.policy,
         group_defaults=group_defaults(settings),
@@ -194,8 +206,7 @@ def build(
         version=installed_version(),
         metrics_here=settings.metrics_bind is None,
     )
-    hot_routes = ingest.hot_routes(traced=spans is not None)
-    return _guard(settings, services, hot_routes, authenticator, lifespan)
+    return services, authenticator
 
 
 def _guard(

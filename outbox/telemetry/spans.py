@@ -1,6 +1,6 @@
 """The spans of this process and their export over OTLP. Imported only when tracing is on.
 
-Names and attributes follow OpenTelemetry's semantic conventions. No span of ours has a key, a value
+Names and attributes follow OpenTelemetry's semantic conventions. No span has a key, a value
 or a header of the caller.
 """
 
