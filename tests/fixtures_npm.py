@@ -1,4 +1,4 @@
-"""Packages of npm that a few tests need, installed as locked where that is asked for."""
+"""Packages of npm that a few tests need, installed as locked."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Final
 
 import pytest
 
-from outbox.settings.environment import process_environment
-
 INSTALL_SECONDS: Final = 300
 INSTALL: Final = ("npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund")
 
 
 def install_locked(lock: Path, folder: Path) -> Path:
     """Install what the lock in one folder names into another; return its packages, or skip."""
-    if "TEST_INSTALLS" not in process_environment():
-        pytest.skip("TEST_INSTALLS is not set: it installs packages with npm")
     if shutil.which("npm") is None:
         pytest.skip("npm is not on this machine")
     for name in ("package.json", "package-lock.json"):

@@ -31,4 +31,4 @@ def test_nothing_is_lost_doubled_or_inverted_when_everything_is_killed(tmp_path:
     verdict = json.loads((run / "verdict.json").read_text())
     assert verdict["verdict"] == "PASS"
     assert verdict["kills"] >= 3, "a busy machine starts programs slowly, but some die"
-    assert verdict["messages"] >= 100
+    assert verdict["messages"] >= 500

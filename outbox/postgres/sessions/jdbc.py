@@ -16,7 +16,7 @@ PARAMETERS: Final = {
     "binaryTransfer": "true",
     "prepareThreshold": "-1",
     "connectTimeout": "10",
-    "options": f"{NO_LIMITS} -c idle_in_transaction_session_timeout=0",
+    "options": f"{NO_LIMITS} -c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0",
 }
 """Arrays are sent in binary from the first row on, which costs a third of the text form. Limits for
 other programs of the database do not end a run; the one of a transaction, which not every release

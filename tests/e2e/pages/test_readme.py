@@ -104,10 +104,6 @@ def sent_by_program(folder: Path, environment: dict[str, str]) -> tuple[str, str
     return str(message_id), run.stdout
 
 
-@pytest.mark.skipif(
-    "TEST_INSTALLS" not in process_environment(),
-    reason="TEST_INSTALLS is not set: it installs a dozen packages into a new environment",
-)
 @pytest.mark.deep
 def test_the_client_that_is_installed_as_printed_runs_the_program_alone(
     service: Service, environment: dict[str, str], tmp_path: Path

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.postgres
 
 LIMITS = """
 SELECT name FROM pg_settings
-WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout',
+WHERE name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
     'idle_in_transaction_session_timeout')
 """
 

@@ -35,14 +35,8 @@ pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 PATIENCE: Final = 240
-STAGES: Final = (
-    *("cut of the log", "read manifests", "read commits", "read records", "compare"),
-    *("look up findings", "carry what is open"),
-)
-IF_ASKED: Final = pytest.mark.skipif(
-    "OUTBOX_TEST_KILLS" not in process_environment(),
-    reason="OUTBOX_TEST_KILLS is not set: half a minute each",
-)
+STAGES: Final = ("read records", "carry what is open")
+"""A stage of the reads, and the last before anything is stored."""
 STATE: Final = """
 SELECT 'outbox.' || tablename FROM pg_tables
 WHERE schemaname = 'outbox' AND (tablename LIKE 'reconciliation%' OR tablename = 'progress')
@@ -192,7 +186,6 @@ def ended_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
         process.kill()
 
 
-@IF_ASKED
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_run_killed_at_the_end_of_a_stage_never_was(
     installation: OutboxWriter, session: SparkSession, tmp_path: Path, stage: str
@@ -203,7 +196,6 @@ def test_a_run_killed_at_the_end_of_a_stage_never_was(
     never_was(before, installation, session, tmp_path)
 
 
-@IF_ASKED
 def test_a_run_killed_in_its_transaction_never_was(
     installation: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:
