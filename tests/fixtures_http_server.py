@@ -56,11 +56,20 @@ class QuietHandler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    """A thread a connection; many callers may connect at the same moment.
+
+    The library's queue holds five: further callers wait for seconds, until their limit of time.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+
 @contextmanager
 def http_server(handler: type[QuietHandler], bind: str = "127.0.0.1") -> Iterator[str]:
     """Serve on a free port for the block; yield the URL on loopback, without a path."""
-    server = ThreadingHTTPServer((bind, 0), handler)
-    server.daemon_threads = True
+    server = Server((bind, 0), handler)
     with serving(server):
         yield f"http://127.0.0.1:{server.server_port}"
 

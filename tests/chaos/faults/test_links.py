@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,4 +64,5 @@ def test_f12_links_that_stand_still_delay_messages_and_lose_none(
             with frozen(linked.link):
                 assert stored("kafka")
             records = committed_records(servers, topic, 3)
-    assert [record.value for record in records] == [b"before", b"postgres", b"kafka"]
+    # Without a key no order is promised.
+    assert Counter(each.value for each in records) == Counter([b"before", b"postgres", b"kafka"])
