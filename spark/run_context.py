@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outbox.clock import Clock
-from outbox.reconciliation.ports import LogReader, ReconciliationSource, RunStore
+from outbox.reconciliation.ports import LogReader, ReconciliationSource
 from spark.columns.digest import Digest
 from spark.columns.frames import BUCKET_MESSAGES, Mode
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.run_store import PostgresRunStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,7 @@ class RunContext:
 
     source: ReconciliationSource
     log_reader: LogReader
-    run_store: RunStore
+    run_store: PostgresRunStore
     sources: Sources
     clock: Clock
     progress: Progress

@@ -19,7 +19,7 @@ from outbox.postgres.reconciliation.audit_session import TimeLimits
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.reconciliation.log import LogEnd
-from outbox.reconciliation.ports import LogReader, RunStore
+from outbox.reconciliation.ports import LogReader
 from outbox.settings.catalogue import Settings
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
 from spark.cut.cut_capture import require_readable
@@ -44,8 +44,6 @@ SNAPSHOT_SECONDS: Final = 3600
 STATEMENT_SECONDS: Final = 600
 PG_CONNECTIONS: Final = 4
 """Connections of Spark to PostgreSQL; each reads a part of the 16 shards."""
-KEEP_DAYS: Final = 90
-"""Days for which closed findings are kept."""
 STAGE_KEEP_SECONDS: Final = 604_800
 """Age at which the stages of killed runs are deleted; longer than any run."""
 
@@ -111,9 +109,9 @@ def postgres_source(settings: Settings) -> PostgresSource:
     )
 
 
-def run_store(settings: Settings) -> RunStore:
+def run_store(settings: Settings) -> PostgresRunStore:
     """Return the store of the runs."""
-    return PostgresRunStore(settings.required_database_url(), KEEP_DAYS)
+    return PostgresRunStore(settings.required_database_url())
 
 
 def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:

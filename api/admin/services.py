@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.shared_view import SharedStoreView
@@ -19,8 +20,10 @@ from outbox.operators.health_check import Readiness
 from outbox.operators.held_records import HeldAdmin
 from outbox.operators.interventions import Acceptances, Operations
 from outbox.operators.message_view import MessageBrowser
-from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class Services:
     stores: SharedStoreView
     groups: ProducerGroups
     keys: ApiKeys
-    runs: ReconciliationRuns
+    runs: PostgresReconciliationRuns
     acceptances: Acceptances
     readiness: Readiness
     name_cache: NameCache

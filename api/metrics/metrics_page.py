@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector
@@ -15,9 +15,11 @@ from api.metrics.table_gauges import GaugeSource, clear_table_gauges, set_table_
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.gauges import set_last_run, set_open_findings
-from outbox.reconciliation.ports import ReconciliationRuns
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 FRESH_SECONDS: Final = 5.0
 READ_SECONDS: Final = 30.0
@@ -35,7 +37,7 @@ class MetricsPage:
         metrics: Metrics,
         source: GaugeSource,
         pool_use: Callable[[], tuple[int, int]],
-        runs: ReconciliationRuns,
+        runs: PostgresReconciliationRuns,
         clock: Clock,
     ) -> None:
         self._metrics = metrics

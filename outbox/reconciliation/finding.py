@@ -38,6 +38,8 @@ class StoredFinding:
     half_id: HalfId | None
     topic: str | None
     detail: Mapping[str, Any]
+    status: str = "open"
+    """The current status; a run saves each finding as open."""
 
     @property
     def message_id(self) -> str | None:
@@ -46,40 +48,18 @@ class StoredFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingEvent:
-    """One change of a finding, with its class, severity and status after the change."""
-
-    at: datetime
-    event: str
-    finding_class: str
-    severity: str
-    status: str
-    run_id: str | None
-    """The run that changed it; None if a rerun or an operator did."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedFinding(StoredFinding):
     """A stored finding with its current status and its history."""
 
     first_run_id: str
     last_run_id: str
-    status: str
     found_at: datetime
     updated_at: datetime
     accepted_until: datetime | None
     """Set while the status is accepted. After it the finding is open again if a run sees it."""
-    history: tuple[FindingEvent, ...]
-    """The last changes, oldest first."""
-
-
-class FindingOutcome(NamedTuple):
-    """The current status of a finding that a run saw."""
-
-    finding_id: str
-    finding_class: str
-    severity: str
-    status: str
+    history: Sequence[Mapping[str, Any]]
+    """The last changes, oldest first: ``at``, ``event``, ``run_id``, and the class, severity and
+    status after the change. ``run_id`` is null if a rerun or an operator changed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

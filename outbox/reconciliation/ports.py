@@ -1,4 +1,4 @@
-"""What the reconciliation needs from outside: the brokers, the audited database and its own tables.
+"""What an audit reads: the brokers and the audited database.
 
 The methods of a run are called by one thread, so they are plain ``def``.
 """
@@ -8,30 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.finding import (
-    FindingChanges,
-    FindingFilter,
-    FindingOutcome,
-    FindingTotals,
-    OpenFindingCount,
-    StoredFinding,
-    TrackedFinding,
-)
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
-from outbox.reconciliation.run import (
-    ExpiredEvidence,
-    FinishedRun,
-    MeasuredRun,
-    ReportFormat,
-    RerunResult,
-    RunPosition,
-    StoredRun,
-)
 from outbox.reconciliation.snapshot import (
     EVERY_XID,
     HeldRecord,
@@ -84,8 +65,10 @@ class LogReader(Protocol):
         """
 
 
-class KeptLeaves(Protocol):
-    """Which leaves the tables of a snapshot still have."""
+class SourceSnapshot(Protocol):
+    """The outbox's tables at one instant; open while Spark reads them with the same snapshot."""
+
+    identity: SnapshotIdentity
 
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
@@ -95,12 +78,6 @@ class KeptLeaves(Protocol):
 
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
         """Return the half messages below an id that are stored, though their leaf is removed."""
-
-
-class SourceSnapshot(KeptLeaves, Protocol):
-    """The outbox's tables at one instant; open while Spark reads them with the same snapshot."""
-
-    identity: SnapshotIdentity
 
     def undecided(self, *, whole: bool = True) -> UndecidedCounts:
         """Count the half messages without a decision.
@@ -150,96 +127,3 @@ class ReconciliationSource(Protocol):
 
     def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
         """Export a snapshot and keep it until the block ends. Raises DatabaseUnavailable."""
-
-
-class StoredFindings(Protocol):
-    """Reads what the stored runs have found."""
-
-    def changes(
-        self, finding_ids: Sequence[str], complete: bool, expired_evidence: ExpiredEvidence
-    ) -> FindingChanges:
-        """Return what saving these open findings would change."""
-
-    def remaining(
-        self, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
-    ) -> Sequence[StoredFinding]:
-        """Return the open or accepted findings besides these that stay open though unseen.
-
-        Either their topic is excluded from the run. Or their message was missing, and is older than
-        the manifests. Or they are faults that an earlier run has seen in the log: their record has
-        expired or their class is permanent, and their message, if they have one, is still stored.
-        Those stay open until an operator settles them.
-        """
-
-    def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
-        """Return the messages below ``half_id`` that have an open or accepted finding.
-
-        Findings of the kind stuck are left out: a message that is retired has been decided.
-        """
-
-    def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
-        """Return the messages with another open or accepted finding of the kind missing."""
-
-    def accepted(self) -> frozenset[str]:
-        """Return the ids of the findings that an operator accepts for now; they do not count."""
-
-    def statuses(self, run_id: str) -> Sequence[FindingOutcome] | None:
-        """Return the current status of each finding that a run saw; None if there is no run."""
-
-
-class RunStore(StoredFindings, Protocol):
-    """Keeps runs, findings and reports; writes to no other table."""
-
-    def run_lock(self) -> AbstractContextManager[None]:
-        """Prevent other runs until the block ends or this process dies.
-
-        Raises RunUnderWay when another run has the lock, DatabaseUnavailable.
-        """
-
-    def checkpoint(self) -> StoredCheckpoint | None:
-        """Return where the last run ended; None before the first. Raises DatabaseUnavailable."""
-
-    def past(self, run_id: str, limit: int) -> Sequence[FinishedRun]:
-        """Return the newest runs except this one, oldest first."""
-
-    def log_state(self) -> Mapping[str, Any] | None:
-        """Return what the newest run stored about the log, as JSON; None before the first."""
-
-    def save(self, run: StoredRun) -> None:
-        """Store a run and its findings in one transaction; saving it again changes nothing.
-
-        Raises RunOvertaken when another run has stored its cut meanwhile; then nothing is stored.
-        """
-
-    def save_rerun(self, result: RerunResult) -> None:
-        """Store in one transaction the new status of the given findings, and nothing else.
-
-        Raises RunOvertaken when a run has stored its cut meanwhile; then nothing is stored.
-        """
-
-
-class ReconciliationRuns(Protocol):
-    """Finished reconciliations as operators read them. Methods raise DatabaseUnavailable."""
-
-    async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:
-        """Return runs, newest first, older than ``before``."""
-
-    async def get(self, run_id: str) -> FinishedRun | None:
-        """Return one run, or None."""
-
-    async def report(self, run_id: str, form: ReportFormat) -> str | None:
-        """Return the text of a run's report, or None when it is not kept."""
-
-    async def findings(
-        self, run_id: str, wanted: FindingFilter, limit: int, after: str
-    ) -> Sequence[TrackedFinding]:
-        """Return a run's findings above info with their current status, by id, after ``after``."""
-
-    async def totals(self, run_id: str) -> FindingTotals:
-        """Count a run's findings above info by kind, topic and hour."""
-
-    async def last(self) -> MeasuredRun | None:
-        """Return the newest run with its measurements, or None before the first."""
-
-    async def open_findings(self) -> Sequence[OpenFindingCount]:
-        """Count the open findings."""

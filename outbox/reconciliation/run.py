@@ -83,7 +83,7 @@ class FinishedRun(RunSummary):
     """A stored run as operators read it."""
 
     finished_at: datetime
-    reports: tuple[str, ...]
+    reports: Sequence[str]
     """The formats in which its report is still kept."""
 
     @property
@@ -112,18 +112,3 @@ class MeasuredRun(FinishedRun):
     """The part of the compared buckets that differed, 0 to 1; None if none was compared."""
     inconclusive: int
     """The number of consecutive inconclusive runs that end with this run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerunResult:
-    """What a rerun between two runs saw of some findings; nothing else of it is stored."""
-
-    after: str | None
-    """The run at whose cut the rerun began."""
-    finding_ids: Sequence[str]
-    """The findings to update. One that was closed or accepted meanwhile does not change."""
-    seen: Sequence[StoredFinding]
-    """All findings that the rerun saw."""
-    complete: bool
-    """The whole plan was read. So a finding that was not seen again is resolved."""
-    expired_evidence: ExpiredEvidence

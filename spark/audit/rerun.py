@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from outbox.reconciliation.finding import FindingOutcome
-from outbox.reconciliation.ports import RunStore
-from outbox.reconciliation.run import RerunResult
+from outbox.reconciliation.finding import StoredFinding
 from spark.audit.audit import Audit
 from spark.columns.staging import PREFIX
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
@@ -25,6 +23,9 @@ from spark.jvm.spark_errors import RunNotFound
 from spark.report.report import Report, format_count
 from spark.report.store_run import stored_run
 from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.run_store import PostgresRunStore
 
 OPEN = "open"
 UNVERIFIABLE = "unverifiable"
@@ -37,7 +38,7 @@ class Rerun:
     of: str
     report: Report
     """The report of the new run, which is not stored."""
-    findings: Sequence[FindingOutcome]
+    findings: Sequence[StoredFinding]
 
     @property
     def open(self) -> Mapping[GradedClass, int]:
@@ -100,12 +101,12 @@ def rerun_once(context: RunContext, options: Options, run_id: str) -> Rerun:
     before = open_findings(context.run_store, run_id)
     with _no_report(options.report_dir) as folder:
         report = Audit(context, replace(options, report_dir=folder)).run()
-    context.run_store.save_rerun(rerun_result(report, [each.finding_id for each in before]))
+    context.run_store.save_rerun(stored_run(report, {}), [each.finding_id for each in before])
     after = {each.finding_id: each for each in context.run_store.statuses(run_id) or ()}
     return Rerun(of=run_id, report=report, findings=later_statuses(before, after))
 
 
-def open_findings(run_store: RunStore, run_id: str) -> tuple[FindingOutcome, ...]:
+def open_findings(run_store: PostgresRunStore, run_id: str) -> tuple[StoredFinding, ...]:
     """Return the findings of a run that are open now. Raises RunNotFound."""
     known = run_store.statuses(run_id)
     if known is None:
@@ -113,21 +114,9 @@ def open_findings(run_store: RunStore, run_id: str) -> tuple[FindingOutcome, ...
     return tuple(each for each in known if each.status == OPEN)
 
 
-def rerun_result(report: Report, finding_ids: Sequence[str]) -> RerunResult:
-    """Return what a run that is not stored shows about these findings."""
-    run = stored_run(report, {})
-    return RerunResult(
-        after=run.checkpoint.after if run.checkpoint else None,
-        finding_ids=finding_ids,
-        seen=run.findings,
-        complete=run.complete,
-        expired_evidence=run.expired_evidence,
-    )
-
-
 def later_statuses(
-    before: Sequence[FindingOutcome], after: Mapping[str, FindingOutcome]
-) -> tuple[FindingOutcome, ...]:
+    before: Sequence[StoredFinding], after: Mapping[str, StoredFinding]
+) -> tuple[StoredFinding, ...]:
     """Return the newest status of these findings."""
     return tuple(after.get(f.finding_id, f) for f in before)
 
@@ -142,5 +131,5 @@ def _no_report(parent: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _graded(found: FindingOutcome) -> GradedClass:
+def _graded(found: StoredFinding) -> GradedClass:
     return GradedClass(FindingClass(found.finding_class), Severity[found.severity.upper()])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.segments import BASELINE
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
 from spark.findings.stored_finding import remaining_finding
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.run_store import PostgresRunStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,9 @@ class ReadSoFar:
     excluded_topics: Collection[str]
 
 
-def unverifiable_of(run_store: RunStore, ledger: Ledger, read: ReadSoFar) -> ExpiredEvidence:
+def unverifiable_of(
+    run_store: PostgresRunStore, ledger: Ledger, read: ReadSoFar
+) -> ExpiredEvidence:
     """Return the messages that no run can verify any more: expired, or retired before judged.
 
     A message whose half was retired is still judged while its commit is carried; its finding is
@@ -46,7 +51,7 @@ def unverifiable_of(run_store: RunStore, ledger: Ledger, read: ReadSoFar) -> Exp
     )
 
 
-def remaining_findings(run_store: RunStore, ledger: Ledger) -> list[Finding]:
+def remaining_findings(run_store: PostgresRunStore, ledger: Ledger) -> list[Finding]:
     """Return what earlier runs have found and this run cannot see: it is still open.
 
     What the present rules of its topic do not know is closed instead.

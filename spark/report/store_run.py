@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
 from spark.report.report import Latency, Report
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.run_store import PostgresRunStore
 
 FILES: Final = {"html": "report.html", "json": "report.json", "csv": "findings.csv"}
 """The file of each format of the report."""
@@ -19,7 +21,7 @@ FILES: Final = {"html": "report.html", "json": "report.json", "csv": "findings.c
 
 def store_run(
     report: Report,
-    run_store: RunStore,
+    run_store: PostgresRunStore,
     samples: int,
     topics: Sequence[str] = (),
 ) -> dict[str, Any]:

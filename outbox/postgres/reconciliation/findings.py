@@ -1,4 +1,4 @@
-"""Findings from run to run, on a connection of the run store: which are new, which are closed how.
+"""Findings from run to run: which are new, which are closed how, and which stay open unseen.
 
 One rule decides both the changes that a run reports and the changes that saving it makes.
 """
@@ -6,147 +6,139 @@ One rule decides both the changes that a run reports and the changes that saving
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.messages.message_id import HalfId
+from outbox.postgres.reconciliation.audit_session import audit_session
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import (
-    PERMANENT_CLASSES,
-    FindingChanges,
-    FindingOutcome,
-    StoredFinding,
-)
-from outbox.reconciliation.run import ExpiredEvidence, RerunResult, StoredRun
+from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges, StoredFinding
+from outbox.reconciliation.run import ExpiredEvidence, StoredRun
 
 SQL: Final = load(__name__)
+KEEP_DAYS: Final = 90
+"""Days for which closed findings are kept."""
 OPEN: Final = "open"
 ENDED: Final = ("resolved", "fixed")
 
 
-class UnseenFinding(NamedTuple):
-    """A finding that a run has not seen again, with its present and its next status."""
+class Unseen(NamedTuple):
+    """A stored finding that a run has not seen again, with its next status."""
 
-    finding_id: str
-    kind: str
-    finding_class: str
-    status: str
+    finding: StoredFinding
     next_status: str | None
     """None: it stays as it is."""
-    severity: str
-    half_id: HalfId | None
-    topic: str | None
-    detail: Mapping[str, Any]
 
 
-def read_changes(
-    connection: Connection,
-    finding_ids: Sequence[str],
-    complete: bool,
-    expired_evidence: ExpiredEvidence,
-) -> FindingChanges:
-    """Return the difference between these open findings and the stored ones."""
-    known = _known(connection, finding_ids)
-    closed = _closed(connection, finding_ids, complete, expired_evidence)
-    statuses = Counter(each.next_status for each in closed if each.status == OPEN)
-    return FindingChanges(
-        new=len(finding_ids) - len(known),
-        resolved=statuses["resolved"],
-        fixed=statuses["fixed"],
-        unverifiable=statuses["unverifiable"],
-        known_ids=known,
-        closed_by_class=_by_class(closed, ENDED),
-        unverifiable_by_class=_by_class(closed, ("unverifiable",)),
-    )
+class PostgresFindings:
+    """Reads what the stored runs have found; one connection per call.
 
+    Every method raises DatabaseUnavailable.
+    """
 
-def read_remaining(
-    connection: Connection, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
-) -> Sequence[StoredFinding]:
-    """Return the findings that stay open though no run can see them; see RunStore.remaining."""
-    unseen = _unseen(connection, finding_ids, complete=False, expired=expired_evidence)
-    return [
-        StoredFinding(
-            finding_id=each.finding_id,
-            kind=each.kind,
-            finding_class=each.finding_class,
-            severity=each.severity,
-            half_id=each.half_id,
-            topic=each.topic,
-            detail=each.detail,
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+
+    def changes(
+        self, finding_ids: Sequence[str], complete: bool, expired_evidence: ExpiredEvidence
+    ) -> FindingChanges:
+        """Return what saving these open findings would change."""
+        with audit_session(self._database_url) as connection:
+            rows = connection.execute(SQL["known"], {"seen": list(finding_ids)})
+            known = frozenset(finding_id for (finding_id,) in rows)
+            closed = _closed(connection, finding_ids, complete, expired_evidence)
+        statuses = Counter(each.next_status for each in closed if each.finding.status == OPEN)
+        return FindingChanges(
+            new=len(finding_ids) - len(known),
+            resolved=statuses["resolved"],
+            fixed=statuses["fixed"],
+            unverifiable=statuses["unverifiable"],
+            known_ids=known,
+            closed_by_class=_by_class(closed, ENDED),
+            unverifiable_by_class=_by_class(closed, ("unverifiable",)),
         )
-        for each in unseen
-        if each.next_status is None
-    ]
 
+    def remaining(
+        self, finding_ids: Sequence[str], expired_evidence: ExpiredEvidence
+    ) -> Sequence[StoredFinding]:
+        """Return the open or accepted findings besides these that stay open though unseen.
 
-def read_accepted(connection: Connection) -> frozenset[str]:
-    """Return the accepted findings; see RunStore.accepted."""
-    return frozenset(finding_id for (finding_id,) in connection.execute(SQL["accepted"]))
+        Either their topic is excluded from the run. Or their message was missing, and is older than
+        the manifests. Or they are faults that an earlier run has seen in the log: their record has
+        expired or their class is permanent, and their message, if they have one, is still stored.
+        Those stay open until an operator settles them.
+        """
+        with audit_session(self._database_url) as connection:
+            unseen = _unseen(connection, finding_ids, complete=False, expired=expired_evidence)
+        return [each.finding for each in unseen if each.next_status is None]
 
+    def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
+        """Return the messages below ``half_id`` that have an open or accepted finding.
 
-def read_open_below(connection: Connection, half_id: HalfId) -> Sequence[HalfId]:
-    """Return messages with a finding that may exist longer than they; see RunStore.open_below."""
-    rows = connection.execute(SQL["open_below"], {"half_id": half_id})
-    return [HalfId(found) for (found,) in rows]
+        Findings of the kind stuck are left out: a message that is retired has been decided.
+        """
+        with audit_session(self._database_url) as connection:
+            rows = connection.execute(SQL["open_below"], {"half_id": half_id})
+            return [HalfId(found) for (found,) in rows]
 
+    def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
+        """Return the messages with another open or accepted finding of the kind missing."""
+        with audit_session(self._database_url) as connection:
+            rows = connection.execute(SQL["missing"], {"seen": list(finding_ids)})
+            return [HalfId(found) for (found,) in rows]
 
-def read_missing(connection: Connection, finding_ids: Sequence[str]) -> Sequence[HalfId]:
-    """Return the messages that other open findings call missing; see RunStore.missing."""
-    rows = connection.execute(SQL["missing"], {"seen": list(finding_ids)})
-    return [HalfId(found) for (found,) in rows]
+    def accepted(self) -> frozenset[str]:
+        """Return the ids of the findings that an operator accepts for now; they do not count."""
+        with audit_session(self._database_url) as connection:
+            return frozenset(finding_id for (finding_id,) in connection.execute(SQL["accepted"]))
 
-
-def read_statuses(connection: Connection, run_id: str) -> Sequence[FindingOutcome] | None:
-    """Return the current status of a run's findings; see RunStore.statuses."""
-    rows = connection.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
-    if not rows:
+    def statuses(self, run_id: str) -> Sequence[StoredFinding] | None:
+        """Return each finding that a run saw with its current status; None if there is no run."""
+        with (
+            audit_session(self._database_url) as connection,
+            connection.cursor(row_factory=class_row(StoredFinding)) as cursor,
+        ):
+            found = cursor.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
+            if found or connection.execute(SQL["run"], {"run_id": run_id}).rowcount:
+                return found
         return None
-    return [FindingOutcome(*row) for row in rows if row[0] is not None]
 
 
 def save_findings(connection: Connection, run: StoredRun) -> None:
-    """Store the findings of a run and close the others."""
+    """Store the findings of a run and close the others; delete those closed for KEEP_DAYS."""
     seen = [each.finding_id for each in run.findings]
     closed = _closed(connection, seen, run.complete, run.expired_evidence)
     connection.execute(SQL["save_findings"], {"run_id": run.run_id, **_columns(run.findings)})
     _close(connection, closed, run.run_id)
+    connection.execute(SQL["delete_old_findings"], {"keep_days": KEEP_DAYS})
 
 
-def save_rerun_result(connection: Connection, result: RerunResult) -> None:
-    """Store the new status of the given open findings: closed if unseen, else as seen."""
-    asked = {"finding_ids": list(result.finding_ids)}
-    still_open = {finding_id for (finding_id,) in connection.execute(SQL["lock_open"], asked)}
-    seen = [each.finding_id for each in result.seen]
-    closed = _closed(connection, seen, result.complete, result.expired_evidence)
-    _close(connection, [each for each in closed if each.finding_id in still_open], run_id=None)
-    refined = [each for each in result.seen if each.finding_id in still_open]
-    connection.execute(SQL["refine"], _columns(refined))
-
-
-def delete_old_findings(connection: Connection, keep_days: int) -> None:
-    """Delete the findings that were closed more than ``keep_days`` ago, with their history."""
-    connection.execute(SQL["delete_old_findings"], {"keep_days": keep_days})
-
-
-def _known(connection: Connection, finding_ids: Sequence[str]) -> frozenset[str]:
-    rows = connection.execute(SQL["known"], {"seen": list(finding_ids)})
-    return frozenset(finding_id for (finding_id,) in rows)
+def save_rerun_findings(connection: Connection, run: StoredRun, finding_ids: Sequence[str]) -> None:
+    """Store what a rerun saw of these findings, if open: closed if unseen, else as seen."""
+    rows = connection.execute(SQL["lock_open"], {"finding_ids": list(finding_ids)})
+    still_open = {finding_id for (finding_id,) in rows}
+    seen = [each.finding_id for each in run.findings]
+    closed = _closed(connection, seen, run.complete, run.expired_evidence)
+    kept = [each for each in closed if each.finding.finding_id in still_open]
+    _close(connection, kept, run_id=None)
+    refined = [each for each in run.findings if each.finding_id in still_open]
+    connection.execute(SQL["save_findings"], {"run_id": None, **_columns(refined)})
 
 
 def _closed(
     connection: Connection, seen: Sequence[str], complete: bool, expired: ExpiredEvidence
-) -> list[UnseenFinding]:
+) -> list[Unseen]:
     unseen = _unseen(connection, seen, complete=complete, expired=expired)
     return [each for each in unseen if each.next_status is not None]
 
 
 def _unseen(
     connection: Connection, seen: Sequence[str], *, complete: bool, expired: ExpiredEvidence
-) -> list[UnseenFinding]:
+) -> list[Unseen]:
     asked = {
         "seen": list(seen),
         "complete": complete,
@@ -159,18 +151,26 @@ def _unseen(
         "excused": list(expired.excused),
         "permanent": sorted(PERMANENT_CLASSES),
     }
-    return [UnseenFinding(*row) for row in connection.execute(SQL["unseen"], asked)]
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(SQL["unseen"], asked).fetchall()
+    statuses = [row.pop("next_status") for row in rows]
+    return [Unseen(StoredFinding(**row), s) for row, s in zip(rows, statuses, strict=True)]
 
 
-def _close(connection: Connection, closed: Sequence[UnseenFinding], run_id: str | None) -> None:
-    statuses = {each.finding_id: each.next_status for each in closed}
+def _close(connection: Connection, closed: Sequence[Unseen], run_id: str | None) -> None:
+    statuses = {each.finding.finding_id: each.next_status for each in closed}
     changed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
     connection.execute(SQL["close"], {"run_id": run_id, **changed})
 
 
-def _by_class(closed: Iterable[UnseenFinding], statuses: Sequence[str]) -> dict[str, int]:
-    counted = (c.finding_class for c in closed if c.status == OPEN and c.next_status in statuses)
-    return dict(Counter(counted))
+def _by_class(closed: Iterable[Unseen], statuses: Sequence[str]) -> dict[str, int]:
+    return dict(
+        Counter(
+            finding.finding_class
+            for finding, next_status in closed
+            if finding.status == OPEN and next_status in statuses
+        )
+    )
 
 
 def _columns(findings: Iterable[StoredFinding]) -> dict[str, list[Any]]:

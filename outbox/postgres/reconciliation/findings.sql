@@ -12,7 +12,7 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- is. So do permanent findings that are about no stored half, a finding about the content of an excluded topic, which
 -- nobody has read, and one about a missing message that no manifest lists any more. What the rules of its topic do not
 -- know is resolved. A partial run closes only unverifiable ones.
-SELECT finding_id, kind, class, status, next_status, severity, half_id, topic, detail FROM (
+SELECT finding_id, kind, class AS finding_class, status, next_status, severity, half_id, topic, detail FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
         WHEN f.finding_id = ANY (%(excused)s::text[]) THEN 'resolved'
         WHEN expired.unread AND NOT expired.half THEN NULL
@@ -61,22 +61,6 @@ WHERE finding_id = ANY (%(finding_ids)s::text[]) AND status = 'open'
 ORDER BY finding_id
 FOR UPDATE
 
--- name: refine
--- Updates findings by what was seen. Adds an event where the class or severity differs. The run that saw them last does
--- not change.
-WITH refined AS (
-    UPDATE outbox.reconciliation_finding f SET (class, severity, half_id, topic, detail, updated_at)
-        = (seen.class, seen.severity, seen.half_id, seen.topic, seen.detail, clock_timestamp())
-    FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
-        %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
-        AS seen (finding_id, kind, class, severity, half_id, topic, detail)
-    JOIN outbox.reconciliation_finding before USING (finding_id)
-    WHERE f.finding_id = seen.finding_id
-    RETURNING f.finding_id, f.class, f.severity, f.status, (f.class, f.severity) <> (before.class, before.severity) AS differs
-)
-INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
-SELECT finding_id, 'refined', class, severity, status FROM refined WHERE differs
-
 -- name: open_below
 -- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
 -- those that are still stored.
@@ -94,32 +78,37 @@ WHERE status IN ('open', 'accepted') AND kind = 'missing' AND half_id IS NOT NUL
 -- Reads the findings that are accepted at present.
 SELECT finding_id FROM outbox.reconciliation_finding WHERE status = 'accepted' AND accepted_until > clock_timestamp()
 
+-- name: run
+-- Reads one run by key.
+SELECT run_id FROM outbox.reconciliation_run WHERE run_id = %(run_id)s
+
 -- name: statuses
--- Reads one run with the findings that it saw: first seen in it or before, and last seen in it or later.
-SELECT f.finding_id, f.class, f.severity, f.status
+-- Reads the findings that a run saw: first seen in it or before, and last seen in it or later.
+SELECT f.finding_id, f.kind, f.class AS finding_class, f.severity, f.half_id, f.topic, f.detail, f.status
 FROM outbox.reconciliation_run r
-LEFT JOIN LATERAL (
-    SELECT f.finding_id, f.class, f.severity, f.status
-    FROM outbox.reconciliation_finding f
-    JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
-    JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
-) f ON true
+CROSS JOIN outbox.reconciliation_finding f
+JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
+JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
 WHERE r.run_id = %(run_id)s
 ORDER BY f.finding_id
 
 -- name: save_findings
 -- Inserts findings by their stable ids, or updates them to this run. An accepted finding stays accepted until its time
--- ends. A new or reopened finding, and another class or severity, add an event to the history.
+-- ends. A new or reopened finding, and another class or severity, add an event to the history. Without a run, which is a
+-- rerun of stored findings, the run that saw them last does not change.
 WITH seen AS (
     SELECT * FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
         %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
         AS seen (finding_id, kind, class, severity, half_id, topic, detail)
 ), before AS (
-    SELECT finding_id, f.class, f.severity, f.status FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)
+    SELECT finding_id, f.class, f.severity, f.status, f.last_run_id
+    FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)
 ), saved AS (
     INSERT INTO outbox.reconciliation_finding AS known (
         finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
-    SELECT finding_id, %(run_id)s, %(run_id)s, 'open', kind, class, severity, half_id, topic, detail FROM seen
+    SELECT finding_id, run_id, run_id, 'open', kind, s.class, s.severity, half_id, topic, detail
+    FROM seen s LEFT JOIN before b USING (finding_id)
+    CROSS JOIN LATERAL (SELECT coalesce(%(run_id)s, b.last_run_id) AS run_id) saving
     ON CONFLICT (finding_id) DO UPDATE SET
         last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
         half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),

@@ -1,17 +1,16 @@
-"""Finished reconciliations as the API and operators read them; see ReconciliationRuns."""
+"""Finished reconciliations as the API, its metrics and operators read them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
-    FindingEvent,
     FindingFilter,
     FindingTotal,
     FindingTotals,
@@ -19,6 +18,8 @@ from outbox.reconciliation.finding import (
     TrackedFinding,
 )
 from outbox.reconciliation.run import FinishedRun, MeasuredRun, ReportFormat, RunPosition
+
+Row = TypeVar("Row")
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool
@@ -34,82 +35,54 @@ TOTALS: Final = 200
 
 
 class PostgresReconciliationRuns:
-    """The ReconciliationRuns on a pool of connections."""
+    """The finished runs on a pool of connections. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:
-        """Return runs, newest first; see ReconciliationRuns.page."""
-        position = {"finished_at": None, "run_id": None} if before is None else before._asdict()
-        rows = await self._rows("page", {"limit": limit, **position})
-        return [finished_run(row) for row in rows]
+        """Return runs, newest first, older than ``before``."""
+        finished_at, run_id = before or (None, None)
+        asked = {"run_id": None, "finished_at": finished_at, "before": run_id, "limit": limit}
+        return await self._rows(FinishedRun, "runs", asked)
 
     async def get(self, run_id: str) -> FinishedRun | None:
-        """Return one run, or None; see ReconciliationRuns.get."""
-        rows = await self._rows("get", {"run_id": run_id})
-        return finished_run(rows[0]) if rows else None
+        """Return one run, or None."""
+        asked = {"run_id": run_id, "finished_at": None, "before": None, "limit": 1}
+        return next(iter(await self._rows(FinishedRun, "runs", asked)), None)
 
     async def report(self, run_id: str, form: ReportFormat) -> str | None:
-        """Return a kept report, or None; see ReconciliationRuns.report."""
-        rows = await self._rows("report", {"run_id": run_id, "format": form.value})
+        """Return the text of a run's report, or None when it is not kept."""
+        rows = await self._rows(dict, "report", {"run_id": run_id, "format": form.value})
         return rows[0]["body"] if rows else None
 
     async def findings(
         self, run_id: str, wanted: FindingFilter, limit: int, after: str
     ) -> Sequence[TrackedFinding]:
-        """Return a run's findings by id; see ReconciliationRuns.findings."""
-        asked = {
-            "run_id": run_id,
-            "kind": wanted.kind,
-            "finding_class": wanted.finding_class,
-            "status": wanted.status,
-            "topic": wanted.topic,
-            "hour": wanted.hour,
-            "limit": limit,
-            "after": after,
-            "events": EVENTS_SHOWN,
-        }
-        return [_tracked_finding(row) for row in await self._rows("findings", asked)]
+        """Return a run's findings above info with their current status, by id, after ``after``."""
+        asked = {"run_id": run_id, "limit": limit, "after": after, "events": EVENTS_SHOWN}
+        return await self._rows(TrackedFinding, "findings", {**asdict(wanted), **asked})
 
     async def totals(self, run_id: str) -> FindingTotals:
-        """Count a run's findings; see ReconciliationRuns.totals."""
+        """Count a run's findings above info by kind, topic and hour."""
         asked = {"run_id": run_id, "most": COUNTED, "limit": TOTALS}
-        rows = await self._rows("totals", asked)
+        rows = await self._rows(dict, "totals", asked)
         cut_off = [row.pop("cut_off") for row in rows]
         return FindingTotals([FindingTotal(**row) for row in rows], complete=not any(cut_off))
 
     async def last(self) -> MeasuredRun | None:
-        """Return the newest run with its measurements; see ReconciliationRuns.last."""
-        rows = await self._rows("last", {})
-        return MeasuredRun(**_with_reports(rows[0])) if rows else None
+        """Return the newest run with its measurements, or None before the first."""
+        return next(iter(await self._rows(MeasuredRun, "last", {})), None)
 
     async def open_findings(self) -> Sequence[OpenFindingCount]:
-        """Count the open findings; see ReconciliationRuns.open_findings."""
-        return [OpenFindingCount(**row) for row in await self._rows("open_findings", {})]
+        """Count the open findings."""
+        return await self._rows(OpenFindingCount, "open_findings", {})
 
-    async def _rows(self, name: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _rows(self, kind: type[Row], name: str, asked: dict[str, Any]) -> list[Row]:
         async with (
             available(),
             self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
+            connection.cursor(row_factory=class_row(kind)) as cursor,
         ):
             await cursor.execute(SQL[name], asked)
             return await cursor.fetchall()
-
-
-def finished_run(row: dict[str, Any]) -> FinishedRun:
-    """Return a run from its row by column name."""
-    return FinishedRun(**_with_reports(row))
-
-
-def _with_reports(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "reports": tuple(row["reports"])}
-
-
-def _tracked_finding(row: dict[str, Any]) -> TrackedFinding:
-    return TrackedFinding(**{**row, "history": tuple(_event(each) for each in row["history"])})
-
-
-def _event(row: dict[str, Any]) -> FindingEvent:
-    return FindingEvent(**{**row, "at": datetime.fromisoformat(row["at"])})

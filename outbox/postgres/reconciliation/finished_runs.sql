@@ -1,20 +1,13 @@
--- name: page
--- Reads runs by the time they finished, newest first, and in which formats the report of each is kept.
+-- name: runs
+-- Reads runs by the time they finished, newest first, or one run; and in which formats the report of each is kept.
 SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
     r.counts, r.totals, r.timings,
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
-WHERE %(finished_at)s::timestamptz IS NULL OR (r.finished_at, r.run_id) < (%(finished_at)s, %(run_id)s::text)
+WHERE (%(run_id)s::text IS NULL OR r.run_id = %(run_id)s)
+    AND (%(finished_at)s::timestamptz IS NULL OR (r.finished_at, r.run_id) < (%(finished_at)s, %(before)s::text))
 ORDER BY r.finished_at DESC, r.run_id DESC
 LIMIT %(limit)s
-
--- name: get
--- Reads one run by key.
-SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
-    r.counts, r.totals, r.timings,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
-FROM outbox.reconciliation_run r
-WHERE r.run_id = %(run_id)s
 
 -- name: report
 -- Reads one kept report by key.

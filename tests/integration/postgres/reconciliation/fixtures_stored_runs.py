@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +47,16 @@ def make_finding(finding_id: str) -> StoredFinding:
         topic="points",
         detail={"copies": 0},
     )
+
+
+def refined(finding_id: str) -> StoredFinding:
+    """Return that finding as a later run refines it."""
+    return replace(make_finding(finding_id), finding_class="SKIPPED", detail={"copies": 2})
+
+
+def make_rerun(*seen: StoredFinding, after: str | None = "one", **fields: Any) -> StoredRun:
+    """Return a complete rerun after a run, which saw these findings."""
+    return make_run("rerun", findings=seen, checkpoint=checkpoint_after(after), **fields)
 
 
 def statuses(database_url: str) -> dict[str, str]:

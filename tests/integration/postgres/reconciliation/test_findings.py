@@ -17,14 +17,12 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import FindingFilter, StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence
-from tests.integration.postgres.reconciliation.fixtures_rerun_results import (
-    make_rerun_result,
-    refined,
-)
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
+    make_rerun,
     make_run,
+    refined,
 )
 
 pytestmark = pytest.mark.postgres
@@ -119,8 +117,8 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
 def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b", "c", checkpoint=checkpoint_after(None)))
-    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b"), make_finding("c")]))
-    store.save_rerun(make_rerun_result("a", "b", "c", seen=[refined("b"), make_finding("c")]))
+    store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
+    store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
     assert history(database_url)[3:] == [
         ("a", "resolved", "LOST", None),
         ("b", "refined", "SKIPPED", None),
@@ -128,7 +126,7 @@ def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> No
 
 
 def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url: str) -> None:
-    store = PostgresRunStore(database_url, keep_days=90)
+    store = PostgresRunStore(database_url)
     store.save(make_run("one", "open", "old"))
     store.save(make_run("two", "open"))
     change(
@@ -145,7 +143,8 @@ async def test_operators_read_the_last_changes_oldest_first(database_url: str, p
         store.save(make_run(f"run-{number:02}", *(["a"] if number % 2 == 0 else ["b"])))
     (one,) = await runs.findings("run-00", FindingFilter(), 10, "")
     assert (one.finding_id, len(one.history)) == ("a", EVENTS_SHOWN)
-    assert (one.history[0].event, one.history[0].run_id) == ("reopened", "run-02")
+    assert (one.history[0]["event"], one.history[0]["run_id"]) == ("reopened", "run-02")
     last = one.history[-1]
-    assert (last.event, last.status, last.run_id) == ("resolved", one.status, "run-51")
-    assert [each.at for each in one.history] == sorted(each.at for each in one.history)
+    assert (last["event"], last["status"], last["run_id"]) == ("resolved", one.status, "run-51")
+    times = [each["at"] for each in one.history]
+    assert times == sorted(times)

@@ -13,14 +13,12 @@ from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
-from tests.integration.postgres.reconciliation.fixtures_rerun_results import (
-    make_rerun_result,
-    refined,
-)
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
+    make_rerun,
     make_run,
+    refined,
     statuses,
 )
 
@@ -50,12 +48,12 @@ def test_it_closes_the_given_findings_that_it_did_not_see_and_stores_nothing_els
         )
     )
     before = stored(database_url)
-    store.save_rerun(make_rerun_result("a", "b", seen=[refined("b"), make_finding("new")]))
+    store.save_rerun(make_rerun(refined("b"), make_finding("new")), ["a", "b"])
     assert statuses(database_url) == {"a": "resolved", "b": "open", "other": "open"}
     assert store.statuses("one") == [
-        ("a", "LOST", "critical", "resolved"),
-        ("b", "SKIPPED", "critical", "open"),
-        ("other", "LOST", "critical", "open"),
+        replace(make_finding("a"), status="resolved"),
+        refined("b"),
+        make_finding("other"),
     ]
     assert stored(database_url) == before
 
@@ -65,7 +63,7 @@ def test_the_next_run_reopens_what_it_sees_and_leaves_the_others_closed(
 ) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", "b", checkpoint=checkpoint_after(None)))
-    store.save_rerun(make_rerun_result("a", "b"))
+    store.save_rerun(make_rerun(), ["a", "b"])
     assert store.changes(["a"], True, ExpiredEvidence()).new == 1
     store.save(make_run("two", "a", "new", checkpoint=checkpoint_after("one")))
     assert statuses(database_url) == {"a": "open", "b": "resolved", "new": "open"}
@@ -79,11 +77,8 @@ def test_a_partial_rerun_closes_only_unverifiable_findings(database_url: str) ->
     found = (make_finding("retired"), expired, replace(make_finding("late"), half_id=HalfId(8)))
     store.save(make_run("one", findings=found, checkpoint=checkpoint_after(None)))
     expired_evidence = ExpiredEvidence(half_ids=[HalfId(1)], starts={Partition("points", 0): 7})
-    store.save_rerun(
-        make_rerun_result(
-            "retired", "record", "late", complete=False, expired_evidence=expired_evidence
-        )
-    )
+    rerun = make_rerun(complete=False, expired_evidence=expired_evidence)
+    store.save_rerun(rerun, ["retired", "record", "late"])
     assert statuses(database_url) == {
         "retired": "unverifiable",
         "record": "unverifiable",
@@ -98,5 +93,5 @@ def test_a_rerun_that_began_before_a_newer_run_stores_nothing(
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
     with pytest.raises(RunOvertaken):
-        store.save_rerun(make_rerun_result("a", after=after))
+        store.save_rerun(make_rerun(after=after), ["a"])
     assert statuses(database_url) == {"a": "open"}

@@ -49,11 +49,9 @@ def test_the_current_status_of_a_runs_findings_is_known_by_run(database_url: str
     store.save(make_run("one", "a", "b"))
     store.save(make_run("two", "b"))
     store.save(make_run("three"))
-    assert store.statuses("one") == [
-        ("a", "LOST", "critical", "resolved"),
-        ("b", "LOST", "critical", "resolved"),
-    ]
-    assert store.statuses("two") == [("b", "LOST", "critical", "resolved")]
+    a, b = (replace(make_finding(each), status="resolved") for each in ("a", "b"))
+    assert store.statuses("one") == [a, b]
+    assert store.statuses("two") == [b]
     assert store.statuses("three") == []
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.finding import FindingChanges
-from outbox.reconciliation.ports import RunStore
 from outbox.reconciliation.run import StoredRun
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
@@ -42,7 +42,7 @@ class Kept:
 def published(report: Report) -> tuple[dict[str, Any], StoredRun]:
     """Store a report; return its JSON and the stored run."""
     kept = Kept()
-    shown = store_run(report, cast("RunStore", kept), SAMPLES)
+    shown = store_run(report, cast("PostgresRunStore", kept), SAMPLES)
     return shown, kept.runs[0]
 
 

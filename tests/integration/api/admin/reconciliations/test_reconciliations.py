@@ -15,10 +15,10 @@ from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, WHO
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
-from tests.integration.postgres.reconciliation.fixtures_rerun_results import make_rerun_result
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,
+    make_rerun,
     make_run,
 )
 
@@ -102,7 +102,7 @@ async def test_the_history_of_a_finding_is_listed_oldest_first(
 ) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
-    store.save_rerun(make_rerun_result("a"))
+    store.save_rerun(make_rerun(), ["a"])
     store.save(make_run("two", "a", checkpoint=checkpoint_after("one")))
     (found,) = (await get(bare_service, "/one/discrepancies"))["data"]
     history = found["history"]
