@@ -13,7 +13,7 @@ EVERY_SECONDS: Final = 60.0
 ORDINARY: Final = frozenset({"in use", "young"})
 """Reasons that every leaf has at some time; any other reason is logged and counted."""
 LOCK_KIND: Final = "retire"
-REASONS: Final = ("sweep", "held", "undecided", "large", "relay", "reconcile", "locked")
+REASONS: Final = ("sweep", "held", "undecided", "relay", "reconcile", "locked")
 
 
 class Retirement(Protocol):

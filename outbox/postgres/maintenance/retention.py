@@ -12,13 +12,11 @@ the leaf.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors as pg
 
-from outbox.clock import Clock, SystemClock
 from outbox.failpoints import hit
 from outbox.messages.message_id import LEAF_BITS, LOW_BITS
 from outbox.postgres.sessions.availability import available
@@ -32,90 +30,31 @@ LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout
 """How long a removal waits for a lock, and so delays a prepare, and how long it may move rows."""
 EVACUATED_MOST: Final = 1000
 """A leaf with more unfinished messages waits: to move them would keep every prepare waiting."""
-LOOKED_AT: Final = 1000
-"""How many evacuated messages are looked at each minute."""
-BEFORE_ALL: Final = -(1 << 63)
-"""Below the id of every half."""
-TOO_LONG_SECONDS: Final = 3600.0
-"""So does one, for this time, whose unfinished messages took longer to move than LOCK_WAIT
-allows."""
 TABLES: Final = ("check_attempt", "publication_log", "commit_log", "op_message", "half_message")
 """In the order of removal: without its half messages, a leaf no longer exists."""
 SLICES: Final = 64
-_FREE: Final = ("free_transaction_ids", "forget_recovered")
-_FORGET: Final = ("forget_parked", "forget_rechecks", "forget_released")
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """The xids (base included) and the half ids of a leaf; the upper bounds are exclusive."""
-
-    leaf: int
-
-    def whole(self) -> dict[str, int]:
-        low, high = self.leaf << LEAF_BITS, (self.leaf + 1) << LEAF_BITS
-        return {
-            "from_xid": low,
-            "to_xid": high,
-            "low": low << LOW_BITS,
-            "high": high << LOW_BITS,
-        }
-
-    def slices(self) -> list[dict[str, int]]:
-        width = 1 << (LEAF_BITS + LOW_BITS)
-        first, step = self.leaf * width, width // SLICES
-        return [{"low": at, "high": at + step} for at in range(first, first + width, step)]
+"""A transaction that deletes by key deletes of this part of a leaf: it holds the watermark back."""
 
 
 class PostgresRetirement:
     """The Retirement on a pool of connections."""
 
-    def __init__(self, pool: Pool, *, retention_seconds: int, clock: Clock | None = None) -> None:
+    def __init__(self, pool: Pool, *, retention_seconds: int) -> None:
         self._pool = pool
         self._retention = {"retention": retention_seconds}
-        self._looked: dict[str, datetime] | None = None
-        self._clock = clock or SystemClock()
-        self._too_long: dict[int, float] = {}
-        """Until when each leaf waits whose removal took too long."""
-        self._looked_at = BEFORE_ALL
-        """The last evacuated half that was looked at."""
+        self._young_from: datetime | None = None
+        """The retention of what came later was not over at the last look at a leaf."""
 
     async def leaves(self) -> list[int]:
         """Return the numbers of the leaves that exist, oldest first; see Retirement."""
-        await self._look()
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["leaves"])
-            return [int(row[0]) for row in await cursor.fetchall()]
-
-    async def _look(self) -> dict[str, datetime]:
-        """Read since when the retention is not over; it counts until the next look."""
-        (young_from,) = await self._row("young_from", self._retention)
-        self._looked = {"young_from": young_from}
-        return self._looked
-
-    async def _times(self) -> dict[str, datetime]:
-        return self._looked or await self._look()
+        return await self._column("leaves", {})
 
     async def waits_for(self, leaf: int) -> str | None:
         """Return what a leaf still waits for, or None; see Retirement."""
-        bounds, times = _Bounds(leaf), await self._times()
+        (self._young_from,) = await self._column("young_from", self._retention)
         if not await self._attached(leaf):
             return None
-        if self._clock.monotonic() < self._too_long.get(leaf, 0.0):
-            return "large"
-        most = {"most": EVACUATED_MOST}
-        (reason,) = await self._row("blocked_by", bounds.whole() | times | most)
-        if reason is not None:
-            return str(reason)
-        last_xid, undecided = 0, 0
-        for part in bounds.slices():
-            count, young, xid = await self._row("slice", part | times)
-            undecided += count
-            if young or undecided > EVACUATED_MOST:
-                return "young" if young else "undecided"
-            last_xid = max(last_xid, xid)
-        last = {"last_xid": last_xid}
-        (reason,) = await self._row("readers", bounds.whole() | times | last)
+        (reason,) = await self._column("blocked_by", self._bounds(leaf) | {"most": EVACUATED_MOST})
         return None if reason is None else str(reason)
 
     async def remove(self, leaf: int) -> bool:
@@ -123,59 +62,48 @@ class PostgresRetirement:
         async with available():
             try:
                 return await self._detach(leaf) and await self._drop(leaf)
-            except pg.LockNotAvailable:
-                return False
-            except pg.QueryCanceled:
-                self._too_long[leaf] = self._clock.monotonic() + TOO_LONG_SECONDS
+            except (pg.LockNotAvailable, pg.QueryCanceled):
                 return False
 
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
-        times = await self._times()
         async with available(), self._pool.connection() as connection:
-            few = {"after": self._looked_at, "most": LOOKED_AT}
-            cursor = await connection.execute(SQL["forget_finished"], few | times)
-            last, _ = await cursor.fetchone() or (None, None)
-            self._looked_at = BEFORE_ALL if last is None else last
-            await connection.execute(SQL["forget_places"], times)
+            await connection.execute(SQL["forget_finished"], self._retention)
+            await connection.execute(SQL["forget_places"], self._retention)
 
     async def _detach(self, leaf: int) -> bool:
-        """Detach the tables of a leaf and keep what is unfinished; False while an audit runs."""
+        """Detach the tables of a leaf and keep what is unfinished; False while an audit runs.
+
+        A half that was decided since the leaf was looked at counts as unfinished.
+        """
         if not await self._attached(leaf):
             return True
-        bounds = _Bounds(leaf).whole() | await self._times()
-        (since,) = await self._row("watermark", {})
-        undecided = await self._free_ids(leaf)
+        bounds = self._bounds(leaf)
+        (since,) = await self._column("watermark", {})
+        unfinished = await self._column("unfinished", bounds)
+        await self._free_ids(leaf, unfinished)
         async with self._pool.connection() as connection, connection.transaction():
             await connection.execute(LOCK_WAIT)
             if await _fetch(connection, "no_audit", {}) != [True]:
                 return False
             await connection.execute(SQL["lock_tables"])
-            late = await _fetch(connection, "committed_since", bounds | {"since": since})
-            kept = [*undecided, *late, *await _fetch(connection, "unreleased", bounds)]
-            await connection.execute(SQL["detach"], {"leaf": leaf, "kept": kept})
-            for name in _FORGET:
-                await connection.execute(SQL[name], bounds | {"kept": kept})
+            late = await _fetch(connection, "unfinished_since", bounds | {"since": since})
+            kept = {"kept": [*unfinished, *late]}
+            await connection.execute(SQL["detach"], {"leaf": leaf} | kept)
+            await connection.execute(SQL["forget"], bounds | kept)
             hit("retire.before_detach")
         hit("retire.after_detach")
         return True
 
-    async def _free_ids(self, leaf: int) -> list[int]:
-        """Forget a leaf's transaction ids and recovered ids; return its undecided halves.
-
-        What belongs to these stays. A half that was decided since the leaf was looked at counts as
-        undecided.
-        """
-        undecided, times = list[int](), await self._times()
+    async def _free_ids(self, leaf: int, unfinished: list[int]) -> None:
+        """Forget a leaf's transaction ids and recovered ids, except those of unfinished messages."""
+        low, high = _half_ids(leaf)
+        step = (high - low) // SLICES
         async with self._pool.connection() as connection:
-            held = await _fetch(connection, "unreleased", _Bounds(leaf).whole() | times)
-            for part in _Bounds(leaf).slices():
-                found = await _fetch(connection, "undecided", part | times)
-                kept = {"kept": [*found, *held]}
-                for name in _FREE:
-                    await connection.execute(SQL[name], part | kept)
-                undecided += found
-        return undecided
+            for at in range(low, high, step):
+                part = {"low": at, "high": at + step, "kept": unfinished}
+                await connection.execute(SQL["free_transaction_ids"], part)
+                await connection.execute(SQL["forget_recovered"], part)
 
     async def _drop(self, leaf: int) -> bool:
         """Drop the detached tables of a leaf; nobody but an old plan can still use one."""
@@ -189,17 +117,24 @@ class PostgresRetirement:
     async def _attached(self, leaf: int) -> bool:
         """Return whether any of the partitioned tables still has this leaf."""
         tables = [f"{table}_{leaf}" for table in TABLES]
+        return bool(await self._column("attached", {"tables": tables}))
+
+    def _bounds(self, leaf: int) -> dict[str, Any]:
+        """Return a leaf's xids and half ids, without the upper bounds, and the time of the look."""
+        low, high = _half_ids(leaf)
+        xids = {"from_xid": low >> LOW_BITS, "to_xid": high >> LOW_BITS}
+        return {**xids, "low": low, "high": high, "young_from": self._young_from}
+
+    async def _column(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
         async with available(), self._pool.connection() as connection:
-            return bool(await _fetch(connection, "attached", {"tables": tables}))
-
-    async def _row(self, statement: str, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL[statement], parameters)
-            row = await cursor.fetchone()
-        assert row is not None
-        return tuple(row)
+            return await _fetch(connection, statement, parameters)
 
 
-async def _fetch(connection: Any, statement: str, parameters: dict[str, Any]) -> list[Any]:
+def _half_ids(leaf: int) -> tuple[int, int]:
+    """Return the first half id of a leaf and that of the next leaf."""
+    return leaf << (LEAF_BITS + LOW_BITS), (leaf + 1) << (LEAF_BITS + LOW_BITS)
+
+
+async def _fetch(connection: Any, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
     cursor = await connection.execute(SQL[statement], parameters)
     return [row[0] for row in await cursor.fetchall()]

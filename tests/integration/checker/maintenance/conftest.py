@@ -16,5 +16,6 @@ async def world(world: World, pool: Pool) -> World:
     retirement = PostgresRetirement(pool, retention_seconds=0)
     for leaf in await retirement.leaves():
         if leaf < world.first_leaf:
+            assert await retirement.waits_for(leaf) is None
             assert await retirement.remove(leaf)
     return world

@@ -6,14 +6,12 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.messages.message import EndOutcome, HalfMessage, State
-from outbox.postgres.maintenance.retention import TOO_LONG_SECONDS, PostgresRetirement
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
-    RETENTION,
     first_leaf_is_gone,
     grow_old,
     retire,
@@ -21,7 +19,6 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     waiting,
 )
 from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
-from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 pytestmark = pytest.mark.postgres
 
@@ -30,12 +27,6 @@ INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, xid, n, publish
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, o.xid, 1, 'refused',
     clock_timestamp()
 FROM outbox.half_message h JOIN outbox.op_message o USING (half_id) WHERE h.half_id = %(half)s
-"""
-CHECKED = """
-INSERT INTO outbox.check_attempt (
-    half_id, look_id, round, attempt, asked_at, outcome, latency_ms, counted, applied)
-SELECT %(half)s, n, 1, 1, clock_timestamp(), 'unreachable', 1, false, false
-FROM generate_series(1, %(times)s::int8) AS n
 """
 EVACUATED = (
     "SELECT half_id FROM outbox.half_message_default WHERE half_id >> 35 = %(leaf)s ORDER BY 1"
@@ -154,28 +145,6 @@ async def test_more_unfinished_messages_than_one_removal_moves_keep_their_leaf(
     await world.execute("UPDATE outbox.op_message SET decided_at = decided_at - interval '1 day'")
     assert await retire(world) == [0]
     assert await world.states(halves[1:]) == [State.PREPARED] * 2
-
-
-async def test_a_removal_that_takes_too_long_is_not_tried_again_each_minute(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every prepare waits for it. This one has to move many checks of one half."""
-    half = await parked(world)
-    await world.execute(CHECKED, half=half.half_id, times=20_000)
-    await grow_old(world, "relay:")
-    clock = ManualClock()
-    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION, clock=clock)
-    with monkeypatch.context() as impatient:
-        impatient.setattr(
-            "outbox.postgres.maintenance.retention.LOCK_WAIT",
-            "SET LOCAL lock_timeout = '50ms'; SET LOCAL statement_timeout = '3ms'",
-        )
-        assert not await retirement.remove(world.first_leaf)
-    assert await retirement.waits_for(world.first_leaf) == "large"
-    clock.seconds += TOO_LONG_SECONDS
-    assert await retirement.waits_for(world.first_leaf) is None
-    assert await retirement.remove(world.first_leaf)
-    assert await world.states([half]) == [State.PARKED]
 
 
 async def test_a_leaf_is_not_retired_under_an_audit_that_may_still_read_it(
