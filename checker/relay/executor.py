@@ -113,7 +113,7 @@ class RelayExecutor:
         manifest = asked.manifest
         lost = self._commit_log.recover(manifest, asked.offset, asked.cursor, asked.identity)
         self._observer.recovered(state, len(manifest.published), rolled_back=lost)
-        return answers.Recovered()
+        return answers.Stored()
 
     def _store_halt(self, _: Relay, asked: actions.StoreHalt) -> None:
         self._row.halt(asked.reason)
@@ -129,7 +129,7 @@ class RelayExecutor:
         places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
         self._held_records.mark_released(manifest, places, cursor, asked.identity, published)
         self._unlogged.logged()
-        return answers.Marked()
+        return answers.Stored()
 
     # -- Publishing ------------------------------------------------------------------------------
 

@@ -95,34 +95,6 @@ LARGER: Final = (
 )
 """Searched by `make test-deep`."""
 
-DEEP: Final = (
-    Configuration(
-        name="two relays, two messages: tail lost, takeover, late frame",
-        relays=2,
-        faults=_faults(failover=1, takeover=1, frame=1),
-    ),
-    Configuration(
-        name="two relays, two messages: two takeovers, late frame, crash",
-        relays=2,
-        faults=_faults(takeover=2, frame=1, crash=1),
-    ),
-    Configuration(
-        name="one relay, three messages: tail lost, crash",
-        messages=3,
-        faults=_faults(failover=1, crash=1),
-    ),
-    Configuration(
-        name="one relay: tail lost, decided the other way, two crashes",
-        faults=_faults(failover=1, rollback=1, crash=2),
-    ),
-    Configuration(
-        name="two tails lost, crash",
-        messages=1,
-        faults=_faults(failover=2, crash=1, abort=1),
-    ),
-)
-"""Searched on demand: minutes, and gigabytes."""
-
 WALKED: Final = Configuration(
     name="two relays, four messages, every fault",
     relays=2,

@@ -96,7 +96,7 @@ class PostgresRetirement:
         return True
 
     async def _free_ids(self, leaf: int, unfinished: list[int]) -> None:
-        """Forget a leaf's transaction ids and recovered ids, except those of unfinished messages."""
+        """Forget the transaction ids and recovered ids of a leaf, but for unfinished messages."""
         low, high = _half_ids(leaf)
         step = (high - low) // SLICES
         async with self._pool.connection() as connection:

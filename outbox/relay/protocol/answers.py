@@ -86,8 +86,8 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """PostgreSQL has the batch now."""
+class Stored:
+    """The answer to Recover and MarkReleased: PostgreSQL has the batch or the marks now."""
 
 
 class Commits(NamedTuple):
@@ -123,11 +123,6 @@ class HeldBatch(NamedTuple):
     """The operator's action that ordered to publish them again, if any."""
     clock_ms: int = 0
     """PostgreSQL's time when they were read: the timestamp of their records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """The answer to MarkReleased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +166,9 @@ Answer = (
     | Bounds
     | ManifestsRead
     | Compared
-    | Recovered
+    | Stored
     | Commits
     | HeldBatch
-    | Marked
     | Delivered
     | CommitEnded
     | Failed

@@ -21,7 +21,7 @@ from outbox.relay.protocol.actions import (
     SaveProgress,
     StoreHalt,
 )
-from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Marked, Recovered
+from outbox.relay.protocol.answers import Bounds, Compared, Fenced, ManifestsRead, Stored
 from outbox.relay.protocol.manifest_chain import follows, past
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
 from outbox.relay.protocol.transition import Next, halt
@@ -140,22 +140,16 @@ def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
     )
 
 
-def on_marked(state: Relay, _: Marked) -> Next:
-    """Continue after a release whose rows are marked."""
-    return examine_next(state)
-
-
 def _history(state: Relay) -> Next:
     """HISTORY: PostgreSQL lost its tail; store the batch there and keep the position."""
     found = state.found[0]
-    moved = _past_first(state, state.at.position).at
-    recover = Recover(require(found.manifest), found.offset, moved, state.who)
-    return replace(state, differs=True), (recover,)
+    passed = replace(_past_first(state, state.at.position), differs=True)
+    return passed, (Recover(require(found.manifest), found.offset, passed.at, passed.who),)
 
 
-def on_recovered(state: Relay, _: Recovered) -> Next:
-    """Continue after a batch that was just stored in PostgreSQL."""
-    return examine_next(_past_first(state, state.at.position))
+def on_stored(state: Relay, _: Stored) -> Next:
+    """Continue after a batch was stored in PostgreSQL, or the rows of a release were marked."""
+    return examine_next(state)
 
 
 def _past_first(state: Relay, position: Position) -> Relay:

@@ -19,10 +19,9 @@ from outbox.relay.protocol.answers import (
     LockBusy,
     LockTaken,
     ManifestsRead,
-    Marked,
-    Recovered,
     Rested,
     StopAsked,
+    Stored,
     StoresIdentified,
 )
 from outbox.relay.protocol.publication import (
@@ -36,8 +35,7 @@ from outbox.relay.protocol.replay import (
     on_compared,
     on_fenced,
     on_manifests_read,
-    on_marked,
-    on_recovered,
+    on_stored,
     read_on,
 )
 from outbox.relay.protocol.state import Phase, Relay
@@ -79,10 +77,9 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     Bounds: on_bounds,
     ManifestsRead: on_manifests_read,
     Compared: on_compared,
-    Recovered: on_recovered,
+    Stored: on_stored,
     Commits: on_commits_read,
     HeldBatch: on_held_read,
-    Marked: on_marked,
     Delivered: on_delivered,
     CommitEnded: on_commit_ended,
     Failed: on_failed,

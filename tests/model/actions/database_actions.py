@@ -71,7 +71,7 @@ def recover_batch(scene: AtDatabase, asked: actions.Recover) -> Iterator[Outcome
         return
     text = f"Recover: learns batch {asked.manifest.batch_no}, {named(ids)}"
     seen = _seen(scene, ids, asked)
-    yield Outcome(text, answers.Recovered(), database=learned, reached=seen)
+    yield Outcome(text, answers.Stored(), database=learned, reached=seen)
 
 
 def _learned(scene: AtDatabase, ids: Ids, asked: actions.Recover) -> Database | None:
@@ -156,7 +156,7 @@ def mark_rows(scene: AtDatabase, asked: actions.MarkReleased) -> Iterator[Outcom
         return
     text = f"MarkReleased: {named(ids)}"
     replayed = (REPLAYED_RELEASE,) if asked.cursor.gen == asked.manifest.gen else ()
-    yield Outcome(text, answers.Marked(), database=saved, reached=(RELEASE, *replayed))
+    yield Outcome(text, answers.Stored(), database=saved, reached=(RELEASE, *replayed))
 
 
 def read_commits(scene: AtDatabase, asked: actions.ReadCommits) -> Iterator[Outcome]:

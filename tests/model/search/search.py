@@ -23,9 +23,6 @@ class Violation:
 class Result:
     """The result of a search."""
 
-    states: int
-    transitions: int
-    depth: int
     quiet: int
     """Worlds in which faults have stopped and nothing is left to do."""
     reached: frozenset[str]
@@ -66,19 +63,16 @@ class Search:
         self._parents = array("l", [0])
         self._calm = array("l")
         """The number of the world that follows when faults have stopped."""
-        self._transitions = 0
 
     def run(self) -> Result:
         """Search until every world was visited or one is wrong."""
-        depth, begin = 0, 0
-        while begin < len(self._worlds):
-            end = len(self._worlds)
-            for number in range(begin, end):
-                broken = self._visit(number)
-                if broken is not None:
-                    return self._result(depth, Violation(broken=broken, path=self._path(number)))
-            begin, depth = end, depth + 1
-        return self._result(depth - 1, self._never_quiet())
+        number = 0
+        while number < len(self._worlds):
+            broken = self._visit(number)
+            if broken is not None:
+                return self._result(Violation(broken=broken, path=self._path(number)))
+            number += 1
+        return self._result(self._never_quiet())
 
     def _visit(self, number: int) -> Wrong | None:
         """Find the worlds that follow one, and judge it."""
@@ -88,7 +82,6 @@ class Search:
         if broken is not None:
             return broken
         numbers, worlds, parents = self._numbers, self._worlds, self._parents
-        self._transitions += len(steps)
         for _, _, following, _ in steps:
             if following not in numbers:
                 numbers[following] = len(worlds)
@@ -125,11 +118,8 @@ class Search:
                 settled[passed] = 2
         return None
 
-    def _result(self, depth: int, violation: Violation | None) -> Result:
+    def _result(self, violation: Violation | None) -> Result:
         return Result(
-            states=len(self._worlds),
-            transitions=self._transitions,
-            depth=depth,
             quiet=sum(calm == number for number, calm in enumerate(self._calm)),
             reached=frozenset(self._universe.effects.reached),
             violation=violation,

@@ -6,7 +6,6 @@ After its last fault a walk continues without faults until nothing is left to do
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Final
 
 from tests.model.search.search import Judge, Violation
@@ -20,50 +19,26 @@ FAULT_CHANCE: Final = 0.1
 """The probability that a drawn fault happens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walked:
-    """The results of walks."""
-
-    walks: int
-    steps: int
-    longest: int
-    reached: frozenset[str]
-    violation: Violation | None
-
-
-def walk(universe: Universe, walks: int, seed: int) -> Walked:
-    """Walk this number of times, or until a world is wrong."""
+def walk(universe: Universe, walks: int, seed: int) -> Violation | None:
+    """Walk this number of times; return the first world that is wrong, with the way to it."""
     chance, judge = random.Random(seed), Judge(universe)
-    steps, longest, violation = 0, 0, None
-    for _ in range(walks):
-        path, violation = _walk_once(universe, judge, chance)
-        steps, longest = steps + len(path), max(longest, len(path))
-        if violation is not None:
-            break
-    return Walked(
-        walks=walks,
-        steps=steps,
-        longest=longest,
-        reached=frozenset(universe.effects.reached),
-        violation=violation,
-    )
+    found = (_walk_once(universe, judge, chance) for _ in range(walks))
+    return next(filter(None, found), None)
 
 
-def _walk_once(
-    universe: Universe, judge: Judge, chance: random.Random
-) -> tuple[list[World], Violation | None]:
+def _walk_once(universe: Universe, judge: Judge, chance: random.Random) -> Violation | None:
     path = [universe.start()]
     while True:
         world = path[-1]
         steps, calm = universe.following(world)
         broken = judge.wrong(world, quiet=calm == world)
         if broken is not None:
-            return path, Violation(broken=broken, path=tuple(path))
+            return Violation(broken=broken, path=tuple(path))
         moving = [step.world for step in steps if step.world != world]
         if moving and len(path) < STEPS:
             path.append(_drawn(world, moving, chance))
         elif calm == world:
-            return path, None
+            return None
         else:
             path.append(calm)
 

@@ -11,6 +11,7 @@ from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
+from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     first_leaf_is_gone,
     grow_old,
@@ -18,7 +19,6 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     retirement_of,
     waiting,
 )
-from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
 
 pytestmark = pytest.mark.postgres
 

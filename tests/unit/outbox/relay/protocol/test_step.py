@@ -128,7 +128,7 @@ def test_a_manifest_that_differs_is_history_and_the_position_stays(
     state, plan = after(replaying(), read(made), same(made, **difference))
     moved = Cursor(AT.position, 6, 4, 0xB0, 4)
     assert plan == (actions.Recover(made, 5, moved, IDENTITY),)
-    assert after(state, answers.Recovered())[0].at.position == AT.position
+    assert after(state, answers.Stored())[0].at.position == AT.position
 
 
 def test_a_range_that_does_not_begin_at_the_position_is_history() -> None:
@@ -150,7 +150,7 @@ def test_after_the_first_difference_no_manifest_is_compared() -> None:
     behind = Cursor(one.to, 0, one.batch_no, 0xB0, one.gen)
     two = manifest(behind, b"c" * 16)
     state, _ = after(replaying(), read(one, two), same(one, below_watermark=False))
-    _, plan = after(state, answers.Recovered())
+    _, plan = after(state, answers.Stored())
     assert plan == (actions.Recover(two, 7, Cursor(AT.position, 8, 5, 0xB1, 4), IDENTITY),)
 
 
