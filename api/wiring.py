@@ -37,8 +37,7 @@ from api.openapi import methods_of, openapi_document
 from api.stores_view import shared_store_view
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
-from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver, guarded_resolver
+from outbox.http_checks.endpoint import endpoint_of
 from outbox.messages.ports import TopicCatalogue
 from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
@@ -179,7 +178,7 @@ def _services(
     keys = PostgresApiKeys(ingest.pool, pepper(settings))
     authenticator, forget_key = _authenticator(settings, keys, clock)
     groups = PostgresProducerGroups(share, key_ring_of(settings))
-    resolver = guarded_resolver(settings)
+    endpoint = endpoint_of(settings)
     services = Services(
         browser=PostgresMessageBrowser(share),
         operations=PostgresOperations(share),
@@ -190,7 +189,7 @@ def _services(
         activity=PostgresActivity(share),
         stores=shared_store_view(settings, ingest.topic_cache, clock),
         groups=groups,
-        check_endpoint_probe=_check_endpoint_probe(settings, groups, resolver, clock),
+        check_endpoint_probe=CheckEndpointProbe(groups, endpoint, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(share),
         acceptances=PostgresAcceptances(share),
@@ -199,7 +198,7 @@ def _services(
         topic_cache=ingest.topic_cache,
         metrics=ingest.metrics,
         render_metrics=page.render,
-        ssrf_policy=resolver.policy,
+        ssrf_policy=endpoint.policy,
         group_defaults=group_defaults(settings),
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
@@ -256,21 +255,6 @@ def contract_of(version: str) -> dict[str, Any]:
     The dictionary is shared: do not change it.
     """
     return openapi_document(ROUTERS, version)
-
-
-def _check_endpoint_probe(
-    settings: Settings,
-    groups: PostgresProducerGroups,
-    resolver: GuardedResolver,
-    clock: SystemClock,
-) -> CheckEndpointProbe:
-    proxy = settings.check_proxy_url
-    proxy_url = proxy.get_secret_value() if proxy else None
-
-    def endpoint() -> HttpCheckEndpoint:
-        return HttpCheckEndpoint(resolver, proxy_url=proxy_url)
-
-    return CheckEndpointProbe(groups, endpoint, clock)
 
 
 def _authenticator(

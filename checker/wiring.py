@@ -23,8 +23,7 @@ from checker.periodic_task import PeriodicTask
 from checker.relay_wiring import relay_threads
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
-from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import guarded_resolver
+from outbox.http_checks.endpoint import endpoint_of
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.kafka.record_names import KafkaRecordNames
 from outbox.kafka.topic_view import KafkaTopicView
@@ -86,7 +85,7 @@ async def open_daemon(
         tasks.append(PeriodicTask(name="activity", step=activity.step))
         scheduler = None
         if "check" in chosen:
-            scheduler = await _group_scheduler(stack, settings, pool, locks, metrics)
+            scheduler = _group_scheduler(settings, pool, locks, metrics)
             tasks.append(PeriodicTask(name="check", step=scheduler.step))
             tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
@@ -167,26 +166,20 @@ def chosen_tasks(only: str | None) -> frozenset[str]:
     return frozenset(chosen)
 
 
-async def _group_scheduler(
-    stack: AsyncExitStack,
+def _group_scheduler(
     settings: Settings,
     pool: Pool,
     locks: PostgresAdvisoryLocks,
     metrics: Metrics,
 ) -> GroupScheduler:
-    keys, proxy = settings.encryption_keys, settings.check_proxy_url
+    keys = settings.encryption_keys
     ring = key_ring(
         keys.get_secret_value() if keys else None, insecure=settings.auth_mode == "dev-insecure"
     )
     clock, observer = SystemClock(), CheckObserver(metrics)
-    endpoint = HttpCheckEndpoint(
-        guarded_resolver(settings),
-        proxy_url=proxy.get_secret_value() if proxy else None,
-    )
-    await stack.enter_async_context(endpoint)
     queue = PostgresCheckQueue(pool, ring.open)
     caller = CheckCaller(
-        endpoint,
+        endpoint_of(settings),
         FairSemaphore(CHECKS_AT_ONCE),
         clock,
         observer,

@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Hashable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Hashable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, Protocol
@@ -25,13 +24,14 @@ from api.admin.models.producer_groups import (
     SimulationResource,
 )
 from api.admin.tenant_slots import TenantSlots
-from outbox.checks.check_round import Answer, Outcome
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
 from outbox.clock import Clock
-from outbox.http_checks.conformance.cases import TestedEndpoint, never_prepared
-from outbox.http_checks.conformance.simulation import (
+from outbox.http_checks.conformance import (
     EndpointCalls,
     EndpointSilent,
+    TestedEndpoint,
+    never_prepared,
     planned,
     simulate,
 )
@@ -51,12 +51,12 @@ class ProbedEndpoint(CheckEndpoint, EndpointCalls, Protocol):
 
 
 class CheckEndpointProbe:
-    """Runs tests; each one opens separate connections."""
+    """Runs tests; each call opens a connection of its own."""
 
     def __init__(
         self,
         groups: GroupsWithSecrets,
-        endpoint: Callable[[], AbstractAsyncContextManager[ProbedEndpoint]],
+        endpoint: ProbedEndpoint,
         clock: Clock,
     ) -> None:
         self._groups = groups
@@ -96,8 +96,8 @@ class CheckEndpointProbe:
         done: list[SimulationCaseResource] = []
         why = f"not sent: {SIMULATION_SECONDS} s are over"
         try:
-            async with asyncio.timeout(SIMULATION_SECONDS), self._endpoint() as endpoint:
-                async for result in simulate(endpoint, subject, cases, self._clock):
+            async with asyncio.timeout(SIMULATION_SECONDS):
+                async for result in simulate(self._endpoint, subject, cases, self._clock):
                     # Kept one by one: what was done counts also if the rest cannot be sent.
                     done.append(SimulationCaseResource.model_validate(result))  # noqa: PERF401
         except EndpointSilent as silent:
@@ -115,12 +115,11 @@ class CheckEndpointProbe:
         group, now = await self._groups.with_secrets(name)
         seed = secrets.randbits(NONCE_BITS - 1)
         row = never_prepared(TestedEndpoint(group=group, now=now, seed=seed), 0)
-        async with self._endpoint() as endpoint:
-            started = self._clock.monotonic()
-            [signed] = await endpoint.ask(group, [row], now)
-            latency = self._clock.monotonic() - started
-            other = replace(group, secrets=(_other_secret(),))
-            [forged] = await endpoint.ask(other, [row], now + timedelta(seconds=latency))
+        started = self._clock.monotonic()
+        [signed] = await self._endpoint.ask(group, [row], now)
+        latency = self._clock.monotonic() - started
+        other = replace(group, secrets=(_other_secret(),))
+        [forged] = await self._endpoint.ask(other, [row], now + timedelta(seconds=latency))
         return _resource(signed, forged, latency)
 
 

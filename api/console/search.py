@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from outbox.checks.check_round import Outcome
+from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, State
 from outbox.operators.message_view import NEVER_CHECKED
 

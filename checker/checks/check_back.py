@@ -14,11 +14,11 @@ from typing import Final
 from checker.checks.check_caller import CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.group_breakers import GroupBreakers, admit, stays_open
-from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import CheckResult, DueSlice
-from outbox.checks.policy import Decision, decide
+from checker.checks.settlement import decision_of, settlement_of
+from outbox.checks.check_round import DueSlice
+from outbox.checks.policy import Decision
 from outbox.checks.ports import CheckQueue
-from outbox.checks.queue_row import QueueRow
+from outbox.checks.queue_row import Drop, QueueRow
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 
@@ -53,10 +53,11 @@ class CheckBack:
         if due is None:
             return CheckRound()
         hit("checker.after_slice")
-        results, to_ask = self._split(due)
-        results += await self._caller.ask_all(due, admit(due, to_ask))
-        wait = self._breakers.wait_after(due, results)
-        settlement = replace(settlement_of(due, results, random.random), breaker_wait_seconds=wait)
+        finished, to_ask = self._split(due)
+        asked = await self._caller.ask_all(due, admit(due, to_ask))
+        wait = self._breakers.wait_after(due, asked)
+        finished += asked
+        settlement = replace(settlement_of(due, finished, random.random), breaker_wait_seconds=wait)
         try:
             settled = await self._queue.settle(settlement)
         except CursorMoved:
@@ -68,25 +69,23 @@ class CheckBack:
             decided=len(settled.resolution_seconds),
             put_back=len(settlement.put_backs),
             parked=len(settled.parked),
-            dropped=sum(result.decision is None for result in results),
-            more=(due.more or len(results) < len(due.rows))
+            dropped=sum(row.drop is not None for row in finished),
+            more=(due.more or len(finished) < len(due.rows))
             and not (to_ask and stays_open(due, wait)),
         )
 
-    def _split(self, due: DueSlice) -> tuple[list[CheckResult], list[QueueRow]]:
+    def _split(self, due: DueSlice) -> tuple[list[QueueRow], list[QueueRow]]:
         """Split the due rows into those that are finished and those to ask about."""
-        finished: list[CheckResult] = []
+        finished: list[QueueRow] = []
         to_ask: list[QueueRow] = []
         for row in due.rows:
-            if row.drop is not None:
-                self._observer.dropped(due.group, row)
-                finished.append(CheckResult(row=row))
-                continue
-            decision = decide(row, due.group, due.now) if due.asks else Decision.PARK_FOR_AGE
-            if decision is Decision.ASK and row.half is not None:
+            is_asked = decision_of(due, row) is Decision.ASK
+            if is_asked and row.half is not None:
                 to_ask.append(row)
                 continue
-            if decision is Decision.ASK:
+            if is_asked:
                 self._observer.skipped(due.group, row, "unreadable")
-            finished.append(CheckResult(row=row, decision=decision))
+            elif row.drop is Drop.UNKNOWN:
+                self._observer.skipped(due.group, row, Drop.UNKNOWN.value)
+            finished.append(row)
         return finished, to_ask

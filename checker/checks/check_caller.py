@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from outbox.checks.check_round import Answer, CheckResult, DueSlice
-from outbox.checks.policy import Decision
+from outbox.checks.check_round import DueSlice
 from outbox.checks.ports import CheckEndpoint
 from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
@@ -47,55 +46,53 @@ class CheckCaller:
         self._observer = observer
         self._batch_max = batch_max
 
-    async def ask_all(self, due: DueSlice, rows: Sequence[QueueRow]) -> list[CheckResult]:
+    async def ask_all(self, due: DueSlice, rows: Sequence[QueueRow]) -> list[QueueRow]:
         """Ask about readable rows until all are asked or the asking time is over.
 
-        The results are in the order in which the answers arrived.
+        Return the rows that were asked about, with their answers, in the order in which these
+        arrived. A half whose call cannot be built has no answer.
         """
         size = self._batch_max if due.group.batch_check else 1
         round_ = _Round(due=due, batches=_batches(rows, size), started=self._clock.monotonic())
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(due.group.max_inflight, len(rows))):
                 workers.create_task(self._work(round_))
-        return round_.results
+        return round_.asked
 
     async def _work(self, round_: _Round) -> None:
         group = round_.due.group
         for batch in round_.batches:
             async with self._semaphore.call(group.id):
                 late = self._clock.monotonic() - round_.started >= ASKING_SECONDS
-                if late or round_.gone:
+                if late or any(each.answer and each.answer.gone for each in round_.asked):
                     return
                 with self._observer.on_the_wire(group):
-                    round_.add(await self._call(round_, batch))
+                    await self._call(round_, batch)
 
-    async def _call(self, round_: _Round, batch: Sequence[QueueRow]) -> list[CheckResult]:
+    async def _call(self, round_: _Round, batch: Sequence[QueueRow]) -> None:
         """Make one call; the halves of a batch that cannot be built are asked one by one."""
         group = round_.due.group
         sent = self._clock.monotonic()
         asked_at = round_.due.now + timedelta(seconds=sent - round_.started)
         try:
-            answers: Sequence[Answer | None] = await self._endpoint.ask(group, batch, asked_at)
+            answers = await self._endpoint.ask(group, batch, asked_at)
         except Exception as error:
             if len(batch) > 1:
-                singly = [await self._call(round_, [row]) for row in batch]
-                return [result for results in singly for result in results]
+                for row in batch:
+                    await self._call(round_, [row])
+                return
             self._observer.skipped(group, batch[0], type(error).__name__)
-            answers = [None]
-        latency, call = self._clock.monotonic() - sent, round_.next_call()
+            round_.asked.extend(batch)
+            return
+        latency = self._clock.monotonic() - sent
         hit("checker.after_call")
         self._observer.called(group, batch[0], answers, latency)
-        return [
-            CheckResult(
-                row=row,
-                decision=Decision.ASK,
-                answer=answer,
-                asked_at=asked_at,
-                latency_ms=round(latency * 1000),
-                call=call,
+        round_.calls += 1
+        for row, answer in zip(batch, answers, strict=True):
+            timed = replace(
+                answer, call=round_.calls, asked_at=asked_at, latency_ms=round(latency * 1000)
             )
-            for row, answer in zip(batch, answers, strict=True)
-        ]
+            round_.asked.append(replace(row, answer=timed))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,19 +102,8 @@ class _Round:
     due: DueSlice
     batches: Iterator[list[QueueRow]]
     started: float
-    results: list[CheckResult] = field(default_factory=list)
-    gone: bool = False
+    asked: list[QueueRow] = field(default_factory=list)
     calls: int = 0
-
-    def next_call(self) -> int:
-        """Count a call and return its number."""
-        self.calls += 1
-        return self.calls
-
-    def add(self, results: Sequence[CheckResult]) -> None:
-        """Add results in the order of their arrival."""
-        self.results.extend(results)
-        self.gone = self.gone or any(each.answer and each.answer.gone for each in results)
 
 
 def _batches(rows: Sequence[QueueRow], size: int) -> Iterator[list[QueueRow]]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.breaker import CLOSES, BreakerState
-from outbox.checks.check_round import Answer, GroupDue, Outcome, Settled, Settlement
+from outbox.checks.check_round import GroupDue, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import Drop, QueueRow
+from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import End
 from outbox.messages.message_id import message_id_of
 from outbox.telemetry.events import Event, get_logger, trace_facts
@@ -44,13 +45,11 @@ class CheckObserver:
         self,
         group: ProducerGroup,
         first: QueueRow,
-        answers: Sequence[Answer | None],
+        answers: Sequence[Answer],
         seconds: float,
     ) -> None:
         """Note one call and its answer for each message."""
         for answer in answers:
-            if answer is None:
-                continue
             labels = (group.name, answer.outcome.value)
             self._metrics["checks_total"].labels(*labels).inc()
             self._metrics["check_duration_seconds"].labels(*labels).observe(seconds)
@@ -75,11 +74,6 @@ class CheckObserver:
             outcome=SKIPPED,
             error=error,
         )
-
-    def dropped(self, group: ProducerGroup, row: QueueRow) -> None:
-        """Note a waiting half that is not stored any more."""
-        if row.drop is Drop.UNKNOWN:
-            self.skipped(group, row, Drop.UNKNOWN.value)
 
     def settled(self, settlement: Settlement, settled: Settled) -> None:
         """Note the stored results of a round."""

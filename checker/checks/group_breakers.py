@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outbox.checks.answer import Answer
 from outbox.checks.breaker import (
     CLOSES,
     BreakerState,
@@ -16,7 +17,7 @@ from outbox.checks.breaker import (
     after_probe,
     within_window,
 )
-from outbox.checks.check_round import Answer, CheckResult, DueSlice
+from outbox.checks.check_round import DueSlice
 from outbox.checks.queue_row import QueueRow
 
 
@@ -26,16 +27,15 @@ class GroupBreakers:
     def __init__(self) -> None:
         self._recent: dict[int, tuple[int, tuple[Tally, ...]]] = {}
 
-    def wait_after(self, due: DueSlice, results: Sequence[CheckResult]) -> int | None:
+    def wait_after(self, due: DueSlice, asked: Sequence[QueueRow]) -> int | None:
         """Return the wait (s) of the group's breaker after a round, or CLOSES; None: no change.
 
         Calls of before it opened count no more once it is closed, and calls of before a change or
         a resume of the group count no more after it.
         """
-        group, tally = due.group, _tally(due, results)
+        group, tally = due.group, _tally(due, asked)
         version, counted = self._recent.pop(group.id, (group.version, ()))
         if due.breaker is not None:
-            asked = any(each.asked_at is not None for each in results)
             return after_probe(due.breaker, tally) if asked else None
         before = counted if version == group.version else ()
         recent = within_window((*before, tally), due.now)
@@ -57,11 +57,11 @@ def stays_open(due: DueSlice, wait: int | None) -> bool:
     return due.breaker is not None if wait is None else wait != CLOSES
 
 
-def _tally(due: DueSlice, results: Sequence[CheckResult]) -> Tally:
+def _tally(due: DueSlice, asked: Sequence[QueueRow]) -> Tally:
     """Count calls, not halves: a batch is one call, whatever its answers are."""
     calls: dict[int, Answer] = {
-        each.call: each.answer
-        for each in results
+        each.answer.call: each.answer
+        for each in asked
         if each.answer is not None and each.answer.reached_endpoint
     }
     failed = sum(answer.feeds_breaker for answer in calls.values())

@@ -1,4 +1,4 @@
-"""Turns the results of a round into its settlement.
+"""Turns the rows that a round has finished into its settlement.
 
 The rules of spending are here. An answer without a verdict is spent, silence is not. A decision
 ends the half. Any other half is put back, or parked at its max age, and never lost. Pure.
@@ -10,48 +10,58 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from outbox.checks.check_round import Answer, CheckResult, DueSlice, Outcome, Settlement
+from outbox.checks.answer import Outcome
+from outbox.checks.check_round import DueSlice, Settlement
 from outbox.checks.delays import delay_after
-from outbox.checks.policy import Decision, interval_after, is_at_max_age
+from outbox.checks.policy import Decision, decide, interval_after, is_at_max_age
 from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
 
 ENDPOINT_GONE: Final = "endpoint-gone"
+Parking = tuple[QueueRow, ParkedReason]
+
+
+def decision_of(due: DueSlice, row: QueueRow) -> Decision | None:
+    """Return what happens to a due row; None: it leaves the queue without effect."""
+    if row.drop is not None:
+        return None
+    return decide(row, due.group, due.now) if due.asks else Decision.PARK_FOR_AGE
 
 
 def settlement_of(
-    due: DueSlice, results: Sequence[CheckResult], jitter: Callable[[], float]
+    due: DueSlice, finished: Sequence[QueueRow], jitter: Callable[[], float]
 ) -> Settlement:
-    """Return everything that the round writes; ``results`` are in order of arrival.
+    """Return everything that the round writes; ``finished`` rows are in order of their answers.
 
-    The cursor of a class stops before the first row that has no result. Results after that row are
-    left out; a later round reads their rows again.
+    The cursor of a class stops before the first row that is not finished. Rows after that one are
+    left out; a later round reads them again.
     """
-    moves = _moves(due, {(each.row.delay_seconds, each.row.look_id) for each in results})
-    passed = [
-        each for each in results if each.row.look_id <= moves.get(each.row.delay_seconds, (0, 0))[1]
-    ]
-    draft = _Draft(due, jitter)
-    for result in passed:
-        draft.add(result)
-    gone = any(each.answer is not None and each.answer.gone for each in passed)
+    moves = _moves(due, {(row.delay_seconds, row.look_id) for row in finished})
+    passed = [row for row in finished if row.look_id <= moves.get(row.delay_seconds, (0, 0))[1]]
+    ends: list[End] = []
+    put_backs: list[QueueRow] = []
+    parkings: list[Parking] = []
+    for row in passed:
+        match _effect(due, row, jitter):
+            case End() as end:
+                ends.append(end)
+            case QueueRow() as later:
+                put_backs.append(later)
+            case tuple() as parking:
+                parkings.append(parking)
+    answers = [row.answer for row in finished if row.answer is not None]
     return Settlement(
         group=due.group,
         moves=moves,
-        ends=tuple(draft.ends),
-        checks=tuple(each for each in passed if each.answer is not None),
-        put_backs=tuple(draft.put_backs),
-        parkings=tuple(draft.parkings),
-        resumed=tuple(each.row.half_id for each in passed if each.row.parked and each.decision),
-        pause_reason=ENDPOINT_GONE if gone else None,
-        answered=_answered(results),
+        ends=tuple(ends),
+        checks=tuple(row for row in passed if row.answer is not None),
+        put_backs=tuple(put_backs),
+        parkings=tuple(parkings),
+        resumed=tuple(row.half_id for row in passed if row.parked and row.drop is None),
+        pause_reason=ENDPOINT_GONE if any(answer.gone for answer in answers) else None,
+        answered=any(answer.valid for answer in answers) if answers else None,
         server_started_at=due.server_started_at,
     )
-
-
-def _answered(results: Sequence[CheckResult]) -> bool | None:
-    answers = [each.answer for each in results if each.answer is not None]
-    return any(answer.valid for answer in answers) if answers else None
 
 
 def _moves(due: DueSlice, done: set[tuple[int, int]]) -> dict[int, tuple[int, int]]:
@@ -66,66 +76,52 @@ def _moves(due: DueSlice, done: set[tuple[int, int]]) -> dict[int, tuple[int, in
     return {delay: (due.cursors[delay], goal) for delay, goal in sorted(goals.items())}
 
 
-class _Draft:
-    """The lists of a settlement while they grow."""
+def _effect(
+    due: DueSlice, row: QueueRow, jitter: Callable[[], float]
+) -> End | QueueRow | Parking | None:
+    """Return the end of a finished half, its later place in the queue, or its parking."""
+    decision = decision_of(due, row)
+    match decision:
+        case None:
+            return None
+        case Decision.PARK_FOR_AGE | Decision.PARK_FOR_CHECKS:
+            return row, ParkedReason(decision.value)
+        case Decision.ROLL_BACK if row.half is None:
+            return row, ParkedReason.CHECK_MAX
+        case Decision.ROLL_BACK:
+            return _end(row, Resolution.ROLLBACK, DecidedBy.POLICY, None)
+        case Decision.ASK:
+            return _after_check(due, row, jitter)
+        case _:
+            assert_never(decision)
 
-    def __init__(self, due: DueSlice, jitter: Callable[[], float]) -> None:
-        self._group = due.group
-        self._now = due.now
-        self._jitter = jitter
-        self.ends: list[End] = []
-        self.put_backs: list[QueueRow] = []
-        self.parkings: list[tuple[QueueRow, ParkedReason]] = []
 
-    def add(self, result: CheckResult) -> None:
-        match result.decision:
-            case None:
-                pass
-            case Decision.PARK_FOR_AGE | Decision.PARK_FOR_CHECKS:
-                self.parkings.append((result.row, ParkedReason(result.decision.value)))
-            case Decision.ROLL_BACK:
-                self._roll_back(result.row)
-            case Decision.ASK:
-                self._settle_check(result.row, result.answer)
-            case _:
-                assert_never(result.decision)
+def _after_check(
+    due: DueSlice, row: QueueRow, jitter: Callable[[], float]
+) -> End | QueueRow | Parking:
+    """End the half, park it at its max age, or put it back.
 
-    def _roll_back(self, row: QueueRow) -> None:
-        if row.half is None:
-            self.parkings.append((row, ParkedReason.CHECK_MAX))
-        else:
-            self.ends.append(_end(row, Resolution.ROLLBACK, DecidedBy.POLICY, None))
-
-    def _settle_check(self, row: QueueRow, answer: Answer | None) -> None:
-        """End the half, park it at its max age, or put it back.
-
-        A call that could not be built has no answer; it spends nothing.
-        """
-        if answer is not None and answer.verdict is not None:
-            self.ends.append(_end(row, answer.verdict, DecidedBy.CHECK, answer.reason))
-            return
-        if answer is None:
-            later = replace(row, delay_seconds=self._group.check_interval_seconds)
-        else:
-            later = self._after(row, answer)
-        if is_at_max_age(row, self._group, self._now):
-            self.parkings.append((later, ParkedReason.MAX_AGE))
-        else:
-            self.put_backs.append(later)
-
-    def _after(self, row: QueueRow, answer: Answer) -> QueueRow:
-        """Return the row after an answer without a verdict, spent or not."""
+    A call that could not be built has no answer; it spends nothing.
+    """
+    answer, group = row.answer, due.group
+    if answer is None:
+        later = replace(row, delay_seconds=group.check_interval_seconds)
+    elif answer.verdict is not None:
+        return _end(row, answer.verdict, DecidedBy.CHECK, answer.reason)
+    else:
         count = row.check_count + answer.spent
-        interval = interval_after(self._group, count, self._jitter())
-        return replace(
+        told_nothing = answer.spent and answer.outcome is not Outcome.UNKNOWN
+        later = replace(
             row,
             check_count=count,
-            only_unknown=row.only_unknown
-            and not (answer.spent and answer.outcome is not Outcome.UNKNOWN),
+            only_unknown=row.only_unknown and not told_nothing,
             delay_seconds=delay_after(
-                interval, self._group.check_interval_seconds, answer.retry_after_seconds
+                interval_after(group, count, jitter()),
+                group.check_interval_seconds,
+                answer.retry_after_seconds,
             ),
         )
+    return (later, ParkedReason.MAX_AGE) if is_at_max_age(row, group, due.now) else later
 
 
 def _end(row: QueueRow, decision: Resolution, decided_by: DecidedBy, reason: str | None) -> End:

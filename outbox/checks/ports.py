@@ -7,14 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from outbox.access import Caller
-from outbox.checks.check_round import (
-    Answer,
-    DueSlice,
-    GroupDue,
-    Settled,
-    Settlement,
-    SweepRound,
-)
+from outbox.checks.answer import Answer
+from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement, SweepRound
 from outbox.checks.group_change import GroupHealth, NewSecret, Precondition, StoredGroup
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow

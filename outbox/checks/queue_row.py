@@ -1,4 +1,4 @@
-"""A row of the check queue: an undecided half that waits for a check. Pure."""
+"""A row of the check queue: an undecided half that waits for a check, and its answer. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from outbox.checks.answer import Answer
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
@@ -27,7 +28,7 @@ class QueueRow:
     ``check_count`` counts the spent checks since prepare or the last recheck, and ``only_unknown``
     is True while each of them was a valid UNKNOWN. ``age_from`` is the time of the prepare or of
     the last recheck. ``half`` is None when the row is dropped or when the stored half cannot be
-    read; ``nonce`` is None when it is not stored.
+    read; ``nonce`` is None when it is not stored. ``answer`` is set when a round has asked.
     """
 
     look_id: int
@@ -41,6 +42,7 @@ class QueueRow:
     half: HalfMessage | None = None
     drop: Drop | None = None
     parked: bool = False
+    answer: Answer | None = None
 
     @property
     def message_id(self) -> str | None:

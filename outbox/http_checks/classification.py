@@ -9,97 +9,75 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from outbox.checks.check_round import Answer, Outcome
+from outbox.checks.answer import Answer, Outcome
+from outbox.http_checks.request import CheckRequest
 
 LONGEST_DELAY_SECONDS: Final = 3600
 LONGEST_REASON: Final = 500
 RETRY_AFTER_STATUSES: Final = frozenset({429, 502, 503, 504})
 
-_OUTCOME_OF: Final = {
-    "COMMIT": Outcome.COMMIT,
-    "ROLLBACK": Outcome.ROLLBACK,
-    "UNKNOWN": Outcome.UNKNOWN,
-}
 
+def classify(
+    status: int, headers: Mapping[str, str], body: bytes | None, request: CheckRequest
+) -> list[Answer]:
+    """Return the Answer about each message of a request, in order.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
-    """A complete HTTP answer; ``body`` is None if it is longer than the limit, or not read."""
-
-    status: int
-    content_type: str = ""
-    content_encoding: str = ""
-    retry_after: str | None = None
-    date: str | None = None
-    body: bytes | None = None
-
-
-def classify(answer: HttpAnswer, message_id: str) -> Answer:
-    """Return the Answer of a single check for the message that was asked."""
-    if answer.status != 200:
-        return _without_verdict(answer)
-    document = _document(answer)
-    if isinstance(document, str):
-        return _bad(document)
-    return _verdict(document, message_id)
-
-
-def classify_batch(answer: HttpAnswer, message_ids: Sequence[str]) -> list[Answer]:
-    """Return the Answer of a batch for each message, in the order of the request.
-
-    A missing id, or an id with two different verdicts, is bad for that message only. Verdicts on
-    ids that were not asked for decide nothing.
+    ``body`` is None if it is longer than the limit, or not read. In a batch, a missing id, or an id
+    with two different verdicts, is bad for that message only. Verdicts on ids that were not asked
+    for decide nothing.
     """
-    if answer.status != 200:
-        return [_without_verdict(answer)] * len(message_ids)
-    document = _document(answer)
-    verdicts = document if isinstance(document, str) else document.get("verdicts")
-    if isinstance(verdicts, str):
-        return [_bad(verdicts)] * len(message_ids)
+    ids = request.message_ids
+    if status != 200:
+        return [_without_verdict(status, headers)] * len(ids)
+    document = _document(headers, body)
+    if isinstance(document, str):
+        return [_bad(document)] * len(ids)
+    verdicts = document.get("verdicts") if request.batch else [document]
     if not isinstance(verdicts, list):
-        return [_bad("no_verdicts")] * len(message_ids)
-    by_id = _by_id(verdicts)
-    return [_batch_item(by_id.get(each, []), each) for each in message_ids]
+        return [_bad("no_verdicts")] * len(ids)
+    by_id: dict[str, list[Answer]] = {}
+    for verdict in verdicts:
+        if isinstance(verdict, dict) and isinstance(verdict.get("message_id"), str):
+            by_id.setdefault(verdict["message_id"], []).append(_verdict(verdict))
+    return [_only(by_id.get(each, [])) for each in ids]
 
 
-def _without_verdict(answer: HttpAnswer) -> Answer:
+def _without_verdict(status: int, headers: Mapping[str, str]) -> Answer:
     return Answer(
         outcome=Outcome.HTTP_ERROR,
-        http_status=answer.status,
-        retry_after_seconds=_retry_after(answer),
-        error="redirect" if 300 <= answer.status < 400 else "status",
+        http_status=status,
+        retry_after_seconds=_retry_after(headers) if status in RETRY_AFTER_STATUSES else None,
+        error="redirect" if 300 <= status < 400 else "status",
     )
 
 
-def _retry_after(answer: HttpAnswer) -> int | None:
+def _retry_after(headers: Mapping[str, str]) -> int | None:
     """Return Retry-After, at most an hour; a date counts from the answer's own Date header."""
-    text = answer.retry_after
-    if text is None or answer.status not in RETRY_AFTER_STATUSES:
-        return None
+    text = headers.get("Retry-After", "")
     if text.isascii() and text.isdigit():
         return min(int(text[:10]), LONGEST_DELAY_SECONDS)
     try:
-        wait = parsedate_to_datetime(text) - parsedate_to_datetime(answer.date or "")
+        wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
     except (ValueError, TypeError, OverflowError):
         return None
     return min(max(int(wait.total_seconds()), 0), LONGEST_DELAY_SECONDS)
 
 
-def _document(answer: HttpAnswer) -> dict[str, Any] | str:
+def _document(headers: Mapping[str, str], body: bytes | None) -> dict[str, Any] | str:
     """Return the JSON object of a 200, or the error class of another body."""
-    if answer.body is None:
+    if body is None:
         return "too_long"
-    if answer.content_encoding not in ("", "identity"):
+    if headers.get("Content-Encoding", "") not in ("", "identity"):
         return "encoded"
-    if answer.content_type.partition(";")[0].strip().lower() != "application/json":
+    media_type = headers.get("Content-Type", "").partition(";")[0]
+    if media_type.strip().lower() != "application/json":
         return "content_type"
     try:
         document = json.loads(
-            answer.body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse
+            body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse
         )
     except (ValueError, RecursionError):
         return "json"
@@ -117,13 +95,12 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _verdict(document: Mapping[str, Any], message_id: str) -> Answer:
-    if document.get("message_id") != message_id:
-        return _bad("wrong_id")
+def _verdict(document: Mapping[str, Any]) -> Answer:
+    """Return the Answer of one verdict, whatever message it names."""
     decision, reason = document.get("decision"), document.get("reason")
-    outcome = _OUTCOME_OF.get(decision) if isinstance(decision, str) else None
-    if outcome is None:
+    if decision not in ("COMMIT", "ROLLBACK", "UNKNOWN"):
         return _bad("decision")
+    outcome = Outcome[decision]
     if not isinstance(reason, str | None):
         return _bad("reason")
     delay = document.get("retry_after_seconds") if outcome is Outcome.UNKNOWN else None
@@ -154,18 +131,10 @@ def _storable(reason: str | None) -> str | None:
     return cleaned[:LONGEST_REASON]
 
 
-def _by_id(verdicts: Sequence[Any]) -> dict[str, list[Mapping[str, Any]]]:
-    by_id: dict[str, list[Mapping[str, Any]]] = {}
-    for verdict in verdicts:
-        if isinstance(verdict, dict) and isinstance(verdict.get("message_id"), str):
-            by_id.setdefault(verdict["message_id"], []).append(verdict)
-    return by_id
-
-
-def _batch_item(verdicts: Sequence[Mapping[str, Any]], message_id: str) -> Answer:
-    if not verdicts:
+def _only(answers: Sequence[Answer]) -> Answer:
+    """Return the answer to one message: the first, unless another one differs in its outcome."""
+    if not answers:
         return _bad("missing_id")
-    answers = [_verdict(verdict, message_id) for verdict in verdicts]
     if len({answer.outcome for answer in answers}) > 1:
         return _bad("two_decisions")
     return answers[0]

@@ -10,19 +10,19 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 
-from outbox.checks.check_round import Answer, Outcome
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.checks.ssrf_guard import CheckUrl, read_check_url
+from outbox.checks.ssrf_guard import SsrfPolicy, policy_of, read_check_url
 from outbox.errors import CheckUrlForbidden
-from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
-from outbox.http_checks.guarded_connector import Blocked, GuardedResolver, guarded_connector
+from outbox.http_checks.classification import classify
+from outbox.http_checks.guard import Guard
 from outbox.http_checks.request import CheckRequest, check_request
+from outbox.settings.catalogue import Settings
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_BYTES: Final = 16 * 1024
@@ -33,16 +33,59 @@ READ_BYTES: Final = 4096
 
 
 class HttpCheckEndpoint:
-    """The CheckEndpoint over HTTP; use it as an async context manager."""
+    """The CheckEndpoint over HTTP; each call has a connection of its own.
 
-    def __init__(self, resolver: GuardedResolver, *, proxy_url: str | None = None) -> None:
+    In a second call of a connection, an unsolicited answer would count as the answer to another
+    check (I14).
+    """
+
+    def __init__(self, policy: SsrfPolicy, *, proxy_url: str | None = None) -> None:
         """Create an endpoint; a proxy applies its own rules to addresses."""
+        self.policy = policy
         self._proxy_url = proxy_url
-        self._resolver = resolver
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, force_close=True)
-            if proxy_url
-            else guarded_connector(resolver),
+
+    async def ask(
+        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
+    ) -> Sequence[Answer]:
+        """Make one call and answer for each row in order; see CheckEndpoint.ask."""
+        return await self.call(group, check_request(group, rows, now, secrets.token_hex(16)))
+
+    async def call(self, group: ProducerGroup, request: CheckRequest) -> Sequence[Answer]:
+        """Send a request and return the answer about each of its messages."""
+        try:
+            async with asyncio.timeout(group.check_timeout_seconds):
+                return await self._post(group.check_url, request)
+        except CheckUrlForbidden as refused:
+            failed = Answer(outcome=Outcome.BLOCKED, error=refused.rule)
+        except TimeoutError:
+            failed = Answer(outcome=Outcome.TIMEOUT, error="timeout")
+        except (aiohttp.ClientError, OSError) as error:
+            _forget_frames(error)
+            failed = Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
+        return [failed] * len(request.message_ids)
+
+    async def _post(self, check_url: str, request: CheckRequest) -> Sequence[Answer]:
+        url = read_check_url(check_url, self.policy)
+        guard = Guard(url, self.policy)
+        if self._proxy_url is not None:
+            await guard.resolve(url.host, url.port)
+        async with (
+            self._session(guard) as session,
+            session.post(
+                check_url,
+                data=request.body,
+                headers=request.headers,
+                allow_redirects=False,
+                proxy=self._proxy_url,
+            ) as response,
+        ):
+            limit = BATCH_ANSWER_BYTES if request.batch else ANSWER_BYTES
+            body = await _read(response, limit) if response.status == 200 else None
+            return classify(response.status, response.headers, body, request)
+
+    def _session(self, guard: Guard) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector() if self._proxy_url else guard.connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -52,75 +95,14 @@ class HttpCheckEndpoint:
             max_headers=HEADER_COUNT,
         )
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._session.close()
-
-    async def ask(
-        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
-    ) -> Sequence[Answer]:
-        """Make one call and answer for each row in order; see CheckEndpoint.ask."""
-        request = check_request(group, rows, now, secrets.token_hex(16))
-        returned = await self.call(group, request)
-        if isinstance(returned, Answer):
-            return [returned] * len(rows)
-        ids = [str(row.readable.message_id) for row in rows]
-        if group.batch_check:
-            return classify_batch(returned, ids)
-        return [classify(returned, ids[0])]
-
-    async def call(self, group: ProducerGroup, request: CheckRequest) -> HttpAnswer | Answer:
-        """Return the complete answer, or the reason why there is none."""
-        limit = BATCH_ANSWER_BYTES if group.batch_check else ANSWER_BYTES
-        try:
-            url = read_check_url(group.check_url, self._resolver.policy)
-            async with asyncio.timeout(group.check_timeout_seconds):
-                self._resolver.aim(url, group.id)
-                return await self._post(group.check_url, url, request, limit)
-        except CheckUrlForbidden as refused:
-            return Answer(outcome=Outcome.BLOCKED, error=refused.rule)
-        except Blocked as blocked:
-            return Answer(outcome=Outcome.BLOCKED, error=blocked.rule.value)
-        except TimeoutError:
-            return Answer(outcome=Outcome.TIMEOUT, error="timeout")
-        except (aiohttp.ClientError, OSError) as error:
-            _forget_frames(error)
-            return Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
-
-    async def _post(
-        self, check_url: str, url: CheckUrl, request: CheckRequest, limit: int
-    ) -> HttpAnswer:
-        if self._proxy_url is not None:
-            await self._resolver.resolve(url.host, url.port)
-        async with self._session.post(
-            check_url,
-            data=request.body,
-            headers=request.headers,
-            allow_redirects=False,
-            proxy=self._proxy_url,
-        ) as response:
-            body = await _read(response, limit) if response.status == 200 else None
-            if body is None:
-                response.close()
-            return HttpAnswer(
-                status=response.status,
-                content_type=response.headers.get("Content-Type", ""),
-                content_encoding=response.headers.get("Content-Encoding", ""),
-                retry_after=response.headers.get("Retry-After"),
-                date=response.headers.get("Date"),
-                body=body,
-            )
+def endpoint_of(settings: Settings) -> HttpCheckEndpoint:
+    """Return the endpoint of an installation. Raises ConfigurationError."""
+    proxy = settings.check_proxy_url
+    policy = policy_of(
+        settings.check_allow_cidrs, settings.check_allow_hosts, settings.check_allow_ports
+    )
+    return HttpCheckEndpoint(policy, proxy_url=proxy.get_secret_value() if proxy else None)
 
 
 def _forget_frames(error: BaseException | None) -> None:

@@ -17,7 +17,6 @@ from standardwebhooks import Webhook
 
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.messages.message import HalfMessage
 from outbox.telemetry.version import installed_version
 
 USER_AGENT: Final = f"outbox-checker/{installed_version()}"
@@ -25,10 +24,12 @@ USER_AGENT: Final = f"outbox-checker/{installed_version()}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
-    """The body and the headers of one call."""
+    """The body and the headers of one call, and the messages that it asks about, in order."""
 
     body: bytes
     headers: dict[str, str]
+    message_ids: tuple[str, ...]
+    batch: bool
 
 
 def check_request(
@@ -39,7 +40,8 @@ def check_request(
 ) -> CheckRequest:
     """Return the signed request for one half, or for several in the group's batch form.
 
-    A single check continues the trace of its prepare, if that had one. ``unique`` is 32 new
+    A single check continues the trace of its prepare, if that had one. Its webhook id is new for
+    every attempt, also after a recheck. ``unique`` is 32 new
     hexadecimal digits: the webhook id of a batch, and the id of any other trace.
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
@@ -56,17 +58,17 @@ def check_request(
         webhook_id = f"chk_batch_{unique}"
         document = _envelope("transaction.check.batch", now, {"checks": checks})
     else:
-        webhook_id = webhook_id_of(rows[0])
+        webhook_id = f"chk_{rows[0].readable.message_id}_{rows[0].round}_{rows[0].attempt}"
         document = _envelope("transaction.check", now, checks[0])
         headers["outbox-attempt"] = f"{rows[0].attempt}/{group.check_max}"
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     headers.update(_signed(group, webhook_id, now, body))
-    return CheckRequest(body=body.encode(), headers=headers)
-
-
-def webhook_id_of(row: QueueRow) -> str:
-    """Return the id of a single check: new for every attempt, also after a recheck."""
-    return f"chk_{row.readable.message_id}_{row.round}_{row.attempt}"
+    return CheckRequest(
+        body=body.encode(),
+        headers=headers,
+        message_ids=tuple(check["message_id"] for check in checks),
+        batch=group.batch_check,
+    )
 
 
 def _envelope(kind: str, now: datetime, data: dict[str, Any]) -> dict[str, Any]:
@@ -97,11 +99,7 @@ def _check(group: ProducerGroup, row: QueueRow, reply_by: datetime) -> dict[str,
         "prepared_at": _text(half.prepared_at),
         "reply_by": _text(reply_by),
     }
-    return {**check, **_payload(half)} if group.check_payload else check
-
-
-def _payload(half: HalfMessage) -> dict[str, Any]:
-    return _text_or_base64("value", half.message.content.value)
+    return {**check, **_text_or_base64("value", content.value)} if group.check_payload else check
 
 
 def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:

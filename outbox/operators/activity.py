@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from outbox.checks.check_round import Outcome
+from outbox.checks.answer import Outcome
 from outbox.telemetry.metrics import Metrics
 
 WRITE_SECONDS: Final = 5.0

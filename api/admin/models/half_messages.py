@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.admin.models.base import OperatorRequest
 from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
 from api.ingest.schemas import GROUP_PATTERN
-from outbox.checks.check_round import Outcome
+from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, Resolution, State
 from outbox.operators.message_view import HistoryEvent, MessageView
 

@@ -13,7 +13,7 @@ from api.console.in_process_api import Query
 from api.console.metric_values import MetricValues
 from api.console.visit import Visit
 from outbox.access import Scope
-from outbox.checks.check_round import ANSWERED
+from outbox.checks.answer import ANSWERED
 from outbox.clock import SystemClock
 
 STATES: Final = ("PREPARED", "PARKED", "COMMITTED")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -14,20 +13,20 @@ from cli.invocation.context import Context, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_rows
 from cli.service.check_url_rules import MEANING
-from outbox.checks.check_round import Outcome
+from outbox.checks.answer import Outcome
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock
-from outbox.http_checks.conformance.cases import ConformanceCase, TestedEndpoint
-from outbox.http_checks.conformance.simulation import (
+from outbox.http_checks.conformance import (
     CaseResult,
+    ConformanceCase,
     EndpointSilent,
     SecretInvalid,
+    TestedEndpoint,
     planned,
     simulate,
 )
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver
 
 COLUMNS: Final = ("case", "passed", "milliseconds", "why")
 DEFAULT_SECONDS: Final = 5
@@ -102,7 +101,7 @@ def simulate_checks(
         raise CommandFailed(str(error), ExitCode.USAGE) from None
     except EndpointSilent as silent:
         raise _unreached(invocation.url, silent) from None
-    print_rows(invocation, [asdict(result) for result in results], COLUMNS)
+    print_rows(invocation, [result._asdict() for result in results], COLUMNS)
     failed = sum(not result.passed for result in results)
     if failed:
         raise CommandFailed(f"{failed} of {len(results)} cases failed")
@@ -126,8 +125,7 @@ async def _run(
     invocation: Context, subject: TestedEndpoint, sent: tuple[ConformanceCase, ...]
 ) -> list[CaseResult]:
     results: list[CaseResult] = []
-    async with HttpCheckEndpoint(GuardedResolver(ANYWHERE)) as endpoint:
-        async for result in simulate(endpoint, subject, sent, SystemClock()):
-            results.append(result)
-            invocation.say(f"{len(results)}/{len(sent)} {result.case}")
+    async for result in simulate(HttpCheckEndpoint(ANYWHERE), subject, sent, SystemClock()):
+        results.append(result)
+        invocation.say(f"{len(results)}/{len(sent)} {result.case}")
     return results

@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from psycopg.types.json import Jsonb
 
+from outbox.checks.answer import Answer
 from outbox.checks.breaker import CLOSES
-from outbox.checks.check_round import CheckResult, Settled, Settlement
+from outbox.checks.check_round import Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
@@ -41,18 +43,13 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         await _require_server(cursor, settlement.server_started_at)
         await _move(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
-        await _resume(cursor, settlement.resumed)
+        if settlement.resumed:
+            await cursor.execute(SQL["resume"], {"half_ids": list(settlement.resumed)})
         applied = {settlement.ends[place].half_id for place in decided}
         await _record(cursor, settlement.checks, applied)
         await _put_back(cursor, group, settlement.put_backs)
         parked = await _park(cursor, settlement.parkings)
-        if settlement.pause_reason is not None:
-            await _pause(cursor, group, settlement.pause_reason)
-        wait = settlement.breaker_wait_seconds
-        changed = wait is not None and await _set_breaker(cursor, group, wait)
-        if settlement.answered is not None:
-            statement = "answers" if settlement.answered else "fails"
-            await cursor.execute(SQL[statement], {"group": group.id, "version": group.version})
+        breaker_changed = await _change_group(cursor, settlement)
         conflicts = await _conflicts(connection, settlement.ends, decided)
         hit("checker.before_commit")
     return Settled(
@@ -61,7 +58,7 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
         },
         conflicts=conflicts,
         parked=parked,
-        breaker_changed=changed,
+        breaker_changed=breaker_changed,
     )
 
 
@@ -87,37 +84,29 @@ async def _move(cursor: Cursor, settlement: Settlement) -> None:
     await cursor.execute(SQL["remove"], asked)
 
 
-async def _resume(cursor: Cursor, half_ids: Sequence[HalfId]) -> None:
-    if half_ids:
-        await cursor.execute(SQL["resume"], {"half_ids": list(half_ids)})
-
-
-async def _record(cursor: Cursor, checks: Sequence[CheckResult], applied: set[HalfId]) -> None:
+async def _record(cursor: Cursor, checks: Sequence[QueueRow], applied: set[HalfId]) -> None:
     """Store the history of answered checks; ``applied`` are the halves that this round decided."""
-    answered = [(check, check.row, check.answer) for check in checks if check.answer is not None]
-    if not answered:
-        return
-    half_ids = [row.half_id for _, row, _ in answered]
-    await cursor.execute(
-        SQL["attempts"],
-        {
-            "half_ids": half_ids,
-            "low": min(half_ids),
-            "high": max(half_ids),
-            "look_ids": [row.look_id for _, row, _ in answered],
-            "rounds": [row.round for _, row, _ in answered],
-            "attempts": [row.attempt for _, row, _ in answered],
-            "asked": [check.asked_at for check, _, _ in answered],
-            "outcomes": [answer.outcome.value for _, _, answer in answered],
-            "statuses": [answer.http_status for _, _, answer in answered],
-            "latencies": [check.latency_ms for check, _, _ in answered],
-            "spent": [answer.spent for _, _, answer in answered],
-            "applied": [
-                answer.verdict is not None and row.half_id in applied for _, row, answer in answered
-            ],
-            "errors": [answer.error for _, _, answer in answered],
-        },
-    )
+    made = [_attempt(row, row.answer, applied) for row in checks if row.answer is not None]
+    if made:
+        half_ids = [row.half_id for row in checks]
+        bounds = {"low": min(half_ids), "high": max(half_ids)}
+        await cursor.execute(SQL["attempts"], {"made": Jsonb(made), **bounds})
+
+
+def _attempt(row: QueueRow, answer: Answer, applied: set[HalfId]) -> dict[str, Any]:
+    return {
+        "half_id": row.half_id,
+        "look_id": row.look_id,
+        "round": row.round,
+        "attempt": row.attempt,
+        "asked_at": str(answer.asked_at),
+        "outcome": answer.outcome,
+        "http_status": answer.http_status,
+        "latency_ms": answer.latency_ms,
+        "spent": answer.spent,
+        "applied": answer.verdict is not None and row.half_id in applied,
+        "error": answer.error,
+    }
 
 
 async def open_classes(cursor: Cursor, groups: Sequence[int], delays: Sequence[int]) -> None:
@@ -130,18 +119,18 @@ async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[Qu
         return
     delays = [back.delay_seconds for back in put_backs]
     await open_classes(cursor, [group.id] * len(delays), delays)
-    await cursor.execute(
-        SQL["put_back"],
+    appended = [
         {
-            "group": group.id,
-            "delays": delays,
-            "half_ids": [back.half_id for back in put_backs],
-            "rounds": [back.round for back in put_backs],
-            "check_counts": [back.check_count for back in put_backs],
-            "only_unknowns": [back.only_unknown for back in put_backs],
-            "ages_from": [back.age_from for back in put_backs],
-        },
-    )
+            "delay": row.delay_seconds,
+            "half_id": row.half_id,
+            "round": row.round,
+            "check_count": row.check_count,
+            "only_unknown": row.only_unknown,
+            "age_from": str(row.age_from),
+        }
+        for row in put_backs
+    ]
+    await cursor.execute(SQL["put_back"], {"group": group.id, "appended": Jsonb(appended)})
 
 
 async def _park(
@@ -164,20 +153,25 @@ async def _park(
     return frozenset(HalfId(row[0]) for row in await cursor.fetchall())
 
 
-async def _pause(cursor: Cursor, group: ProducerGroup, reason: str) -> None:
-    await cursor.execute(
-        SQL["pause_group"], {"group": group.id, "version": group.version, "reason": reason}
-    )
+async def _change_group(cursor: Cursor, settlement: Settlement) -> bool:
+    """Pause the group, set its breaker, which all checkers read, and note whether it answers.
 
-
-async def _set_breaker(cursor: Cursor, group: ProducerGroup, wait_seconds: int) -> bool:
-    """Open the breaker for a time from now on, or close it; all checkers read it.
-
-    Return False if the group was changed or resumed meanwhile, which has closed it.
+    Return False if the breaker stays as it is: the group was changed or resumed meanwhile.
     """
-    statement = "close_breaker" if wait_seconds == CLOSES else "open_breaker"
-    asked = {"group": group.id, "version": group.version, "wait": wait_seconds}
-    await cursor.execute(SQL[statement], asked)
+    wait = settlement.breaker_wait_seconds
+    asked = {
+        "group": settlement.group.id,
+        "version": settlement.group.version,
+        "reason": settlement.pause_reason,
+        "wait": wait,
+    }
+    if settlement.pause_reason is not None:
+        await cursor.execute(SQL["pause_group"], asked)
+    if settlement.answered is not None:
+        await cursor.execute(SQL["answers" if settlement.answered else "fails"], asked)
+    if wait is None:
+        return False
+    await cursor.execute(SQL["close_breaker" if wait == CLOSES else "open_breaker"], asked)
     return cursor.rowcount > 0
 
 

@@ -28,12 +28,10 @@ ON CONFLICT DO NOTHING
 -- Appends one reference for each half that waits for a later check, due after its class's delay.
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
-SELECT %(group)s, delay, (flush.xid << 15) + place, half_id, round, check_count, only_unknown, age_from,
+SELECT %(group)s, delay, (flush.xid << 15) + row_number() OVER (), half_id, round, check_count, only_unknown, age_from,
     flush.at + delay * interval '1 second'
-FROM unnest(
-    %(delays)s::int4[], %(half_ids)s::int8[], %(rounds)s::int4[], %(check_counts)s::int4[],
-    %(only_unknowns)s::bool[], %(ages_from)s::timestamptz[]
-) WITH ORDINALITY AS back (delay, half_id, round, check_count, only_unknown, age_from, place)
+FROM jsonb_to_recordset(%(appended)s) AS back (
+    delay int4, half_id int8, round int4, check_count int4, only_unknown bool, age_from timestamptz)
 CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
 
 -- name: attempts
@@ -43,11 +41,9 @@ INSERT INTO outbox.check_attempt (
     half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, counted, applied, error)
 SELECT made.half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms,
     spent AND o.decided IS NULL AND p.half_id IS NULL, applied, error
-FROM unnest(
-    %(half_ids)s::int8[], %(look_ids)s::int8[], %(rounds)s::int4[], %(attempts)s::int4[],
-    %(asked)s::timestamptz[], %(outcomes)s::text[], %(statuses)s::int4[], %(latencies)s::int4[],
-    %(spent)s::bool[], %(applied)s::bool[], %(errors)s::text[])
-    AS made (half_id, look_id, round, attempt, asked_at, outcome, http_status, latency_ms, spent, applied, error)
+FROM jsonb_to_recordset(%(made)s) AS made (
+    half_id int8, look_id int8, round int4, attempt int4, asked_at timestamptz, outcome text, http_status int4,
+    latency_ms int4, spent bool, applied bool, error text)
 LEFT JOIN LATERAL (
     SELECT true AS decided FROM outbox.op_message
     WHERE spent AND half_id = made.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0

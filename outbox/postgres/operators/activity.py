@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import ColumnElement, Select, delete, func, select
 
-from outbox.checks.check_round import Outcome
+from outbox.checks.answer import Outcome
 from outbox.operators.activity import (
     CHECK,
     COUNTS,

@@ -14,7 +14,6 @@ from checker.maintenance.retention import Retirer
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.sessions.connections import Pool, make_pool
@@ -99,8 +98,7 @@ class ServicePlace:
         """Open the database and the service."""
         pool = make_pool(self.database_url, "stateful", pool_max=3, pool_min=1)
         self._pool = await self._outer.enter_async_context(pool)
-        endpoint = HttpCheckEndpoint(GuardedResolver(LOOPBACK_ALLOWED))
-        self._endpoint = await self._outer.enter_async_context(endpoint)
+        self._endpoint = HttpCheckEndpoint(LOOPBACK_ALLOWED)
         self._producer = await self._outer.enter_async_context(Producer(self._answer))
         await self._start()
 

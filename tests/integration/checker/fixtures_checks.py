@@ -24,7 +24,6 @@ from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
 from outbox.errors import CursorMoved
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver
 from outbox.messages.message import (
     End,
     EndOutcome,
@@ -195,8 +194,5 @@ async def open_world(
     """Yield a world whose checks may go to loopback."""
     metrics = Metrics()
     role = make_conninfo(str(pool.conninfo), user="outbox_checker", password="outbox_checker")
-    async with (
-        make_pool(role, "test", pool_max=10) as checker,
-        HttpCheckEndpoint(GuardedResolver(policy)) as endpoint,
-    ):
-        yield World(pool, checker, endpoint, limit, metrics)
+    async with make_pool(role, "test", pool_max=10) as checker:
+        yield World(pool, checker, HttpCheckEndpoint(policy), limit, metrics)

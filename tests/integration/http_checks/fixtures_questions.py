@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.checks.check_round import Answer
+from outbox.checks.answer import Answer
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock

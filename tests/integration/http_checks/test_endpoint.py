@@ -12,11 +12,11 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 from standardwebhooks import Webhook
 
-from outbox.checks.check_round import Answer, Outcome
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
-from outbox.http_checks.guarded_connector import GuardedResolver
+from outbox.http_checks.guard import Guard
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED
 from tests.integration.checker.fixtures_producer import Check, Producer, says, status, verdict
 from tests.integration.checker.fixtures_raw_endpoint import (
@@ -188,8 +188,7 @@ CLOSED = SsrfPolicy(ports=((1, 65_535),))
 
 
 async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:
-    async with HttpCheckEndpoint(GuardedResolver(policy)) as endpoint:
-        return await ask(endpoint, url)
+    return await ask(HttpCheckEndpoint(policy), url)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -218,28 +217,26 @@ async def test_a_public_name_with_an_inner_address_is_blocked(
     assert (answer.outcome, producer.headers) == (Outcome.BLOCKED, [])
 
 
-class Careless(GuardedResolver):
-    """A resolver that judges nothing."""
+async def test_the_address_is_judged_again_when_the_socket_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The resolver returns an address that it has not judged."""
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Return loopback for every name."""
+    async def resolve(*_: object, **__: object) -> list[ResolveResult]:
         return [
             ResolveResult(
-                hostname=host,
+                hostname="example.com",
                 host="127.0.0.1",
-                port=port,
+                port=producer.port,
                 family=socket.AF_INET,
                 proto=6,
                 flags=socket.AI_NUMERICHOST,
             )
         ]
 
-
-async def test_the_address_is_judged_again_when_the_socket_is_made() -> None:
-    async with Producer(says("COMMIT")) as producer, HttpCheckEndpoint(Careless(CLOSED)) as sent:
-        answer = await ask(sent, f"https://example.com:{producer.port}/check")
+    monkeypatch.setattr(Guard, "resolve", resolve)
+    async with Producer(says("COMMIT")) as producer:
+        answer = await blocked(f"https://example.com:{producer.port}/check")
     assert (answer.outcome, answer.error, producer.headers) == (Outcome.BLOCKED, "not-global", [])
 
 
@@ -263,8 +260,8 @@ async def test_through_an_egress_proxy_the_resolved_name_is_judged_first() -> No
     async with raw_endpoint(proxy) as url:
         proxy_url = url.removesuffix("/check")
         for policy, outcome in ((CLOSED, Outcome.BLOCKED), (LOOPBACK_ALLOWED, Outcome.HTTP_ERROR)):
-            async with HttpCheckEndpoint(GuardedResolver(policy), proxy_url=proxy_url) as endpoint:
-                answer = await ask(endpoint, "http://localhost:8099/check")
+            endpoint = HttpCheckEndpoint(policy, proxy_url=proxy_url)
+            answer = await ask(endpoint, "http://localhost:8099/check")
             assert answer.outcome is outcome
     assert seen == ["asked"]
 
@@ -274,9 +271,8 @@ async def test_through_an_egress_proxy_a_name_with_an_inner_address_is_never_ask
 ) -> None:
     """The proxy would resolve the name itself, and connect to what the guard forbids."""
     answer_names(monkeypatch, {"example.com": ("10.0.0.7",)})
-    guard = GuardedResolver(ELSEWHERE_ALLOWED)
     async with Producer(says("COMMIT")) as proxy:
         proxy_url = f"http://127.0.0.1:{proxy.port}"
-        async with HttpCheckEndpoint(guard, proxy_url=proxy_url) as endpoint:
-            answer = await ask(endpoint, "http://example.com/check")
+        endpoint = HttpCheckEndpoint(ELSEWHERE_ALLOWED, proxy_url=proxy_url)
+        answer = await ask(endpoint, "http://example.com/check")
     assert (answer.outcome, answer.error, proxy.headers) == (Outcome.BLOCKED, "not-global", [])

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
+from outbox.checks.answer import Answer, Outcome
+from outbox.checks.check_round import Settlement
 from outbox.checks.policy import Decision, decide
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
@@ -112,9 +114,11 @@ def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) 
     for turn in turns:
         now = due_at + timedelta(seconds=turn.late)
         at = _seconds(now)
-        result = _result(row, group, turn, now)
-        settlement = _settle(row, group, turn, result, now)
-        asked += [Asked(at=at, attempt=each.row.attempt) for each in settlement.checks]
+        is_asked = decide(row, group, now) is Decision.ASK
+        row = replace(row, answer=turn.answer if is_asked else None)
+        due = make_slice(row, group=group, now=now)
+        settlement = settlement_of(due, [row], partial(float, turn.jitter))
+        asked += [Asked(at=at, attempt=each.attempt) for each in settlement.checks]
         if not settlement.put_backs:
             return Played(
                 asked=tuple(asked),
@@ -129,19 +133,6 @@ def play(group: ProducerGroup, own_immunity: int | None, turns: Sequence[Turn]) 
         row = replace(back, delay_seconds=row.delay_seconds)
     spent = row.check_count
     return Played(asked=tuple(asked), delays=tuple(delays), end="open", at=at, spent=spent)
-
-
-def _result(row: QueueRow, group: ProducerGroup, turn: Turn, now: datetime) -> CheckResult:
-    decision = decide(row, group, now)
-    if decision is Decision.ASK:
-        return CheckResult(row=row, decision=decision, answer=turn.answer, asked_at=now)
-    return CheckResult(row=row, decision=decision)
-
-
-def _settle(
-    row: QueueRow, group: ProducerGroup, turn: Turn, result: CheckResult, now: datetime
-) -> Settlement:
-    return settlement_of(make_slice(row, group=group, now=now), [result], lambda: turn.jitter)
 
 
 def _spent(row: QueueRow, settlement: Settlement) -> int:

@@ -13,8 +13,9 @@ from checker.checks.group_scheduler import (
     PAUSE_SECONDS,
     GroupScheduler,
 )
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.breaker import BreakerState
-from outbox.checks.check_round import Answer, DueSlice, GroupDue, Outcome
+from outbox.checks.check_round import DueSlice, GroupDue
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.telemetry.metrics import Metrics

@@ -7,33 +7,27 @@ from typing import Any
 import pytest
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.check_round import Answer, CheckResult, Outcome, Settlement
-from outbox.checks.policy import Decision
-from outbox.checks.producer_group import ProducerGroup
+from outbox.checks.answer import Answer, Outcome
+from outbox.checks.check_round import Settlement
+from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
+from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
 
 
 def settled(
-    *results: CheckResult,
+    *finished: QueueRow,
     group: ProducerGroup | None = None,
     rows: tuple[QueueRow, ...] = (),
     later: timedelta = timedelta(0),
 ) -> Settlement:
-    rows = rows or tuple(result.row for result in results)
-    due = make_slice(*rows, group=group, now=NOW + later)
-    return settlement_of(due, results, lambda: 0.5)
+    due = make_slice(*(rows or finished), group=group, now=NOW + later)
+    return settlement_of(due, finished, lambda: 0.5)
 
 
-def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> CheckResult:
-    return CheckResult(
-        row=row,
-        decision=Decision.ASK,
-        answer=Answer(outcome=outcome, **fields),
-        asked_at=NOW,
-        latency_ms=12,
-    )
+def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> QueueRow:
+    return replace(row, answer=Answer(outcome=outcome, **fields))
 
 
 @pytest.mark.parametrize(
@@ -41,8 +35,8 @@ def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> CheckResult:
     [(Outcome.COMMIT, Resolution.COMMIT), (Outcome.ROLLBACK, Resolution.ROLLBACK)],
 )
 def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None:
-    row = make_row()
-    settlement = settled(answered(row, outcome, http_status=200, reason="seen"))
+    row = answered(make_row(), outcome, http_status=200, reason="seen")
+    settlement = settled(row)
     assert row.half is not None
     assert settlement.ends == (
         End(
@@ -53,7 +47,7 @@ def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None
             reason="seen",
         ),
     )
-    assert [check.row for check in settlement.checks] == [row]
+    assert settlement.checks == (row,)
     assert settlement.put_backs == ()
 
 
@@ -75,25 +69,24 @@ def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None
 def test_an_answer_without_verdict_is_spent_and_silence_is_not(
     answer: Answer, check_count: int, only_unknown: bool
 ) -> None:
-    row = make_row(check_count=4)
-    result = replace(answered(row, Outcome.UNKNOWN), answer=answer)
-    settlement = settled(result)
+    row = make_row(check_count=4, answer=answer)
+    settlement = settled(row)
     assert settlement.ends == ()
     assert settlement.put_backs == (
         replace(row, check_count=check_count, only_unknown=only_unknown, delay_seconds=30),
     )
-    (check,) = settlement.checks
-    assert (check.row.attempt, check.row.look_id, check.answer) == (5, row.look_id, answer)
+    assert settlement.checks == (row,)
 
 
 def test_parking_carries_its_reason_and_round() -> None:
     row = make_row(check_count=15, round=3)
-    settlement = settled(CheckResult(row=row, decision=Decision.PARK_FOR_CHECKS))
+    settlement = settled(row)
     assert settlement.parkings == ((row, ParkedReason.CHECK_MAX),)
 
 
 def test_the_policy_never_decides_for_a_half_that_cannot_be_read() -> None:
-    settlement = settled(CheckResult(row=make_row(half=None), decision=Decision.ROLL_BACK))
+    group = make_group(on_check_max=OnCheckMax.ROLLBACK)
+    settlement = settled(make_row(half=None, check_count=15), group=group)
     assert (settlement.ends, len(settlement.parkings)) == ((), 1)
 
 
@@ -102,7 +95,7 @@ def test_ends_are_in_the_order_in_which_their_answers_arrived() -> None:
     arrived = [answered(rows[n], Outcome.COMMIT) for n in (2, 0, 1)]
     settlement = settled(*arrived, rows=rows)
     assert [end.half_id for end in settlement.ends] == [rows[n].half_id for n in (2, 0, 1)]
-    assert [check.row for check in settlement.checks] == [rows[n] for n in (2, 0, 1)]
+    assert list(settlement.checks) == arrived
 
 
 def test_a_cursor_stops_before_the_first_row_that_is_not_done() -> None:
@@ -128,5 +121,5 @@ def test_an_answer_without_verdict_at_the_max_age_parks_and_a_verdict_decides() 
     parked = settled(answered(row, Outcome.UNKNOWN), later=old)
     [(after, reason)] = parked.parkings
     assert (after.check_count, reason, parked.put_backs) == (4, ParkedReason.MAX_AGE, ())
-    assert settled(CheckResult(row=row, decision=Decision.ASK), later=old).parkings
+    assert settled(row, later=old).parkings
     assert settled(answered(row, Outcome.COMMIT), later=old).parkings == ()

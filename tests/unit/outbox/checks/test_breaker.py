@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from outbox.checks.answer import Answer, Outcome
 from outbox.checks.breaker import (
     CLOSES,
     Breaker,
@@ -13,7 +14,6 @@ from outbox.checks.breaker import (
     after_probe,
     within_window,
 )
-from outbox.checks.check_round import Answer, Outcome
 
 NOW = datetime(2026, 9, 21, tzinfo=UTC)
 OPENS = 30

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from outbox.checks.check_round import Outcome
-from outbox.http_checks.classification import HttpAnswer, classify
-from outbox.http_checks.request import check_request
+from outbox.checks.answer import Outcome
+from outbox.http_checks.classification import classify
+from outbox.http_checks.request import CheckRequest, check_request
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half, make_row
 from tests.unit.outbox.http_checks.fixtures_schemas import SCHEMAS, validator
@@ -75,8 +75,9 @@ MEMBERS = st.fixed_dictionaries(
 
 @given(MEMBERS)
 def test_what_fits_the_schema_is_understood_as_a_verdict(answer: dict[str, Any]) -> None:
-    body = json.dumps(answer).encode()
-    read = classify(HttpAnswer(status=200, content_type="application/json", body=body), ASKED)
+    body, headers = json.dumps(answer).encode(), {"Content-Type": "application/json"}
+    request = CheckRequest(body=b"", headers={}, message_ids=(ASKED,), batch=False)
+    [read] = classify(200, headers, body, request)
     if ANSWER.is_valid(answer):
         assert read.outcome in VERDICTS
     elif answer.get("decision") == "UNKNOWN":

@@ -1,48 +1,56 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from outbox.checks.check_round import Answer, Outcome
-from outbox.http_checks.classification import HttpAnswer, classify, classify_batch
+from outbox.checks.answer import Answer, Outcome
+from outbox.http_checks.classification import classify
+from outbox.http_checks.request import CheckRequest
 
 ID = "0190c3a2-0000-8000-8000-000000000001"
 OTHER = "0190c3a2-0000-8000-8000-000000000002"
 JSON = "application/json"
 
 
-def ok(body: bytes | str, content_type: str = JSON, **fields: Any) -> HttpAnswer:
+def read(
+    status: int = 200,
+    body: bytes | str | None = None,
+    *ids: str,
+    batch: bool = False,
+    content_type: str = JSON,
+    **headers: str,
+) -> list[Answer]:
+    """Return what an HTTP answer says about each id."""
+    asked = CheckRequest(body=b"", headers={}, message_ids=ids or (ID,), batch=batch)
+    sent = {name.replace("_", "-").title(): text for name, text in headers.items()}
     raw = body.encode() if isinstance(body, str) else body
-    return HttpAnswer(status=200, content_type=content_type, body=raw, **fields)
+    return classify(status, {"Content-Type": content_type, **sent}, raw, asked)
 
 
-def says(decision: object, **members: object) -> HttpAnswer:
-    return ok(json.dumps({"message_id": ID, "decision": decision, **members}))
+def said(decision: object, **members: object) -> Answer:
+    [answer] = read(200, json.dumps({"message_id": ID, "decision": decision, **members}))
+    return answer
 
 
 @pytest.mark.parametrize(
-    ("decision", "outcome", "spent"),
-    [
-        ("COMMIT", Outcome.COMMIT, False),
-        ("ROLLBACK", Outcome.ROLLBACK, False),
-        ("UNKNOWN", Outcome.UNKNOWN, True),
-    ],
+    ("outcome", "spent"),
+    [(Outcome.COMMIT, False), (Outcome.ROLLBACK, False), (Outcome.UNKNOWN, True)],
 )
-def test_a_valid_verdict_is_accepted(decision: str, outcome: Outcome, spent: bool) -> None:
-    answer = classify(says(decision), ID)
-    assert (answer.outcome, answer.spent) == (outcome, spent)
+def test_a_valid_verdict_is_accepted(outcome: Outcome, spent: bool) -> None:
+    answer = said(outcome.name, extra=[1])
+    assert answer == Answer(outcome=outcome, http_status=200)
+    assert answer.spent is spent
 
 
-def test_a_charset_and_other_members_change_nothing() -> None:
-    answer = ok(
-        json.dumps({"message_id": ID, "decision": "COMMIT", "extra": [1]}),
-        "application/json; charset=utf-8",
-    )
-    assert classify(answer, ID) == Answer(outcome=Outcome.COMMIT, http_status=200)
+COMMIT = json.dumps({"message_id": ID, "decision": "COMMIT"})
+
+
+def test_a_charset_changes_nothing() -> None:
+    [answer] = read(200, COMMIT, content_type="application/json; charset=utf-8")
+    assert answer.outcome is Outcome.COMMIT
 
 
 BAD: dict[str, bytes | str] = {
@@ -82,40 +90,32 @@ BAD: dict[str, bytes | str] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_200_that_is_no_verdict_is_spent_and_decides_nothing(case: str) -> None:
-    answer = classify(ok(BAD[case]), ID)
+    [answer] = read(200, BAD[case])
     assert (answer.outcome, answer.spent, answer.verdict) == (Outcome.BAD_VERDICT, True, None)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        HttpAnswer(status=200, content_type=JSON, body=None),
-        ok(json.dumps({"message_id": ID, "decision": "COMMIT"}), "text/html"),
-        ok(json.dumps({"message_id": ID, "decision": "COMMIT"}), ""),
-        ok(json.dumps({"message_id": ID, "decision": "COMMIT"}), content_encoding="gzip"),
-    ],
-    ids=["too long", "html", "no content type", "compressed"],
-)
-def test_a_verdict_in_the_wrong_wrapping_is_no_verdict(answer: HttpAnswer) -> None:
-    assert classify(answer, ID).outcome is Outcome.BAD_VERDICT
+def test_a_verdict_in_the_wrong_wrapping_is_no_verdict() -> None:
+    answers = [
+        *read(200, None),
+        *read(200, COMMIT, content_type="text/html"),
+        *read(200, COMMIT, content_type=""),
+        *read(200, COMMIT, content_encoding="gzip"),
+    ]
+    errors = ["too_long", "content_type", "content_type", "encoded"]
+    assert [each.error for each in answers] == errors
 
 
-@pytest.mark.parametrize(
-    "code", [201, 202, 204, 299, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 499, 500, 501]
-)
+@pytest.mark.parametrize("code", [201, 204, 301, 307, 400, 404, 500, 501])
 def test_another_status_is_spent(code: int) -> None:
-    answer = classify(HttpAnswer(status=code, content_type=JSON), ID)
+    [answer] = read(code)
     assert (answer.outcome, answer.http_status, answer.spent) == (Outcome.HTTP_ERROR, code, True)
 
 
 @pytest.mark.parametrize("code", [410, 429, 502, 503, 504])
 def test_an_overloaded_or_gone_endpoint_spends_nothing(code: int) -> None:
-    answer = classify(HttpAnswer(status=code), ID)
-    assert (answer.outcome, answer.spent, answer.gone) == (
-        Outcome.HTTP_ERROR,
-        False,
-        code == 410,
-    )
+    [answer] = read(code)
+    assert (answer.outcome, answer.spent) == (Outcome.HTTP_ERROR, False)
+    assert answer.gone is (code == 410)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED])
@@ -127,134 +127,102 @@ def test_silence_spends_nothing(outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("retry_after", "date", "seconds"),
     [
-        ("120", None, 120),
-        ("0", None, 0),
-        ("1000000000", None, 3600),
-        ("9" * 5000, None, 3600),
-        ("-5", None, None),
-        ("soon", None, None),
-        ("١٢", None, None),
+        ("120", "", 120),
+        ("0", "", 0),
+        ("1000000000", "", 3600),
+        ("9" * 5000, "", 3600),
+        ("-5", "", None),
+        ("soon", "", None),
+        ("١٢", "", None),
         ("Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:27:00 GMT", 60),
         ("Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 08:27:00 GMT", 0),
-        ("Wed, 21 Oct 2026 07:28:00 GMT", None, None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", "", None),
     ],
 )
 def test_retry_after_is_honoured_up_to_an_hour(
-    retry_after: str, date: str | None, seconds: int | None
+    retry_after: str, date: str, seconds: int | None
 ) -> None:
-    answer = HttpAnswer(status=503, retry_after=retry_after, date=date)
-    assert classify(answer, ID).retry_after_seconds == seconds
+    [answer] = read(503, retry_after=retry_after, date=date)
+    assert answer.retry_after_seconds == seconds
 
 
 def test_retry_after_of_a_spent_status_is_not_asked_for() -> None:
-    assert classify(HttpAnswer(status=500, retry_after="60"), ID).retry_after_seconds is None
+    assert read(500, retry_after="60")[0].retry_after_seconds is None
 
 
 def test_an_unknown_may_ask_for_a_later_check() -> None:
-    assert classify(says("UNKNOWN", retry_after_seconds=90), ID).retry_after_seconds == 90
-    assert classify(says("COMMIT", retry_after_seconds="soon"), ID).outcome is Outcome.COMMIT
+    assert said("UNKNOWN", retry_after_seconds=90).retry_after_seconds == 90
+    assert said("COMMIT", retry_after_seconds="soon").outcome is Outcome.COMMIT
 
 
-@pytest.mark.parametrize(("number", "seconds"), [("3.0", 3), ("3e2", 300), ("-0.0", 0)])
-def test_a_number_without_fraction_is_a_whole_delay(number: str, seconds: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [("3.0", 3), ("3e2", 300), ("-0.0", 0), ("3.5", None), ("1e400", None), ("3600.5", None)],
+)
+def test_a_number_without_fraction_is_a_whole_delay(number: str, seconds: int | None) -> None:
     body = f'{{"message_id":"{ID}","decision":"UNKNOWN","retry_after_seconds":{number}}}'
-    delay = classify(ok(body), ID).retry_after_seconds
-    assert (delay, type(delay)) == (seconds, int)
-
-
-@pytest.mark.parametrize("number", ["3.5", "1e400", "-1e400", "1e300", "3600.5"])
-def test_a_delay_with_a_fraction_or_out_of_range_is_bad(number: str) -> None:
-    body = f'{{"message_id":"{ID}","decision":"UNKNOWN","retry_after_seconds":{number}}}'
-    assert classify(ok(body), ID).outcome is Outcome.BAD_VERDICT
+    [answer] = read(200, body)
+    assert answer.retry_after_seconds == seconds
+    assert (answer.outcome is Outcome.BAD_VERDICT) is (seconds is None)
 
 
 def test_a_reason_is_cut_to_what_can_be_stored() -> None:
-    answer = classify(says("COMMIT", reason="a\0b\ud800" + "c" * 600), ID)
+    answer = said("COMMIT", reason="a\0b\ud800" + "c" * 600)
     assert answer.reason is not None
     assert (len(answer.reason), answer.reason[:3]) == (500, "ab?")
 
 
-def batch(*verdicts: object) -> HttpAnswer:
-    return ok(json.dumps({"verdicts": list(verdicts)}))
+# -- Batches --------------------------------------------------------------------------------------
 
-
-def outcomes(answer: HttpAnswer, *ids: str) -> list[Outcome]:
-    return [each.outcome for each in classify_batch(answer, ids)]
-
-
-def test_a_batch_answers_each_message_by_its_id() -> None:
-    answer = batch(
-        {"message_id": OTHER, "decision": "ROLLBACK"}, {"message_id": ID, "decision": "COMMIT"}
-    )
-    assert outcomes(answer, ID, OTHER) == [Outcome.COMMIT, Outcome.ROLLBACK]
-
-
-def test_a_missing_id_is_bad_for_that_message_alone() -> None:
-    answer = batch({"message_id": ID, "decision": "COMMIT"})
-    assert outcomes(answer, ID, OTHER) == [Outcome.COMMIT, Outcome.BAD_VERDICT]
-
-
-def test_two_decisions_for_one_id_are_bad_for_that_message_alone() -> None:
-    answer = batch(
-        {"message_id": ID, "decision": "COMMIT"},
-        {"message_id": ID, "decision": "ROLLBACK"},
-        {"message_id": OTHER, "decision": "COMMIT"},
-    )
-    assert outcomes(answer, ID, OTHER) == [Outcome.BAD_VERDICT, Outcome.COMMIT]
-
-
-def test_a_verdict_on_an_id_that_was_not_asked_about_decides_nothing() -> None:
-    other = {"message_id": OTHER, "decision": "COMMIT"}
-    answer = batch(other, {"message_id": ID}, other, 7, None)
-    assert outcomes(answer, ID) == [Outcome.BAD_VERDICT]
+MINE, OTHERS = {"message_id": ID, "decision": "COMMIT"}, {"message_id": OTHER, "decision": "COMMIT"}
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("verdicts", "outcomes"),
     [
-        ok("{}"),
-        ok('{"verdicts":"COMMIT"}'),
-        ok("[]"),
-        ok(json.dumps({"message_id": ID, "decision": "COMMIT"})),
-        HttpAnswer(status=200, content_type=JSON, body=None),
+        ([OTHERS | {"decision": "ROLLBACK"}, MINE], [Outcome.COMMIT, Outcome.ROLLBACK]),
+        ([MINE], [Outcome.COMMIT, Outcome.BAD_VERDICT]),
+        ([MINE, MINE | {"decision": "ROLLBACK"}, OTHERS], [Outcome.BAD_VERDICT, Outcome.COMMIT]),
+        ([OTHERS, {"message_id": ID}, 7, None], [Outcome.BAD_VERDICT, Outcome.COMMIT]),
+        ([{"message_id": "another", "decision": "COMMIT"}], [Outcome.BAD_VERDICT] * 2),
     ],
+    ids=["by id", "missing id", "two decisions", "no decision", "not asked for"],
 )
-def test_a_batch_without_verdicts_is_bad_for_every_message(answer: HttpAnswer) -> None:
-    assert outcomes(answer, ID, OTHER) == [Outcome.BAD_VERDICT] * 2
+def test_a_batch_answers_each_message_by_its_id(
+    verdicts: list[object], outcomes: list[Outcome]
+) -> None:
+    answers = read(200, json.dumps({"verdicts": verdicts}), ID, OTHER, batch=True)
+    assert [each.outcome for each in answers] == outcomes
+
+
+@pytest.mark.parametrize("body", ["{}", '{"verdicts":"COMMIT"}', "[]", COMMIT, None])
+def test_a_batch_without_verdicts_is_bad_for_every_message(body: str | None) -> None:
+    answers = read(200, body, ID, OTHER, batch=True)
+    assert [each.outcome for each in answers] == [Outcome.BAD_VERDICT] * 2
 
 
 def test_a_status_concerns_every_message_of_a_batch() -> None:
-    assert outcomes(HttpAnswer(status=503), ID, OTHER) == [Outcome.HTTP_ERROR] * 2
+    answers = read(503, None, ID, OTHER, batch=True)
+    assert [each.outcome for each in answers] == [Outcome.HTTP_ERROR] * 2
 
 
-numbers = st.integers(min_value=-(10**30), max_value=10**30).map(str)
-dates = st.one_of(
-    st.text(max_size=40),
-    st.builds(
-        "{}, {} {} {} {}:{}:{} {}".format,
-        st.sampled_from(["Fri", "x"]),
-        numbers,
-        st.sampled_from(["Dec", "Feb", "x"]),
-        numbers,
-        *[numbers] * 3,
-        st.sampled_from(["GMT", "+2359", "-2359", "+99999999999999", "x"]),
-    ),
-)
+# -- Any answer -----------------------------------------------------------------------------------
 
 
-@example(retry_after="Fri, 31 Dec 99999999999 23:59:59 GMT", date=None)
+@example(retry_after="Fri, 31 Dec 99999999999 23:59:59 GMT", date="")
 @example(retry_after="Fri, 31 Dec 0001 00:00:00 +2359", date="Fri, 31 Dec 9999 23:59:59 -2359")
-@given(retry_after=dates, date=dates | st.none())
-def test_whatever_the_headers_say_an_answer_is_classified(
-    retry_after: str, date: str | None
-) -> None:
-    answer = classify(HttpAnswer(status=429, retry_after=retry_after, date=date), ID)
+@given(retry_after=st.text(max_size=40), date=st.text(max_size=40))
+def test_whatever_the_headers_say_an_answer_is_classified(retry_after: str, date: str) -> None:
+    [answer] = read(429, retry_after=retry_after, date=date)
     assert (answer.outcome, answer.spent) == (Outcome.HTTP_ERROR, False)
     assert answer.retry_after_seconds is None or 0 <= answer.retry_after_seconds <= 3600
 
 
-@given(body=st.binary(max_size=60), media_type=st.sampled_from([JSON, "", "x"]))
-def test_whatever_the_body_is_an_answer_is_classified(body: bytes, media_type: str) -> None:
-    assert classify(ok(body, media_type), ID).verdict is None
-    found = classify_batch(ok(body, media_type), [ID, OTHER])
-    assert [each.verdict for each in found] == [None, None]
+@given(
+    body=st.binary(max_size=60), media_type=st.sampled_from([JSON, "", "x"]), batch=st.booleans()
+)
+def test_whatever_the_body_is_an_answer_is_classified(
+    body: bytes, media_type: str, batch: bool
+) -> None:
+    answers = read(200, body, ID, OTHER, batch=batch, content_type=media_type)
+    assert [each.verdict for each in answers] == [None, None]
