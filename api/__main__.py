@@ -19,7 +19,7 @@ from api.metrics.shared_metrics import Workers, shared_directory
 from api.wiring import application, refuse_to_start
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings, refused_by_flag, traces_are_sent
+from outbox.settings.environment import load_settings, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -54,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _listen(host, port) as listener:
             return _serve(settings, host, listener, traces=traces)
     except ConfigurationError as error:
-        line = refused_by_flag(error, {"http_bind": "--bind"} if bind else {})
-        print(redaction()(f"outbox-api: {line}"), file=sys.stderr)  # noqa: T201
+        print(redaction()(f"outbox-api: {error}"), file=sys.stderr)  # noqa: T201
         return USAGE
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, pool, text
 
 from outbox.postgres.schema.metadata import METADATA
 from outbox.postgres.sessions import connections
-from outbox.settings.environment import database_url
+from outbox.settings.environment import load_settings
 
 ROLES = Path(__file__).with_name("roles.sql")
 TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('outbox.migrate'))"
@@ -20,7 +20,7 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(hashtext('outbox.migrate'))"
 def _url() -> str:
     """Return the URL that the caller passes (tests, ``outbox migrate``) or the setting."""
     given = context.config.attributes.get("database_url")
-    return str(given) if given is not None else database_url()
+    return str(given) if given is not None else load_settings().required_database_url()
 
 
 def _session() -> connections.Connection:

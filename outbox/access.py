@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 ALL_GROUPS: Final = "*"
 """Stands for every group in a key's ``producer_groups``."""
@@ -135,42 +135,3 @@ NOBODY: Final = Caller(key_id=None, scopes=frozenset(), groups=frozenset())
 """The caller of every public path, whatever the request claims."""
 ANYBODY: Final = Caller(key_id=None, scopes=frozenset({Scope.ADMIN}), groups=None)
 """The caller of every request under ``AUTH_MODE=dev-insecure``, which listens on loopback only."""
-
-
-class ApiKeys(Protocol):
-    """API keys; the secret itself is never stored."""
-
-    def is_issued(self, token: str) -> bool:
-        """Return True if we issued this token; the key may have ended since. Costs no query."""
-
-    async def verify(self, tokens: Sequence[str]) -> Sequence[ApiKey | None]:
-        """Return the key of each bearer token, or None, by one query.
-
-        Notes which were used and which have ended, at most once a minute for each key.
-        Raises DatabaseUnavailable.
-        """
-
-    async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
-        """Store a new key; return it with its token, which cannot be read again."""
-
-    async def page(
-        self,
-        after: str,
-        limit: int,
-        groups: Collection[str] | None,
-        *,
-        refused: bool = False,
-    ) -> Sequence[ApiKey]:
-        """Return the valid keys after ``after``, by id; only keys within ``groups``, None: all.
-
-        With ``refused`` the keys that have ended and that somebody used in the last five minutes.
-        """
-
-    async def revoke(
-        self,
-        key_id: str,
-        actor: str | None,
-        groups: Collection[str] | None,
-        operator: str | None = None,
-    ) -> bool:
-        """Revoke a key; False if there is no such key within ``groups`` (None: all)."""

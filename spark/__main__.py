@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from outbox.errors import OutboxError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings, refused_by_flag
+from outbox.settings.environment import load_settings
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
     under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
-    redact, flags = redaction(), argparse.Namespace(report=None)
+    redact = redaction()
     try:
         flags = _parser().parse_args(arguments)
         signal.signal(signal.SIGTERM, _terminated)
@@ -75,8 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log_uncaught_errors()
         return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
-        line = refused_by_flag(error, {REPORT_DIR: "--report"} if flags.report else {})
-        print(redact(f"outbox-reconcile: {line}"), file=sys.stderr)  # noqa: T201
+        print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
     except Terminated:
         print("outbox-reconcile: terminated before there was a verdict", file=sys.stderr)  # noqa: T201

@@ -10,7 +10,7 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.shared_view import SharedStoreView
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
-from outbox.access import ApiKeys, Caller
+from outbox.access import Caller
 from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.operators.activity import ActivityLog
@@ -23,6 +23,7 @@ from outbox.operators.message_view import MessageBrowser
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from outbox.postgres.operators.api_keys import PostgresApiKeys
     from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 
@@ -39,7 +40,7 @@ class Services:
     activity: ActivityLog
     stores: SharedStoreView
     groups: ProducerGroups
-    keys: ApiKeys
+    keys: PostgresApiKeys
     runs: PostgresReconciliationRuns
     acceptances: Acceptances
     readiness: Readiness

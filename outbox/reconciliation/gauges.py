@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from outbox.reconciliation.finding import OpenFindingCount
-from outbox.reconciliation.run import MeasuredRun
+from outbox.reconciliation.run import LastRun
 from outbox.telemetry.metrics import Metrics
 
 KINDS: Final = (
@@ -14,8 +14,6 @@ KINDS: Final = (
     *("disordered", "stuck", "latency", "coverage"),
 )
 VERDICTS: Final = ("clean", "findings", "inconclusive")
-SIDES: Final = {"committed": "judged", "records": "records"}
-"""The label of each side of the comparison, and the name of its count in a run."""
 INFO: Final = "info"
 
 
@@ -30,21 +28,10 @@ def set_open_findings(counts: Sequence[OpenFindingCount], metrics: Metrics) -> N
         metrics["reconcile_findings"].labels(*labels).set(count.findings)
 
 
-def set_last_run(last: MeasuredRun, metrics: Metrics) -> None:
-    """Set the metrics of the newest run; labels that only an older run had are removed."""
+def set_last_run(last: LastRun, metrics: Metrics) -> None:
+    """Set the metrics of the newest run."""
     for verdict in VERDICTS:
         metrics["reconcile_verdict"].labels(verdict).set(verdict == last.verdict)
-    for side, name in SIDES.items():
-        metrics["reconcile_messages_checked"].labels(side).set(last.counts.get(name, 0))
-    metrics["reconcile_duration_seconds"].clear()
-    for stage, seconds in last.timings.items():
-        metrics["reconcile_duration_seconds"].labels(stage).set(seconds)
-    metrics["reconcile_publish_latency_seconds"].clear()
-    for topic, quantiles in last.latency.items():
-        for quantile, seconds in quantiles.items():
-            metrics["reconcile_publish_latency_seconds"].labels(topic, quantile).set(seconds)
-    if last.dirty_ratio is not None:
-        metrics["reconcile_dirty_bucket_ratio"].set(last.dirty_ratio)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)
     metrics["reconcile_inconclusive_runs"].set(last.inconclusive)

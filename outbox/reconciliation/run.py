@@ -50,18 +50,18 @@ class RunSummary:
     cut_at: datetime
     verdict: str
     sentence: str
-    complete: bool
-    """The whole plan was read. So a finding that was not seen again is resolved."""
-    counts: Mapping[str, int]
     totals: Mapping[str, int]
-    timings: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun(RunSummary):
     """Everything that a run stores, in one transaction."""
 
+    complete: bool
+    """The whole plan was read. So a finding that was not seen again is resolved."""
     plan: Mapping[str, Any]
+    counts: Mapping[str, int]
+    timings: Mapping[str, float]
     findings: tuple[StoredFinding, ...]
     reports: Mapping[str, str]
     """The text of the report by format: html, json, csv."""
@@ -97,18 +97,14 @@ class FinishedRun(RunSummary):
         return sum(self.totals.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRun(FinishedRun):
-    """The newest run with the values that only metrics need."""
+class LastRun(NamedTuple):
+    """What the metrics show of the newest run."""
 
+    verdict: str
     succeeded_at: datetime
     cut_age: float
     """Seconds since the cut."""
     coverage: float | None
     """The part of the plan that was read, 0 to 1."""
-    latency: Mapping[str, Mapping[str, float]]
-    """Publish latency in seconds by topic and quantile, on the sample of the run."""
-    dirty_ratio: float | None
-    """The part of the compared buckets that differed, 0 to 1; None if none was compared."""
     inconclusive: int
     """The number of consecutive inconclusive runs that end with this run."""

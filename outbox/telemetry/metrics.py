@@ -209,7 +209,7 @@ CATALOGUE: Final = (
         "Last heartbeat of a task of the checker",
         ("chore",),
     ),
-    Metric("build_info", "gauge", "Always 1", ("version", "commit")),
+    Metric("build_info", "gauge", "Always 1", ("version",)),
     Metric(
         "reconcile_last_success_timestamp_seconds",
         "gauge",
@@ -221,28 +221,8 @@ CATALOGUE: Final = (
     Metric(
         "reconcile_inconclusive_runs", "gauge", "Number of last runs in a row without a verdict"
     ),
-    Metric(
-        "reconcile_dirty_bucket_ratio",
-        "gauge",
-        "Share of buckets that differed in the last run",
-    ),
     Metric("reconcile_cut_lag_seconds", "gauge", "Age of the last run's cut"),
     Metric("reconcile_coverage_ratio", "gauge", "Share of its plan that the last run read"),
-    Metric(
-        "reconcile_messages_checked",
-        "gauge",
-        "Messages and records that the last run checked",
-        ("side",),
-    ),
-    Metric(
-        "reconcile_publish_latency_seconds",
-        "gauge",
-        "Time from commit to record in the last run's sample",
-        ("topic", "quantile"),
-    ),
-    Metric(
-        "reconcile_duration_seconds", "gauge", "Duration of each stage of the last run", ("stage",)
-    ),
 )
 
 
@@ -265,7 +245,7 @@ class Metrics:
 
     def show_version(self) -> None:
         """Set ``build_info``: the version that this process runs."""
-        self["build_info"].labels(installed_version(), "").set(1)
+        self["build_info"].labels(installed_version()).set(1)
 
     def _make(self, metric: Metric) -> Any:
         where: dict[str, Any] = {"namespace": NAMESPACE, "registry": self.registry}

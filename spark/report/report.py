@@ -102,8 +102,6 @@ class Report:
     accepted: Sequence[Finding] = ()
     """Findings that an operator accepts for now; they are shown but not counted."""
     expired_evidence: ExpiredEvidence = field(default_factory=ExpiredEvidence)
-    dirty_ratio: float | None = None
-    """The part of the buckets that differed, 0 to 1; None if no checksums were compared."""
 
     @property
     def complete(self) -> bool:

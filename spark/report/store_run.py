@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
-from spark.report.report import Latency, Report
+from spark.report.report import Report
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
@@ -60,8 +60,6 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
             **report.plan.as_json(),
             "log": report.log_state,
             "coverage": report.coverage_ratio,
-            "latency": _quantiles(report.latencies),
-            "dirty_ratio": report.dirty_ratio,
         },
         counts=asdict(report.counts),
         totals=report.totals,
@@ -71,12 +69,3 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
         checkpoint=report.checkpoint,
         expired_evidence=report.expired_evidence,
     )
-
-
-def _quantiles(latencies: Sequence[Latency]) -> dict[str, dict[str, float]]:
-    """Return the percentiles of each topic in seconds, by the quantile label of the metrics."""
-    return {
-        each.topic: {"0.5": each.p50, "0.95": each.p95, "0.99": each.p99}
-        for each in latencies
-        if each.topic is not None
-    }

@@ -72,7 +72,6 @@ def summarize(outcome: Outcome) -> Report:
         versions=options.versions,
         log_state=log_state.as_json(),
         checkpoint=outcome.checkpoint,
-        dirty_ratio=mismatch.dirty_ratio if mismatch else None,
         folder=options.folder_of(plan.run_id),
         digest=options.digest,
         show_keys=options.show_keys,

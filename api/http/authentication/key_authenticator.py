@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from api.http.problems import Problem
-from outbox.access import ApiKey, ApiKeys, Caller, caller_of
+from outbox.access import ApiKey, Caller, caller_of
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from outbox.postgres.operators.api_keys import PostgresApiKeys
 
 CACHE_SECONDS: Final = 5.0
 CACHE_MAX: Final = 10_000
@@ -32,7 +35,7 @@ Verified = tuple[float, ApiKey | None]
 class KeyAuthenticator:
     """Reads ``Authorization: Bearer obx_…``; every spelling of a header is the same token."""
 
-    def __init__(self, keys: ApiKeys, clock: Clock, *, cache_max: int = CACHE_MAX) -> None:
+    def __init__(self, keys: PostgresApiKeys, clock: Clock, *, cache_max: int = CACHE_MAX) -> None:
         self._keys = keys
         self._clock = clock
         self._cache_max = cache_max

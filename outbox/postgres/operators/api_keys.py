@@ -28,18 +28,22 @@ SECRET_BYTES: Final = 32
 
 
 class PostgresApiKeys:
-    """The ApiKeys on a pool; ``pepper`` keys the HMAC over each secret."""
+    """API keys; the secret itself is never stored. ``pepper`` keys the HMAC over each secret."""
 
     def __init__(self, pool: Pool, pepper: bytes) -> None:
         self._pool = pool
         self._tokens = ApiKeyTokens(pepper)
 
     def is_issued(self, token: str) -> bool:
-        """Return True if we issued this token; see ApiKeys.is_issued."""
+        """Return True if we issued this token; the key may have ended since. Costs no query."""
         return self._tokens.read(token) is not None
 
     async def verify(self, tokens: Sequence[str]) -> list[ApiKey | None]:
-        """Return the keys that tokens belong to; see ApiKeys.verify."""
+        """Return the key of each bearer token, or None, by one query.
+
+        Notes which were used and which have ended, at most once a minute for each key.
+        Raises DatabaseUnavailable.
+        """
         parts = [self._tokens.read(token) for token in tokens]
         key_ids = [part[0] for part in parts if part is not None]
         async with available(), self._pool.connection() as connection:
@@ -58,7 +62,7 @@ class PostgresApiKeys:
         return _read(row) if row is not None and equal else None
 
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
-        """Store a new key; see ApiKeys.create. ``outbox key create --database`` calls this too."""
+        """Store a new key; return it with its token, which cannot be read again."""
         key_id, secret = secrets.token_hex(8), secrets.token_hex(SECRET_BYTES)
         asked = {
             "key_id": key_id,
@@ -83,7 +87,10 @@ class PostgresApiKeys:
         *,
         refused: bool = False,
     ) -> list[ApiKey]:
-        """Return keys in the order of their ids; see ApiKeys.page."""
+        """Return the valid keys after ``after``, by id; only keys within ``groups``, None: all.
+
+        With ``refused`` the keys that have ended and that somebody used in the last five minutes.
+        """
         asked = {"after": after, "limit": limit, "groups": _array(groups), "refused": refused}
         async with available(), self._pool.connection() as connection:
             return [_read(row) for row in await rows_of(connection, SQL["page"], asked)]
@@ -95,7 +102,7 @@ class PostgresApiKeys:
         groups: Collection[str] | None,
         operator: str | None = None,
     ) -> bool:
-        """Revoke a key; see ApiKeys.revoke."""
+        """Revoke a key; False if there is no such key within ``groups`` (None: all)."""
         asked = {
             "key_id": key_id,
             "actor": actor,

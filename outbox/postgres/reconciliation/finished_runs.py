@@ -17,7 +17,7 @@ from outbox.reconciliation.finding import (
     OpenFindingCount,
     TrackedFinding,
 )
-from outbox.reconciliation.run import FinishedRun, MeasuredRun, ReportFormat, RunPosition
+from outbox.reconciliation.run import FinishedRun, LastRun, ReportFormat, RunPosition
 
 Row = TypeVar("Row")
 
@@ -70,9 +70,9 @@ class PostgresReconciliationRuns:
         cut_off = [row.pop("cut_off") for row in rows]
         return FindingTotals([FindingTotal(**row) for row in rows], complete=not any(cut_off))
 
-    async def last(self) -> MeasuredRun | None:
-        """Return the newest run with its measurements, or None before the first."""
-        return next(iter(await self._rows(MeasuredRun, "last", {})), None)
+    async def last(self) -> LastRun | None:
+        """Return the newest run as the metrics show it, or None before the first."""
+        return next(iter(await self._rows(LastRun, "last", {})), None)
 
     async def open_findings(self) -> Sequence[OpenFindingCount]:
         """Count the open findings."""

@@ -1,7 +1,6 @@
 -- name: runs
 -- Reads runs by the time they finished, newest first, or one run; and in which formats the report of each is kept.
-SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
-    r.counts, r.totals, r.timings,
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.totals,
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE (%(run_id)s::text IS NULL OR r.run_id = %(run_id)s)
@@ -67,12 +66,8 @@ WITH newest AS MATERIALIZED (
         SELECT run_id, verdict, finished_at FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100
     ) r
 )
-SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete, r.counts,
-    r.totals, r.timings,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports,
+SELECT r.verdict, (r.plan ->> 'coverage')::float8 AS coverage, extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age,
     CASE WHEN r.finished_at > clock_timestamp() + interval '1 minute' THEN r.cut_at ELSE r.finished_at END AS succeeded_at,
-    extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age, (r.plan ->> 'coverage')::float8 AS coverage,
-    coalesce(r.plan -> 'latency', '{}') AS latency, (r.plan ->> 'dirty_ratio')::float8 AS dirty_ratio,
     coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
 FROM newest JOIN outbox.reconciliation_run r USING (run_id)

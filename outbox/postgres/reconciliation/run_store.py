@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, Final
 
 import psycopg
@@ -26,9 +25,14 @@ from outbox.postgres.reconciliation.findings import (
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate, StoredCheckpoint
-from outbox.reconciliation.run import FinishedRun, RunSummary, StoredRun
+from outbox.reconciliation.run import FinishedRun, StoredRun
 
 SQL: Final = load(__name__)
+COLUMNS: Final = (
+    *("run_id", "previous_run_id", "mode", "started_at", "cut_at", "verdict", "sentence"),
+    *("complete", "plan", "counts", "totals", "timings"),
+)
+"""The values of a run in its row."""
 READ_ONLY: Final = (
     "PostgreSQL: this session is read-only, so no run can be stored: it is a standby, or"
     " default_transaction_read_only is on for the role, the database or the server"
@@ -128,9 +132,5 @@ def _update_checkpoint(connection: Connection, run_id: str, update: CheckpointUp
 
 def _run_row(run: StoredRun) -> dict[str, Any]:
     """Return the columns of a run by name."""
-    values = {each.name: getattr(run, each.name) for each in fields(RunSummary)}
-    values["plan"] = run.plan
-    return {
-        name: Jsonb(dict(value)) if isinstance(value, Mapping) else value
-        for name, value in values.items()
-    }
+    values = {name: getattr(run, name) for name in COLUMNS}
+    return {k: Jsonb(dict(v)) if isinstance(v, Mapping) else v for k, v in values.items()}

@@ -1,7 +1,6 @@
 -- name: past
 -- Reads the newest runs except this one, and in which formats the report of each is kept.
-SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.complete,
-    r.counts, r.totals, r.timings,
+SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.totals,
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE r.run_id <> %(run_id)s

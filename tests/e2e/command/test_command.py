@@ -148,7 +148,7 @@ def test_an_audit_whose_reports_cannot_be_written_ends_with_one_line(
     assert (ended.code, ended.out) == (ExitCode.USAGE, "")
     *progress, last = ended.err.splitlines()
     place = f"cannot use {file / 'reports'}: Not a directory"
-    assert last == f"outbox-reconcile: --report: {place}"
+    assert last == f"outbox-reconcile: OUTBOX_RECONCILE_REPORT_DIR: {place}"
     assert [line for line in progress if not line.startswith("reach both stores")] == []
 
 

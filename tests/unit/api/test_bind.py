@@ -45,7 +45,7 @@ def test_a_bind_address_is_split() -> None:
         (
             {"AUTH_MODE": "dev-insecure"},
             "nonsense",
-            "outbox-api: --bind: 'nonsense' is not host:port",
+            "outbox-api: OUTBOX_HTTP_BIND: 'nonsense' is not host:port",
         ),
         ({"AUTH_MODE": "keys", "ENCRYPTION_KEYS": RING}, "127.0.0.1:0", "OUTBOX_AUTH_PEPPER"),
         ({"AUTH_MODE": "keys", "AUTH_PEPPER": RING}, "127.0.0.1:0", "OUTBOX_ENCRYPTION_KEYS"),

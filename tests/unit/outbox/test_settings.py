@@ -146,24 +146,9 @@ def test_a_variable_of_a_producers_own_program_sets_nothing_and_is_no_error() ->
         ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, False),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_TRACES_EXPORTER": "none"}, False),
-        (
-            {
-                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c",
-                "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-                "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
-            },
-            True,
-        ),
     ],
 )
 def test_the_variables_of_opentelemetry_switch_tracing_on(
     environment: dict[str, str], sent: bool
 ) -> None:
     assert traces_are_sent(environment) is sent
-
-
-def test_another_protocol_for_spans_is_refused_by_its_name() -> None:
-    with pytest.raises(ConfigurationError, match="sent as http/protobuf, not 'grpc'"):
-        traces_are_sent(
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-        )

@@ -103,10 +103,7 @@ def make_past_run(run_id: str, verdict: str, open_findings: int = 0, **fields: A
         "finished_at": NOON,
         "verdict": verdict,
         "sentence": "",
-        "complete": True,
-        "counts": {},
         "totals": {"missing": open_findings},
-        "timings": {},
         "reports": (),
     }
     return FinishedRun(**{**defaults, **fields})

@@ -5,12 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
-from outbox.settings.environment import process_environment
 from outbox.telemetry import spans as spans_module
 from outbox.telemetry.spans import Spans
 from tests.fixtures_spans import (
@@ -69,23 +67,3 @@ def test_nothing_of_the_sdk_is_loaded_when_tracing_is_off() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
-
-
-@pytest.mark.parametrize("program", ["api", "checker"])
-def test_a_program_does_not_start_with_another_protocol(program: str) -> None:
-    environment = process_environment() | {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-        "OUTBOX_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 2
-    expected = "OTEL_EXPORTER_OTLP_PROTOCOL: spans are sent as http/protobuf, not 'grpc'"
-    assert done.stderr.splitlines() == [f"outbox-{program}: {expected}"]
