@@ -21,9 +21,9 @@ from outbox.reconciliation.snapshot import (
     RecordedPlace,
     RelayCut,
     SnapshotIdentity,
+    Stalled,
     UndecidedCounts,
 )
-from outbox.reconciliation.stalled import Stalled
 
 
 class LogReader(Protocol):
@@ -95,7 +95,7 @@ class SourceSnapshot(Protocol):
         below the transaction id ``before``, or among all that are kept; and among the given ones.
         """
 
-    def stalled(self) -> Stalled:
+    def stalled(self) -> Sequence[Stalled]:
         """Return what makes no progress: undecided halves, silent checks, a held-up xmin."""
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
+from outbox.messages.message_id import HalfId, Nonce
 
 EVERY_XID: Final = 1 << 62
 """Above every transaction id."""
@@ -92,3 +94,21 @@ class UndecidedCounts:
 
     prepared: int
     parked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """An undecided half, a group or a transaction that makes no progress in the snapshot.
+
+    The values are facts, not conclusions; ``detail`` is JSON.
+    """
+
+    finding_class: str
+    """`STUCK_HALF`: it should have been parked or ended two intervals ago. `CHECK_SILENT`: halves
+    of the group are due, but its check endpoint is not called. `PARKED`: the group has parked
+    halves. `XMIN_STALLED`: the transaction of the snapshot's xmin has been open for long."""
+    detail: Mapping[str, Any]
+    producer_group: str | None = None
+    half_id: HalfId | None = None
+    nonce: Nonce | None = None
+    topic: str | None = None

@@ -33,9 +33,9 @@ from outbox.reconciliation.snapshot import (
     RecordedPlace,
     RelayCut,
     SnapshotIdentity,
+    Stalled,
     UndecidedCounts,
 )
-from outbox.reconciliation.stalled import Stalled
 
 SQL: Final = load(__name__)
 
@@ -151,7 +151,7 @@ class PostgresSnapshot:
             rows = self._connection.execute(SQL["unlogged"], asked).fetchall()
         return [HalfId(half_id) for (half_id,) in rows]
 
-    def stalled(self) -> Stalled:
+    def stalled(self) -> Sequence[Stalled]:
         """Return what makes no progress; see SourceSnapshot.stalled."""
         taken_at = self.identity.taken_at
         if self._primary_url is None:

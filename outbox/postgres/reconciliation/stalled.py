@@ -5,39 +5,29 @@ All times are compared with the time of the snapshot, because a run may read min
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.stalled import (
-    ParkedGroup,
-    SilentGroup,
-    Stalled,
-    StalledHalf,
-    StalledTransaction,
-)
+from outbox.reconciliation.snapshot import Stalled
 
 SQL: Final = load(__name__)
 
 
 def read_stalled(
     connection: Connection, at: datetime, primary: Connection | None = None
-) -> Stalled:
+) -> Sequence[Stalled]:
     """Return what makes no progress in the snapshot that was taken ``at``.
 
     Transactions are read on the primary, because a replica does not know its sessions.
     """
-
-    def rows(name: str, reader: Connection | None = None) -> list[dict[str, Any]]:
-        with (reader or connection).cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(SQL[name], {"at": at}).fetchall()
-
-    return Stalled(
-        parked=tuple(ParkedGroup(**row) for row in rows("parked")),
-        halves=tuple(StalledHalf(**row) for row in rows("halves")),
-        silent=tuple(SilentGroup(**row) for row in rows("silent")),
-        transactions=tuple(StalledTransaction(**row) for row in rows("transactions", primary)),
-    )
+    readers = {"waiting": connection, "parked": connection, "transactions": primary or connection}
+    found: list[Stalled] = []
+    for name, reader in readers.items():
+        with reader.cursor(row_factory=class_row(Stalled)) as cursor:
+            found += cursor.execute(SQL[name], {"at": at})
+    return found

@@ -1,7 +1,7 @@
 -- name: parked
 -- Counts per group the parked halves that nobody has ended, by the index on parked halves that were not resumed.
-SELECT g.name AS producer_group, sum(r.n)::int AS halves, min(r.oldest) AS oldest_parked_at,
-    jsonb_object_agg(r.parked_reason, r.n) AS reasons
+SELECT 'PARKED' AS finding_class, g.name AS producer_group, jsonb_build_object(
+    'halves', sum(r.n), 'oldest_parked_at', min(r.oldest), 'reasons', jsonb_object_agg(r.parked_reason, r.n)) AS detail
 FROM (
     SELECT p.producer_group_id, p.parked_reason, count(*) AS n, min(p.parked_at) AS oldest
     FROM outbox.parked_message p
@@ -12,24 +12,21 @@ JOIN outbox.producer_group g ON g.id = r.producer_group_id
 GROUP BY g.name
 ORDER BY g.name
 
--- name: halves
+-- name: waiting
 -- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
--- of the sweep. Returns those whose end was due two intervals (of half a minute or more) before the snapshot. The halves
--- of a group that cannot be asked (paused, deleted, its breaker open) end by age only, in the order of their class.
-WITH late AS MATERIALIZED (
-    SELECT id, name, CASE WHEN paused OR deleted_at IS NOT NULL
-            OR EXISTS (SELECT FROM outbox.check_breaker b WHERE b.producer_group_id = id)
-        THEN NULL ELSE check_max END AS check_max,
-        make_interval(secs => max_age_seconds) AS max_age,
-        %(at)s - 2 * make_interval(secs => greatest(check_interval_seconds, 30)) AS bound
-    FROM outbox.producer_group
+-- of the sweep. Returns the halves whose end, and the groups whose check was due two intervals (of half a minute or
+-- more) before the snapshot. The halves of a group that cannot be asked (paused, deleted, its breaker open) end by age
+-- only, in the order of their class, and it is not silent; nor is a group with a check attempt since. The last test
+-- reads all check attempts, but only for a group that meets the other conditions.
+WITH policy AS MATERIALIZED (
+    SELECT g.id, g.name, g.check_max, g.max_age_seconds, g.transaction_timeout_seconds,
+        %(at)s - 2 * make_interval(secs => greatest(g.check_interval_seconds, 30)) AS bound,
+        NOT g.paused AND g.deleted_at IS NULL
+            AND NOT EXISTS (SELECT FROM outbox.check_breaker b WHERE b.producer_group_id = g.id) AS asked
+    FROM outbox.producer_group g
 ), waiting AS (
-    SELECT q.half_id, l.name, q.check_count,
-        CASE WHEN q.check_count >= l.check_max THEN 'check_max' ELSE 'max_age' END AS reason,
-        CASE WHEN q.check_count >= l.check_max THEN q.due_at ELSE greatest(q.due_at, l.max_age + CASE WHEN l.check_max IS NULL THEN q.newest ELSE q.age_from END) END AS due_at,
-        l.bound
+    SELECT q.half_id, q.producer_group_id, q.check_count, q.due_at, q.age_from, q.newest, 0 AS immunity
     FROM outbox.check_class c
-    JOIN late l ON l.id = c.producer_group_id
     CROSS JOIN LATERAL (
         SELECT head.*, max(age_from) OVER (ORDER BY id) AS newest
         FROM (
@@ -43,82 +40,50 @@ WITH late AS MATERIALIZED (
     LEFT JOIN outbox.recheck r ON r.half_id = q.half_id
     WHERE q.round = coalesce(r.round, 1)
     UNION ALL
-    SELECT h.half_id, l.name, 0, 'max_age', h.prepared_at + l.max_age, l.bound
+    SELECT h.half_id, h.producer_group_id, 0, h.prepared_at, h.prepared_at, h.prepared_at,
+        coalesce(h.check_immunity_seconds, p.transaction_timeout_seconds)
     FROM (
-        SELECT half_id, producer_group_id, prepared_at FROM outbox.half_message
+        SELECT half_id, producer_group_id, prepared_at, check_immunity_seconds FROM outbox.half_message
         WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
             AND half_id < (SELECT outbox.watermark() << 15)
         ORDER BY half_id
         LIMIT 1000
     ) h
-    JOIN late l ON l.id = h.producer_group_id
-)
-SELECT w.half_id, h.nonce, w.name AS producer_group, t.name AS topic, w.reason, w.check_count, w.due_at, a.outcome AS last_outcome
-FROM waiting w
-CROSS JOIN LATERAL (SELECT nonce, topic_id FROM outbox.half_message WHERE half_id = w.half_id) h
-JOIN outbox.topic t ON t.id = h.topic_id
-LEFT JOIN LATERAL (
-    SELECT outcome FROM outbox.check_attempt WHERE half_id = w.half_id ORDER BY look_id DESC LIMIT 1
-) a ON true
-WHERE w.due_at < w.bound
-    AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = w.half_id)
-    AND NOT EXISTS (SELECT FROM outbox.parked_message p WHERE p.half_id = w.half_id AND p.resumed_at IS NULL)
-ORDER BY w.half_id
-
--- name: silent
--- Reads the groups with an undecided half that has been due for two intervals (of half a minute or more). Such a group
--- is not paused, has no open breaker, and had no check attempt since. The last test reads all check attempts, but only
--- for a group that meets the other conditions.
-WITH late AS MATERIALIZED (
-    SELECT g.id, g.name, g.transaction_timeout_seconds,
-        %(at)s - 2 * make_interval(secs => greatest(g.check_interval_seconds, 30)) AS bound
-    FROM outbox.producer_group g
-    WHERE NOT g.paused AND g.deleted_at IS NULL
-        AND NOT EXISTS (SELECT FROM outbox.check_breaker b WHERE b.producer_group_id = g.id)
-), due AS MATERIALIZED (
-    SELECT l.id, min(w.due_at) AS due_since
-    FROM late l
-    CROSS JOIN LATERAL (
-        SELECT q.half_id, q.due_at
-        FROM outbox.check_class c
-        CROSS JOIN LATERAL (
-            SELECT half_id, due_at FROM outbox.check_queue
-            WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position AND id < (SELECT outbox.watermark() << 15)
-            ORDER BY id
-            LIMIT 100
-        ) q
-        WHERE c.producer_group_id = l.id
-        UNION ALL
-        SELECT h.half_id, h.prepared_at + make_interval(secs => coalesce(h.check_immunity_seconds, l.transaction_timeout_seconds))
-        FROM (
-            SELECT half_id, producer_group_id, prepared_at, check_immunity_seconds FROM outbox.half_message
-            WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
-                AND half_id < (SELECT outbox.watermark() << 15)
-            ORDER BY half_id
-            LIMIT 1000
-        ) h
-        WHERE h.producer_group_id = l.id
-    ) w
-    WHERE w.due_at < l.bound
+    JOIN policy p ON p.id = h.producer_group_id
+), late AS MATERIALIZED (
+    SELECT p.id, p.name, p.asked, p.bound, w.half_id, w.check_count, due.at, p.asked AND w.check_count >= p.check_max AS checked,
+        greatest(due.at, make_interval(secs => p.max_age_seconds) + CASE WHEN p.asked THEN w.age_from ELSE w.newest END) AS aged_at
+    FROM waiting w
+    JOIN policy p ON p.id = w.producer_group_id
+    CROSS JOIN LATERAL (SELECT w.due_at + make_interval(secs => w.immunity) AS at) due
+    WHERE due.at < p.bound
         AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = w.half_id)
-        AND NOT EXISTS (SELECT FROM outbox.parked_message p WHERE p.half_id = w.half_id AND p.resumed_at IS NULL)
-    GROUP BY l.id
+        AND NOT EXISTS (SELECT FROM outbox.parked_message k WHERE k.half_id = w.half_id AND k.resumed_at IS NULL)
 )
-SELECT l.name AS producer_group, due.due_since,
-    coalesce((SELECT jsonb_object_agg(c.delay_seconds, c.position) FROM outbox.check_class c
-              WHERE c.producer_group_id = l.id), '{}') AS positions,
-    (SELECT updated_at FROM outbox.progress WHERE name = 'heartbeat:check') AS last_heartbeat_at
+SELECT 'STUCK_HALF' AS finding_class, l.name AS producer_group, l.half_id, h.nonce, t.name AS topic, jsonb_build_object(
+    'end_demanded_by', CASE WHEN l.checked THEN 'check_max' ELSE 'max_age' END,
+    'end_due_at', CASE WHEN l.checked THEN l.at ELSE l.aged_at END, 'checks_spent', l.check_count,
+    'last_outcome', (SELECT outcome FROM outbox.check_attempt WHERE half_id = l.half_id ORDER BY look_id DESC LIMIT 1)) AS detail
 FROM late l
-JOIN due ON due.id = l.id
-WHERE NOT EXISTS (
+CROSS JOIN LATERAL (SELECT nonce, topic_id FROM outbox.half_message WHERE half_id = l.half_id) h
+JOIN outbox.topic t ON t.id = h.topic_id
+WHERE l.checked OR l.aged_at < l.bound
+UNION ALL
+SELECT 'CHECK_SILENT', l.name, NULL, NULL, NULL, jsonb_build_object('due_since', min(l.at),
+    'last_heartbeat_at', (SELECT updated_at FROM outbox.progress WHERE name = 'heartbeat:check'))
+FROM late l
+WHERE l.asked
+GROUP BY l.id, l.name, l.bound
+HAVING NOT EXISTS (
     SELECT FROM outbox.check_attempt a
     JOIN outbox.half_message h ON h.half_id = a.half_id
     WHERE a.asked_at > l.bound AND a.asked_at <= %(at)s + interval '2 minutes' AND h.producer_group_id = l.id)
-ORDER BY l.name
+ORDER BY finding_class DESC, half_id, producer_group
 
 -- name: transactions
 -- Reads the session that the snapshot's xmin belongs to, if its transaction began more than five minutes before the
 -- snapshot.
-SELECT pid, application_name AS application, state, xact_start AS begun_at, query_start
+SELECT 'XMIN_STALLED' AS finding_class, jsonb_build_object('pid', pid, 'application', application_name, 'state', state,
+    'begun_at', xact_start, 'query_start', query_start) AS detail
 FROM pg_stat_activity
 WHERE backend_xid = pg_snapshot_xmin(pg_current_snapshot())::xid AND xact_start < %(at)s - interval '5 minutes'

@@ -12,11 +12,12 @@ from outbox.messages.message import HalfMessage, Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.reconciliation.stalled import read_stalled
 from outbox.postgres.sessions.connections import Pool, connect
-from outbox.reconciliation.stalled import Stalled
+from outbox.reconciliation.snapshot import Stalled
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 pytestmark = pytest.mark.postgres
 
+STUCK, SILENT, PARKED, XMIN = "STUCK_HALF", "CHECK_SILENT", "PARKED", "XMIN_STALLED"
 INTERVAL = 60
 MAX_AGE = 3600
 IMMUNITY = 6
@@ -46,10 +47,16 @@ def execute(url: str, statement: str, **given: Any) -> None:
         connection.execute(statement.encode(), given)
 
 
-def stalled_at(url: str, at: datetime) -> Stalled:
-    """Return what makes no progress at some time."""
+def stalled_at(url: str, at: datetime, finding_class: str) -> list[Stalled]:
+    """Return what of a class makes no progress at some time."""
     with connect(url, "test") as connection:
-        return read_stalled(connection, at)
+        found = read_stalled(connection, at)
+        return [each for each in found if each.finding_class == finding_class]
+
+
+def moment(found: Stalled, name: str) -> datetime:
+    """Return a time of its detail."""
+    return datetime.fromisoformat(found.detail[name])
 
 
 def put_back(url: str, half: HalfMessage, **fields: Any) -> None:
@@ -84,10 +91,14 @@ def after(half: HalfMessage, seconds: int) -> datetime:
 def test_a_half_is_stalled_two_intervals_after_its_age_was_spent(
     half: HalfMessage, database_url: str
 ) -> None:
-    assert stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL)).halves == ()
-    (found,) = stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1)).halves
-    assert (found.half_id, found.nonce, found.reason) == (half.half_id, half.nonce, "max_age")
-    assert (found.topic, found.check_count, found.last_outcome) == ("points", 0, None)
+    assert stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL), STUCK) == []
+    (found,) = stalled_at(database_url, after(half, MAX_AGE + 2 * INTERVAL + 1), STUCK)
+    assert (found.half_id, found.nonce, found.topic) == (half.half_id, half.nonce, "points")
+    assert moment(found, "end_due_at") == after(half, MAX_AGE)
+    facts = ("max_age", 0, None)
+    assert (
+        tuple(map(found.detail.get, ("end_demanded_by", "checks_spent", "last_outcome"))) == facts
+    )
 
 
 def test_a_half_of_a_paused_group_is_stalled_only_after_those_before_it_in_its_class(
@@ -103,11 +114,11 @@ def test_a_half_of_a_paused_group_is_stalled_only_after_those_before_it_in_its_c
     group, later = half.message.producer_group_id, after(half, 900)
     execute(database_url, "UPDATE outbox.check_class SET position = -1")
     execute(database_url, before, group=group, later=later)
-    moment = after(half, MAX_AGE + 2 * INTERVAL + 1)
-    assert len(stalled_at(database_url, moment).halves) == 1
+    late = after(half, MAX_AGE + 2 * INTERVAL + 1)
+    assert len(stalled_at(database_url, late, STUCK)) == 1
     execute(database_url, "UPDATE outbox.producer_group SET paused = true")
-    assert stalled_at(database_url, moment).halves == ()
-    assert len(stalled_at(database_url, moment + timedelta(seconds=900)).halves) == 1
+    assert stalled_at(database_url, late, STUCK) == []
+    assert len(stalled_at(database_url, late + timedelta(seconds=900), STUCK)) == 1
 
 
 def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
@@ -118,24 +129,24 @@ def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_ur
         " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
         " prepared_at, 'max_age', 2 FROM outbox.half_message",
     )
-    found = stalled_at(database_url, after(half, 10 * MAX_AGE))
-    assert (found.halves, found.silent) == ((), ())
-    (parked,) = found.parked
-    assert (parked.halves, parked.reasons) == (1, {"max_age": 1})
+    late = after(half, 10 * MAX_AGE)
+    assert stalled_at(database_url, late, STUCK) + stalled_at(database_url, late, SILENT) == []
+    (parked,) = stalled_at(database_url, late, PARKED)
+    assert (parked.detail["halves"], parked.detail["reasons"]) == (1, {"max_age": 1})
     execute(database_url, "UPDATE outbox.parked_message SET resumed_at = clock_timestamp()")
-    assert stalled_at(database_url, after(half, 0)).parked == ()
+    assert stalled_at(database_url, after(half, 0), PARKED) == []
 
 
 def test_a_group_is_silent_two_intervals_after_a_half_was_due(
     half: HalfMessage, database_url: str
 ) -> None:
-    assert stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL)).silent == ()
-    (unswept,) = stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL + 1)).silent
-    assert unswept.due_since == after(half, IMMUNITY)
+    assert stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL), SILENT) == []
+    (unswept,) = stalled_at(database_url, after(half, IMMUNITY + 2 * INTERVAL + 1), SILENT)
+    assert moment(unswept, "due_since") == after(half, IMMUNITY)
     put_back(database_url, half)
-    (queued,) = stalled_at(database_url, after(half, 2 * INTERVAL + 1)).silent
-    assert (queued.due_since, queued.positions) == (after(half, 0), {"60": 0})
-    assert queued.last_heartbeat_at is None
+    (queued,) = stalled_at(database_url, after(half, 2 * INTERVAL + 1), SILENT)
+    assert moment(queued, "due_since") == after(half, 0)
+    assert queued.detail["last_heartbeat_at"] is None
 
 
 @pytest.mark.parametrize(
@@ -155,10 +166,10 @@ def test_a_group_that_is_paused_or_broken_off_or_asked_about_is_not_silent(
 ) -> None:
     put_back(database_url, half)
     late = after(half, 2 * INTERVAL + 30)
-    assert stalled_at(database_url, late).silent
+    assert stalled_at(database_url, late, SILENT)
     given = {"half": half.half_id, "asked_at": after(half, 60)} if "%(" in excuse else {}
     execute(database_url, excuse, **given)
-    assert stalled_at(database_url, late).silent == ()
+    assert stalled_at(database_url, late, SILENT) == []
 
 
 def test_the_session_that_delays_the_xmin_is_named_after_five_minutes(database_url: str) -> None:
@@ -166,6 +177,6 @@ def test_the_session_that_delays_the_xmin_is_named_after_five_minutes(database_u
         row = idle.execute("SELECT pg_current_xact_id(), clock_timestamp()").fetchone()
         assert row is not None
         soon, late = (row[1] + timedelta(seconds=seconds) for seconds in (299, 301))
-        assert stalled_at(database_url, soon).transactions == ()
-        sessions = stalled_at(database_url, late).transactions
-    assert [each.application for each in sessions] == ["a forgotten shell"]
+        assert stalled_at(database_url, soon, XMIN) == []
+        sessions = stalled_at(database_url, late, XMIN)
+    assert [each.detail["application"] for each in sessions] == ["a forgotten shell"]
