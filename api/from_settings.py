@@ -6,8 +6,7 @@ from typing import Final
 
 from api.http.authentication.loopback_authenticator import is_loopback
 from api.http.rate_limits import RateLimits, rate_limits
-from api.ingest.prepare_rules import INTERNAL_TOPICS
-from api.ingest.prepares import PreparePolicy
+from api.ingest.prepare_rules import INTERNAL_TOPICS, PreparePolicy
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import KeyRing, key_ring

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from outbox.checks.producer_group import ProducerGroup
-from outbox.messages.message import Content, Message
+from outbox.messages.message import Message
 from outbox.postgres.sessions.connections import Pool
 
 _INSERT_GROUP = """
@@ -74,17 +74,15 @@ def make_message(
     transaction_id: str | None = None,
     **fields: Any,
 ) -> Message:
-    """Return a valid prepare request; ``fields`` go to Message or, if it knows them, Content."""
+    """Return a valid prepare request; ``fields`` are further ones of Message."""
     group = group or make_group()
-    content_fields = {name: fields.pop(name) for name in list(fields) if name in _CONTENT}
     return Message(
-        content=Content(topic=topic, key=key, value=value, **content_fields),
+        topic=topic,
+        key=key,
+        value=value,
         producer_group=group.name,
         producer_group_id=group.id,
         topic_id=topic_id,
         transaction_id=transaction_id,
         **fields,
     )
-
-
-_CONTENT = frozenset({"partition", "headers", "content_type", "traceparent"})

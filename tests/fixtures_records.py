@@ -10,19 +10,19 @@ def render(
     half: HalfMessage, decided_by: DecidedBy, batch: str, redriven: str | None = None
 ) -> Record:
     """Return the record of a half message as if it were committed; see ``record_of``."""
-    message, content = half.message, half.message.content
+    message = half.message
     committed = Committed(
         half_id=half.half_id,
         nonce=half.nonce,
         decided_by=decided_by.value,
         producer_group=message.producer_group,
         transaction_id=message.transaction_id,
-        topic=content.topic,
-        key=content.key,
-        value=content.value,
-        partition=content.partition,
-        content_type=content.content_type,
-        traceparent=content.traceparent,
-        headers=content.headers,
+        topic=message.topic,
+        key=message.key,
+        value=message.value,
+        partition=message.partition,
+        content_type=message.content_type,
+        traceparent=message.traceparent,
+        headers=message.headers,
     )
     return record_of(committed, batch, redriven)

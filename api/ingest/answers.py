@@ -57,7 +57,7 @@ def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> Prepa
         state=prepared.state,
         producer_group=message.producer_group,
         transaction_id=message.transaction_id,
-        topic=message.content.topic,
+        topic=message.topic,
         prepared_at=half.prepared_at,
         next_check_at=half.prepared_at + immunity if waits else None,
     )

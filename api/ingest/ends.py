@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import UNSET, Struct
-
 from api.http.problems import Problem, invalid
 from api.ingest.answers import awaits_publication, end_answer
 from api.ingest.batch_items import each_valid
@@ -19,13 +17,6 @@ from outbox.access import Caller
 from outbox.errors import InvalidMessageId
 from outbox.messages.message import End, Ended, EndOutcome, MessageStatus
 from outbox.messages.message_id import HalfId, parse_message_id
-
-
-class Decided(Struct, frozen=True, kw_only=True, gc=False):
-    """The answers to ends, in order; ``waited`` is False if too many wait for Kafka."""
-
-    answers: Sequence[EndedHalf | Problem]
-    waited: bool = True
 
 
 class Ends:
@@ -48,9 +39,10 @@ class Ends:
         requests: Sequence[tuple[str, EndRequest] | Problem],
         caller: Caller,
         wait_seconds: int | None,
-    ) -> Decided:
+    ) -> tuple[Sequence[EndedHalf | Problem], bool]:
         """Decide half messages, named by their ids; answer each in order after its commit.
 
+        Returns the answers, and False if too many callers wait for Kafka.
         ``wait_seconds`` waits once, for all of them, until Kafka has acknowledged the committed.
         Raises DatabaseUnavailable; the same ends may be repeated.
         """
@@ -58,15 +50,13 @@ class Ends:
         checked = each_valid(requests, lambda request: end_of(*request, groups, awaited=awaited))
         ends = [end for end in checked if isinstance(end, End)]
         if not ends:
-            return Decided(answers=[each for each in checked if isinstance(each, Problem)])
+            return [each for each in checked if isinstance(each, Problem)], True
         outcomes = await self._flushes.submit(ends)
         await self._metrics.ended(outcomes)
         published = await self._wait(outcomes, caller, wait_seconds) if wait_seconds else {}
         answers = iter([end_answer(outcome, published or {}) for outcome in outcomes])
-        return Decided(
-            answers=[item if isinstance(item, Problem) else next(answers) for item in checked],
-            waited=published is not None,
-        )
+        in_order = [item if isinstance(item, Problem) else next(answers) for item in checked]
+        return in_order, published is not None
 
     async def _wait(
         self, outcomes: Sequence[EndOutcome], caller: Caller, seconds: int
@@ -99,7 +89,7 @@ def end_of(
         nonce=nonce,
         decision=request.decision,
         groups=groups,
-        transaction_id=None if request.transaction_id is UNSET else request.transaction_id,
-        reason=None if request.reason is UNSET else request.reason,
+        transaction_id=request.transaction_id,
+        reason=request.reason,
         awaited=awaited,
     )

@@ -13,9 +13,9 @@ from api.http.json_body import decode
 from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
 from api.ingest.batch_items import each_valid, items_of, texts_of
-from api.ingest.ends import Decided, Ends
+from api.ingest.ends import Ends
 from api.ingest.prepare_rules import traceparent_of
-from api.ingest.prepares import Call, Prepares
+from api.ingest.prepares import Prepares
 from api.ingest.schemas import (
     ENCODER,
     END,
@@ -75,8 +75,12 @@ class HotRoutes:
         """POST /v1/half-messages."""
         rate_fields = self._rate.spend(request.caller)
         body = decode(request.body, PREPARE)
-        call = self._call(request, request.header(b"idempotency-key"))
-        [outcome] = await self._prepares.store([body], call)
+        [outcome] = await self._prepares.store(
+            [body],
+            request.caller,
+            self._traceparent(request.header(b"traceparent")),
+            request.header(b"idempotency-key"),
+        )
         if isinstance(outcome, Problem):
             raise outcome
         half = outcome.result
@@ -91,8 +95,10 @@ class HotRoutes:
         texts = texts_of(request.body)
         rate_fields = self._rate.spend(request.caller, len(texts))
         items = items_of(texts, PREPARE, self._item_max_bytes)
+        traceparent = self._traceparent(request.header(b"traceparent"))
+        outcomes = await self._prepares.store(items, request.caller, traceparent)
         results: list[PrepareResult] = []
-        for index, outcome in enumerate(await self._prepares.store(items, self._call(request))):
+        for index, outcome in enumerate(outcomes):
             if isinstance(outcome, Problem):
                 problem = document(outcome, request.request_id)
                 results.append(PrepareResult(index=index, status=outcome.status, problem=problem))
@@ -105,18 +111,17 @@ class HotRoutes:
         """POST /v1/half-messages/{message_id}/end."""
         body, wait = decode(request.body, END), _wait_of(request)
         message_id = request.path[len(_MESSAGE) : -len(_END_SUFFIX)]
-        decided = await self._ends.decide([(message_id, body)], request.caller, wait)
-        [outcome] = decided.answers
+        [outcome], waited = await self._ends.decide([(message_id, body)], request.caller, wait)
         if isinstance(outcome, Problem):
             raise outcome
-        return HttpResponse(200, ENCODER.encode(outcome), _applied(wait, decided))
+        return HttpResponse(200, ENCODER.encode(outcome), _applied(wait, waited))
 
     async def end_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
         items = items_of(texts_of(request.body), END_ITEM, self._item_max_bytes)
         wait = _wait_of(request)
         ends = each_valid(items, lambda item: (item.message_id, item))
-        decided = await self._ends.decide(ends, request.caller, wait)
+        outcomes, waited = await self._ends.decide(ends, request.caller, wait)
         results = [
             EndResult(
                 index=index,
@@ -125,22 +130,15 @@ class HotRoutes:
             )
             if isinstance(outcome, Problem)
             else EndResult(index=index, status=200, result=outcome)
-            for index, outcome in enumerate(decided.answers)
+            for index, outcome in enumerate(outcomes)
         ]
         answer = ENCODER.encode(EndBatchAnswer(results))
-        return HttpResponse(207, answer, _applied(wait, decided))
-
-    def _call(self, request: HttpRequest, idempotency_key: str | None = None) -> Call:
-        return Call(
-            caller=request.caller,
-            traceparent=self._traceparent(request.header(b"traceparent")),
-            idempotency_key=idempotency_key,
-        )
+        return HttpResponse(207, answer, _applied(wait, waited))
 
 
-def _applied(wait: int | None, decided: Decided) -> HeaderList:
+def _applied(wait: int | None, waited: bool) -> HeaderList:
     """Return the headers of an end; they confirm the wait unless too many callers wait."""
-    if wait is None or not decided.waited:
+    if wait is None or not waited:
         return [JSON]
     return [JSON, (b"preference-applied", f"wait={wait}".encode())]
 

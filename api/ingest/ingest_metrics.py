@@ -49,7 +49,7 @@ class IngestMetrics:
                     Event.HALF_PREPARED,
                     message_id=str(half.message_id),
                     producer_group=half.message.producer_group,
-                    **trace_facts(half.message.content.traceparent),
+                    **trace_facts(half.message.traceparent),
                 )
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:

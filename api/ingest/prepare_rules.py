@@ -1,4 +1,4 @@
-"""The rules of a prepare that a schema cannot express, and the content of its record.
+"""The rules of a prepare that a schema cannot express, and the message that it makes.
 
 Raises Problem with the slug and the JSON pointer of the first rule broken. Pure: no I/O.
 """
@@ -9,14 +9,15 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
-from outbox.messages.message import Content, Headers
+from outbox.messages.message import Message
 from outbox.messages.record import asks_for_delay, is_reserved
 from outbox.messages.seen_topics import SeenTopic
 
@@ -35,38 +36,51 @@ _TRACEPARENT: Final = re.compile(
 _IDEMPOTENCY_KEY: Final = re.compile(r'"((?:[^"\\]|\\["\\])+)"|([^"]+)')
 
 
-def content_of(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparePolicy:
+    """The settings that apply to a prepare; sizes are in bytes."""
+
+    message_max_bytes: int = 1_000_000
+    reserved_topics: frozenset[str] = frozenset()
+    reject_half_messages: bool = False
+
+
+def message_of(
     request: PrepareRequest,
-    *,
+    policy: PreparePolicy,
     traceparent: str | None,
-    message_max_bytes: int,
-    reserved_topics: frozenset[str],
-) -> Content:
-    """Return the content of the record; raises Problem for the first rule broken."""
+    idempotency_key: str | None,
+    key_id: str | None,
+) -> Message:
+    """Return the message, whose names are not looked up; raises Problem for the first rule broken.
+
+    ``key_id`` names the API key that prepares it.
+    """
     if request.deliver_after is not UNSET:
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
-    validate_names(request)
-    topic = request.topic
-    if topic in reserved_topics:
-        raise invalid("/topic", "this topic is reserved", "topic-reserved")
+    _validate_names(request, policy.reserved_topics)
     key, value = _key_of(request), _value_of(request)
-    headers, header_bytes = record_headers(request.headers) if request.headers else ((), 0)
-    if len(key or b"") + len(value or b"") + header_bytes > message_max_bytes:
-        raise invalid(
-            "", f"key, value and headers exceed {message_max_bytes} bytes", "payload-too-large"
-        )
-    return Content(
-        topic=topic,
+    header_bytes = _validate_headers(request.headers) if request.headers else 0
+    if len(key or b"") + len(value or b"") + header_bytes > policy.message_max_bytes:
+        detail = f"key, value and headers exceed {policy.message_max_bytes} bytes"
+        raise invalid("", detail, "payload-too-large")
+    return Message(
+        topic=request.topic,
         value=value,
         key=key,
-        partition=None if request.partition is UNSET else request.partition,
-        headers=headers,
+        partition=request.partition,
+        headers=tuple(request.headers.items()) if request.headers else (),
         content_type=request.content_type or None,
         traceparent=traceparent,
+        producer_group=request.producer_group,
+        transaction_id=_transaction_id_of(request, idempotency_key),
+        check_immunity_seconds=request.check_immunity_seconds,
+        tags=tuple(request.tags) if request.tags else (),
+        key_id=key_id,
     )
 
 
-def refuse_unpublishable(content: Content, seen: SeenTopic) -> None:
+def refuse_unpublishable(message: Message, seen: SeenTopic) -> None:
     """Raise Problem if Kafka would refuse this record for good, as the relay last saw its topic."""
     if seen.may_write is False:
         detail = "Kafka does not let the relay write this topic: grant its principal WRITE"
@@ -74,20 +88,20 @@ def refuse_unpublishable(content: Content, seen: SeenTopic) -> None:
     limit = seen.max_content_bytes
     if limit is None:
         return
-    size = len(content.key or b"") + len(content.value or b"")
-    size += sum(len(name) + len(text.encode()) for name, text in content.headers)
+    size = len(message.key or b"") + len(message.value or b"")
+    size += sum(len(name) + len(text.encode()) for name, text in message.headers)
     if size > limit:
         detail = f"key, value and headers exceed the {limit} bytes that the topic accepts"
         raise invalid("", detail, "payload-too-large")
 
 
-def validate_names(request: PrepareRequest) -> None:
+def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) -> None:
     """Match the texts of a request against their patterns; results of repeated names are cached."""
     if not _fits(GROUP_PATTERN, request.producer_group):
         raise invalid("/producer_group", FORM)
     if not _fits(TOPIC_PATTERN, request.topic):
         raise invalid("/topic", FORM)
-    if request.topic.startswith("__"):
+    if request.topic.startswith("__") or request.topic in reserved_topics:
         raise invalid("/topic", "this topic is reserved", "topic-reserved")
     if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
         raise invalid("/content_type", "is not a media type")
@@ -103,10 +117,8 @@ def _fits(pattern: str, text: str) -> bool:
     return re.match(pattern, text) is not None
 
 
-def record_headers(members: Mapping[str, str] | UnsetType | None) -> tuple[Headers, int]:
-    """Validate the caller's headers; return them in the order given, and their total bytes."""
-    if not members:
-        return (), 0
+def _validate_headers(members: Mapping[str, str]) -> int:
+    """Refuse invalid headers; return the bytes of all."""
     if len(members) > HEADERS_MAX:
         raise invalid("/headers", f"more than {HEADERS_MAX} headers")
     total = 0
@@ -114,7 +126,7 @@ def record_headers(members: Mapping[str, str] | UnsetType | None) -> tuple[Heade
         total += len(name) + _validate_header(name, text)
     if total > HEADERS_MAX_BYTES:
         raise invalid("/headers", f"more than {HEADERS_MAX_BYTES} bytes together")
-    return tuple(members.items()), total
+    return total
 
 
 def _validate_header(name: str, text: str) -> int:
@@ -134,7 +146,7 @@ def _validate_header(name: str, text: str) -> int:
     return size
 
 
-def transaction_id_of(request: PrepareRequest, idempotency_key: str | None) -> str | None:
+def _transaction_id_of(request: PrepareRequest, idempotency_key: str | None) -> str | None:
     """Return the transaction id, from the body or from ``Idempotency-Key``."""
     given = request.transaction_id or None
     if idempotency_key is None:

@@ -1,7 +1,7 @@
 """The wire models of the four hot routes: msgspec structs, one decode and one encode per request.
 
 Their JSON schemas are merged into the OpenAPI document. Rules that a schema can express are here;
-the others (base64, total sizes, reserved names) are in ``prepare_rules`` and ``end_rules``.
+the others (base64, total sizes, reserved names) are in ``prepare_rules`` and ``ends``.
 """
 
 from __future__ import annotations
@@ -49,25 +49,22 @@ ImmunitySeconds = Annotated[int, Meta(ge=1, le=3600)]
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
 Tags = Annotated[list[Tag], Meta(max_length=16)]
 
-Given = UnsetType | None
-"""A member that may be absent or null; both mean the same unless its field documents otherwise."""
-
 
 class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     """A half message to store. Exactly one of ``value`` and ``value_base64`` is present."""
 
     producer_group: GroupName
     topic: TopicName
-    value: Annotated[str | None, Meta(description="Text; null is a tombstone.")] | Given = UNSET
+    value: Annotated[str | None, Meta(description="Text; null is a tombstone.")] | UnsetType = UNSET
     value_base64: Annotated[str, Meta(description="RFC 4648 section 4.")] | UnsetType = UNSET
-    key: str | Given = UNSET
-    key_base64: str | Given = UNSET
-    partition: PartitionNumber | Given = UNSET
-    headers: dict[str, str] | Given = UNSET
-    transaction_id: TransactionId | Given = UNSET
-    check_immunity_seconds: ImmunitySeconds | Given = UNSET
-    content_type: MediaType | Given = UNSET
-    tags: Tags | Given = UNSET
+    key: str | None = None
+    key_base64: str | None = None
+    partition: PartitionNumber | None = None
+    headers: dict[str, str] | None = None
+    transaction_id: TransactionId | None = None
+    check_immunity_seconds: ImmunitySeconds | None = None
+    content_type: MediaType | None = None
+    tags: Tags | None = None
     deliver_after: msgspec.Raw | UnsetType = UNSET
 
 
@@ -75,8 +72,8 @@ class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     """The producer's decision on a half message."""
 
     decision: Resolution
-    reason: Reason | Given = UNSET
-    transaction_id: TransactionId | Given = UNSET
+    reason: Reason | None = None
+    transaction_id: TransactionId | None = None
 
 
 class EndItem(EndRequest, kw_only=True, forbid_unknown_fields=True, gc=False):

@@ -9,7 +9,7 @@ from typing import Final
 
 import psycopg
 
-from outbox.messages.message import Content, Message
+from outbox.messages.message import Message
 from outbox.messages.message_id import (
     NONCE_BITS,
     HalfId,
@@ -96,7 +96,8 @@ def register(connection: Connection, topic: str, group: str = "account") -> Mess
         group,
     )
     return Message(
-        content=Content(topic=topic, value=b""),
+        topic=topic,
+        value=b"",
         producer_group=group,
         producer_group_id=group_id,
         topic_id=topic_id,
@@ -111,20 +112,17 @@ def _one(connection: Connection, statement: str, name: str) -> int:
 
 def _identity(message: Message, xid: int, n: int, shard: int | None) -> tuple[HalfId, Nonce]:
     nonce = Nonce(secrets.randbits(NONCE_BITS))
-    own = shard_of(message.content.topic, message.content.key, nonce)
+    own = shard_of(message.topic, message.key, nonce)
     return half_id_of(xid, n, own if shard is None else Shard(shard)), nonce
 
 
 def _digest(half_id: HalfId, nonce: Nonce, message: Message) -> int:
-    return digest_of(
-        half_id, nonce, message.content, message.producer_group, message.transaction_id
-    )
+    return digest_of(half_id, nonce, message)
 
 
 def _row(
     half_id: HalfId, nonce: Nonce, now: object, digest: int, message: Message
 ) -> tuple[object, ...]:
-    content = message.content
     return (
         half_id,
         nonce,
@@ -132,11 +130,11 @@ def _row(
         digest,
         message.producer_group_id,
         message.topic_id,
-        content.partition,
+        message.partition,
         message.transaction_id,
-        content.key,
-        content.value,
-        [text for header in content.headers for text in header] or None,
-        content.content_type,
-        content.traceparent,
+        message.key,
+        message.value,
+        [text for header in message.headers for text in header] or None,
+        message.content_type,
+        message.traceparent,
     )

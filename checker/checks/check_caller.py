@@ -122,6 +122,6 @@ def _batches(rows: Sequence[QueueRow], size: int) -> Iterator[list[QueueRow]]:
 
 
 def _content_bytes(half: HalfMessage) -> int:
-    content = half.message.content
-    headers = sum(len(name) + len(value) for name, value in content.headers)
-    return len(content.key or b"") + len(content.value or b"") + headers
+    message = half.message
+    headers = sum(len(name) + len(value) for name, value in message.headers)
+    return len(message.key or b"") + len(message.value or b"") + headers

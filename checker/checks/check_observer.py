@@ -89,7 +89,7 @@ class CheckObserver:
                     Event.HALF_PARKED,
                     producer_group=group.name,
                     message_id=row.message_id,
-                    **trace_facts(row.half.message.content.traceparent if row.half else None),
+                    **trace_facts(row.half.message.traceparent if row.half else None),
                     reason=reason.value,
                     check_count=row.check_count,
                 )
@@ -156,5 +156,5 @@ class CheckObserver:
             producer_group=group.name,
             message_id=first.message_id,
             rule=answer.error,
-            **trace_facts(first.readable.message.content.traceparent),
+            **trace_facts(first.readable.message.traceparent),
         )

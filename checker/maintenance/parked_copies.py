@@ -83,12 +83,12 @@ def copy_of(parked: ParkedMessage, half: HalfMessage, topic: str) -> Record:
         MESSAGE_ID: str(half.message_id),
         PRODUCER_GROUP: message.producer_group,
         TRANSACTION_ID: message.transaction_id,
-        "outbox_topic": message.content.topic,
+        "outbox_topic": message.topic,
         "outbox_parked_reason": parked.parked_reason.value,
         "outbox_parked_at": parked.parked_at.isoformat(),
         "outbox_check_count": str(parked.check_count),
-        "content-type": message.content.content_type,
+        "content-type": message.content_type,
     }
     headers = [(name, text.encode()) for name, text in facts.items() if text is not None]
-    headers += [(name, text.encode()) for name, text in message.content.headers]
-    return Record(topic, message.content.key, message.content.value, None, tuple(headers))
+    headers += [(name, text.encode()) for name, text in message.headers]
+    return Record(topic, message.key, message.value, None, tuple(headers))

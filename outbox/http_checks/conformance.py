@@ -17,7 +17,7 @@ from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
 from outbox.http_checks.request import CheckRequest, check_request
-from outbox.messages.message import Content, HalfMessage, Message
+from outbox.messages.message import HalfMessage, Message
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
 
 WINDOW_SECONDS: Final = 300
@@ -164,7 +164,9 @@ def never_prepared(
 ) -> QueueRow:
     """Return the check of a message that was never prepared."""
     message = Message(
-        content=Content(topic="simulated", value=b"", key=f"key-{number}".encode()),
+        topic="simulated",
+        value=b"",
+        key=f"key-{number}".encode(),
         producer_group=subject.group.name,
         producer_group_id=0,
         topic_id=0,

@@ -46,7 +46,7 @@ def check_request(
     """
     reply_by = now + timedelta(seconds=group.check_timeout_seconds)
     checks = [_check(group, row, reply_by) for row in rows]
-    trace = None if group.batch_check else rows[0].readable.message.content.traceparent
+    trace = None if group.batch_check else rows[0].readable.message.traceparent
     headers = {
         "user-agent": USER_AGENT,
         "content-type": "application/json",
@@ -86,20 +86,20 @@ def _signed(group: ProducerGroup, webhook_id: str, now: datetime, body: str) -> 
 
 def _check(group: ProducerGroup, row: QueueRow, reply_by: datetime) -> dict[str, Any]:
     half = row.readable
-    message, content = half.message, half.message.content
+    message = half.message
     check: dict[str, Any] = {
         "message_id": str(half.message_id),
         "transaction_id": message.transaction_id,
         "producer_group": group.name,
-        "topic": content.topic,
-        **_text_or_base64("key", content.key),
-        "headers": dict(content.headers),
+        "topic": message.topic,
+        **_text_or_base64("key", message.key),
+        "headers": dict(message.headers),
         "attempt": row.attempt,
         "max_attempts": group.check_max,
         "prepared_at": _text(half.prepared_at),
         "reply_by": _text(reply_by),
     }
-    return {**check, **_text_or_base64("value", content.value)} if group.check_payload else check
+    return {**check, **_text_or_base64("value", message.value)} if group.check_payload else check
 
 
 def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:

@@ -54,8 +54,11 @@ class ParkedReason(StrEnum):
     MAX_AGE = "max_age"
 
 
-class Content(Struct, frozen=True, kw_only=True, gc=False):
-    """The content of the Kafka record: exactly the caller's bytes. ``value`` None: a tombstone."""
+class Message(Struct, frozen=True, kw_only=True, gc=False):
+    """One valid prepare request: the content of its Kafka record, exactly the caller's bytes.
+
+    ``value`` None: a tombstone.
+    """
 
     topic: str
     value: bytes | None
@@ -65,15 +68,11 @@ class Content(Struct, frozen=True, kw_only=True, gc=False):
     content_type: str | None = None
     traceparent: str | None = None
     """Trace context of the prepare request (W3C), sent with the record."""
-
-
-class Message(Struct, frozen=True, kw_only=True, gc=False):
-    """One valid prepare request, its names already resolved to interned ids."""
-
-    content: Content
     producer_group: str
-    producer_group_id: int
-    topic_id: int
+    producer_group_id: int = 0
+    """The interned id of the name; 0 until it is looked up."""
+    topic_id: int = 0
+    """The same of the topic."""
     transaction_id: str | None = None
     check_immunity_seconds: int | None = None
     """The producer's own immunity, 1..3600 s; None takes the group's transaction timeout (P28)."""

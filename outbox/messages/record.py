@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from outbox.messages.content_digest import content_digest
-from outbox.messages.message import Content, Headers
+from outbox.messages.message import Message
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 MESSAGE_ID: Final = "outbox_message_id"
@@ -57,33 +57,27 @@ class Committed(NamedTuple):
     headers: Iterable[tuple[str, str]]
 
 
-def covered_headers(content: Content, producer_group: str, transaction_id: str | None) -> Headers:
+def covered_headers(message: Message | Committed) -> list[tuple[str, str]]:
     """Return the headers that the content digest covers, in record order."""
-    return tuple(
-        _covered(
-            producer_group,
-            transaction_id,
-            content.content_type,
-            content.traceparent,
-            content.headers,
-        )
-    )
+    covered = [(PRODUCER_GROUP, message.producer_group)]
+    if message.transaction_id is not None:
+        covered.append((TRANSACTION_ID, message.transaction_id))
+    if message.content_type is not None:
+        covered.append((CONTENT_TYPE, message.content_type))
+    if message.traceparent is not None:
+        covered.append((TRACEPARENT, message.traceparent))
+    covered.extend(message.headers)
+    return covered
 
 
-def digest_of(
-    half_id: HalfId,
-    nonce: Nonce,
-    content: Content,
-    producer_group: str,
-    transaction_id: str | None,
-) -> int:
+def digest_of(half_id: HalfId, nonce: Nonce, message: Message) -> int:
     """Return the content digest of this half message's record."""
     return content_digest(
         message_id_text(half_id, nonce),
-        content.topic,
-        content.key,
-        content.value,
-        covered_headers(content, producer_group, transaction_id),
+        message.topic,
+        message.key,
+        message.value,
+        covered_headers(message),
     )
 
 
@@ -92,21 +86,17 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
 
     ``batch`` is ``<shard>.<batch number>.<index>``: its place in the relay batch that publishes it.
     """
-    (half_id, nonce, decided_by, group, transaction_id, topic, key, value, partition, *_) = (
-        committed
-    )
     headers = [
-        (MESSAGE_ID, message_id_text(half_id, nonce).encode()),
+        (MESSAGE_ID, message_id_text(committed.half_id, committed.nonce).encode()),
         (BATCH, batch.encode()),
-        (DECIDED_BY, decided_by.encode()),
+        (DECIDED_BY, committed.decided_by.encode()),
     ]
     if redriven is not None:
         headers.append((REDRIVEN, redriven.encode()))
-    for name, text in _covered(
-        group, transaction_id, committed.content_type, committed.traceparent, committed.headers
-    ):
-        headers.append((name, text.encode()))
-    return Record(topic, key, value, partition, tuple(headers))
+    headers += [(name, text.encode()) for name, text in covered_headers(committed)]
+    return Record(
+        committed.topic, committed.key, committed.value, committed.partition, tuple(headers)
+    )
 
 
 def is_reserved(name: str) -> bool:
@@ -119,21 +109,3 @@ def asks_for_delay(name: str) -> bool:
     """Return whether a header name asks for delayed delivery (P14)."""
     lowered = name.lower()
     return lowered in DELAY_NAMES or lowered.startswith(DELAY_PREFIX)
-
-
-def _covered(
-    producer_group: str,
-    transaction_id: str | None,
-    content_type: str | None,
-    traceparent: str | None,
-    callers: Iterable[tuple[str, str]],
-) -> list[tuple[str, str]]:
-    covered = [(PRODUCER_GROUP, producer_group)]
-    if transaction_id is not None:
-        covered.append((TRANSACTION_ID, transaction_id))
-    if content_type is not None:
-        covered.append((CONTENT_TYPE, content_type))
-    if traceparent is not None:
-        covered.append((TRACEPARENT, traceparent))
-    covered.extend(callers)
-    return covered

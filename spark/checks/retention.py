@@ -137,7 +137,7 @@ def _is_gap(suspect: Suspect, judgement: Judgement) -> bool:
 
 
 def _place_of(suspect: Suspect) -> Partition:
-    topic = suspect.known.half.message.content.topic if suspect.known else ""
+    topic = suspect.known.half.message.topic if suspect.known else ""
     number = suspect.place.partition if suspect.place else WHOLE_TOPIC
     return Partition(topic, number)
 

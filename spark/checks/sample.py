@@ -120,11 +120,11 @@ def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
 
 def expected_partition(sampled: SampledMessage) -> int | None:
     """Return the required partition: the requested one, else the key's, else None for any."""
-    content, row = sampled.known.half.message.content, sampled.rows[0]
-    if content.partition is not None:
-        return content.partition
+    message, row = sampled.known.half.message, sampled.rows[0]
+    if message.partition is not None:
+        return message.partition
     return (
-        partition_of(content.key, sampled.partitions) if content.key and row["all_known"] else None
+        partition_of(message.key, sampled.partitions) if message.key and row["all_known"] else None
     )
 
 
@@ -146,7 +146,7 @@ def _partition_fault(sampled: SampledMessage) -> Iterator[Fault]:
     expected = expected_partition(sampled)
     row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
     if row is not None:
-        requested = sampled.known.half.message.content.partition is not None
+        requested = sampled.known.half.message.partition is not None
         evidence = {"expected": expected, "actual": row["partition"], "requested": requested}
         yield FindingClass.WRONG_PARTITION, row, evidence
 
@@ -176,7 +176,7 @@ def _finding(
         topic=row["topic"],
         partition=row["partition"],
         offset=row["offset"],
-        key=half.message.content.key,
+        key=half.message.key,
         key_hash=row["key_hash"],
         producer_group=half.message.producer_group,
         shard=row["shard"],

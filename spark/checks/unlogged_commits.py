@@ -69,7 +69,7 @@ def _finding(half_id: HalfId, halves: Mapping[HalfId, KnownHalf]) -> Finding:
         half_id=half_id,
         message_id=message_id if known else None,
         topic=_topic(known) if known else None,
-        key=known.half.message.content.key if known else None,
+        key=known.half.message.key if known else None,
         producer_group=known.half.message.producer_group if known else None,
         shard=shard_in(half_id),
         decision=Decision.COMMIT.value,
@@ -80,4 +80,4 @@ def _finding(half_id: HalfId, halves: Mapping[HalfId, KnownHalf]) -> Finding:
 
 
 def _topic(known: KnownHalf) -> str:
-    return known.half.message.content.topic
+    return known.half.message.topic

@@ -70,7 +70,7 @@ def may_have_expired(
         return True
     if suspect.known is None or not is_published(suspect, unlisted=unlisted):
         return False
-    topic = suspect.known.half.message.content.topic
+    topic = suspect.known.half.message.topic
     since = _is_since_last_cut(suspect, topic, earlier.previous)
     if suspect.half_id in earlier.missing and not since:
         return False
@@ -89,7 +89,7 @@ def was_judged(suspect: Suspect, previous: Previous | None) -> bool:
     if previous is None or suspect.known is None or suspect.position is None:
         return False
     cut = previous.shards.get(shard_in(suspect.half_id))
-    topic = suspect.known.half.message.content.topic
+    topic = suspect.known.half.message.topic
     return (
         cut is not None
         and suspect.position > cut.baseline

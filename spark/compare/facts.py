@@ -82,7 +82,7 @@ def unverifiable_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable 
 
 def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
     """Whether a later record of its key would explain why a message has none."""
-    topic = suspect.known.half.message.content.topic if suspect.known else None
+    topic = suspect.known.half.message.topic if suspect.known else None
     facts = facts_of(suspect, judgement)
     absent = facts.judged and facts.copies + facts.ahead == 0
     published = is_published(suspect, unlisted=facts.unlisted)
@@ -190,7 +190,7 @@ def _is_release_read(suspect: Suspect, judgement: Judgement) -> bool:
         return batch_no is not None and batch_no <= judgement.batches.get(shard, 0)
     if hold is None or hold.released_partition is None or hold.released_offset is None:
         return False
-    topic = suspect.known.half.message.content.topic if suspect.known else ""
+    topic = suspect.known.half.message.topic if suspect.known else ""
     partition = Partition(topic, hold.released_partition)
     start, end = judgement.starts.get(partition, 0), judgement.ends.get(partition, 0)
     return start <= hold.released_offset < end
@@ -198,7 +198,7 @@ def _is_release_read(suspect: Suspect, judgement: Judgement) -> bool:
 
 def _invisible_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
     """Return why a record may be unreadable; None if it must be readable."""
-    topic = suspect.known.half.message.content.topic if suspect.known else None
+    topic = suspect.known.half.message.topic if suspect.known else None
     if topic in judgement.unread_topics:
         return Unverifiable.UNREAD
     shard, unlisted = shard_in(suspect.half_id), _is_unlisted(suspect, judgement)

@@ -29,14 +29,14 @@ class Comparison:
 
 def compare(half: HalfMessage, record: LogRecord) -> Comparison:
     """Compare a record with what the half message should have become."""
-    content = half.message.content
+    message = half.message
     differences: dict[Content, Any] = {}
-    if record.partition.topic != content.topic:
-        differences[Content.TOPIC] = {"expected": content.topic, "actual": record.partition.topic}
-    if record.value != content.value:
-        differences[Content.VALUE] = _byte_difference(content.value, record.value)
-    if record.key != content.key:
-        differences[Content.KEY] = _byte_difference(content.key, record.key)
+    if record.partition.topic != message.topic:
+        differences[Content.TOPIC] = {"expected": message.topic, "actual": record.partition.topic}
+    if record.value != message.value:
+        differences[Content.VALUE] = _byte_difference(message.value, record.value)
+    if record.key != message.key:
+        differences[Content.KEY] = _byte_difference(message.key, record.key)
     if names := _header_differences(half, record):
         differences[Content.HEADER] = names
     worst = next(iter(differences), Content.HEADER)
@@ -46,9 +46,7 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
 
 def covered_of(half: HalfMessage) -> tuple[tuple[str, bytes], ...]:
     """Return the headers that the digest of the half message covers, in record order."""
-    message = half.message
-    covered = covered_headers(message.content, message.producer_group, message.transaction_id)
-    return tuple((name, text.encode()) for name, text in covered)
+    return tuple((name, text.encode()) for name, text in covered_headers(half.message))
 
 
 def covered_in(record: LogRecord) -> tuple[tuple[str, bytes | None], ...]:

@@ -81,9 +81,9 @@ def with_superseded(
 def missing_tombstone_topics(suspects: Iterable[Suspect], judgement: Judgement) -> frozenset[str]:
     """Return the topics of tombstones with a recorded place that compaction may have removed."""
     return frozenset(
-        each.known.half.message.content.topic
+        each.known.half.message.topic
         for each in suspects
-        if each.known is not None and each.known.half.message.content.value is None
+        if each.known is not None and each.known.half.message.value is None
         if each.place is not None and may_be_compacted(each, judgement)
     )
 
@@ -95,7 +95,7 @@ def older_record(suspect: Suspect, newest: Iterable[Any]) -> int | None:
     has not removed the missing record. None without a recorded place.
     """
     assert suspect.known is not None
-    place, topic = suspect.place, suspect.known.half.message.content.topic
+    place, topic = suspect.place, suspect.known.half.message.topic
     if place is None:
         return None
     wanted = (topic, place.partition, key_hash(suspect))
@@ -120,7 +120,7 @@ def _spared(
     for each in suspects:
         offset = older_record(each, newest)
         if each.place is not None and offset is not None and each.known is not None:
-            partition = Partition(each.known.half.message.content.topic, each.place.partition)
+            partition = Partition(each.known.half.message.topic, each.place.partition)
             older[each.half_id] = (partition, offset), (partition, each.place.offset)
     wanted = {place for both in older.values() for place in both}
     found = {(r.partition, r.offset): r for r in log_reader.records(sorted(wanted))}
@@ -140,12 +140,12 @@ def is_superseded(suspect: Suspect, newest: Iterable[Any]) -> bool:
     place in the batches of the shard, and the oldest offset that this run has read.
     """
     assert suspect.known is not None
-    content = suspect.known.half.message.content
-    if content.value is None:
+    message = suspect.known.half.message
+    if message.value is None:
         return True
     wanted = key_hash(suspect)
     return any(
-        row["key_hash"] == wanted and row["topic"] == content.topic and _is_later(row, suspect)
+        row["key_hash"] == wanted and row["topic"] == message.topic and _is_later(row, suspect)
         for row in newest
     )
 
@@ -167,7 +167,7 @@ def _is_later(row: Any, suspect: Suspect) -> bool:
 
 def key_hash(suspect: Suspect) -> int:
     """Return the hash of a message's key, as ``spark/columns/digest.py`` computes it."""
-    key = suspect.known.half.message.content.key if suspect.known else None
+    key = suspect.known.half.message.key if suspect.known else None
     digest = xxh64_intdigest(key or b"", SEED)
     return digest - (1 << 64) if digest >= 1 << 63 else digest
 

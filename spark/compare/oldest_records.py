@@ -71,4 +71,4 @@ def _doubtful_topic(suspect: Suspect, judgement: Judgement) -> str | None:
     if suspect.known is None or suspect.place is not None:
         return None
     expired = unverifiable_reason(suspect, judgement) is Unverifiable.EXPIRED
-    return suspect.known.half.message.content.topic if expired else None
+    return suspect.known.half.message.topic if expired else None

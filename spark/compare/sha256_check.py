@@ -109,9 +109,9 @@ def _half_id_in(record: LogRecord) -> HalfId | None:
 
 
 def _expected(half: HalfMessage) -> bytes:
-    content = half.message.content
+    message = half.message
     message_id = str(half.message_id).encode()
-    return content_sha256(message_id, content.topic, content.key, content.value, covered_of(half))
+    return content_sha256(message_id, message.topic, message.key, message.value, covered_of(half))
 
 
 def _actual(record: LogRecord) -> bytes:

@@ -63,9 +63,9 @@ def _keep(newest: dict[tuple[Key, int], Newest], of: tuple[Key, int], found: New
 
 
 def _is_tombstone(suspect: Suspect) -> bool:
-    return suspect.known is not None and suspect.known.half.message.content.value is None
+    return suspect.known is not None and suspect.known.half.message.value is None
 
 
 def _key_of(suspect: Suspect) -> Key | None:
-    content = suspect.known.half.message.content if suspect.known else None
-    return (content.topic, content.key or b"") if content else None
+    message = suspect.known.half.message if suspect.known else None
+    return (message.topic, message.key or b"") if message else None

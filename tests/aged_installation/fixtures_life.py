@@ -12,7 +12,7 @@ import psycopg
 from msgspec.structs import replace
 
 from benchmarks.load.committed import register
-from outbox.messages.message import Content, End, HalfMessage, Prepared, Resolution
+from outbox.messages.message import End, HalfMessage, Prepared, Resolution
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.half_store import PostgresHalfStore
@@ -57,10 +57,7 @@ class Life:
         """Store a half message for each value, in one flush."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             template = register(connection, topic)
-        messages = [
-            replace(template, content=Content(topic=topic, key=value, value=value))
-            for value in values
-        ]
+        messages = [replace(template, topic=topic, key=value, value=value) for value in values]
         answers = self.run(lambda pool: PostgresHalfStore(pool).prepare(messages))
         return [answer.half for answer in answers if isinstance(answer, Prepared)]
 

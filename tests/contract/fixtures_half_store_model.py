@@ -56,7 +56,7 @@ class Dictionary:
             assert isinstance(answer, Prepared)
             assert (answer.half.message, answer.state) == (message, State.PREPARED)
             return self._learn(answer.half)
-        if known.half.message.content != message.content:
+        if known.half.message != message:
             assert answer == TransactionIdReused(existing_message_id=known.half.message_id)
         elif known.decision is not None:
             assert isinstance(answer, AlreadyDecided)

@@ -79,15 +79,14 @@ class MemoryHalfStore:
         return Prepared(half=half, state=status.state, replayed=True)
 
     def _half(self, message: Message, row: int) -> HalfMessage:
-        content, nonce = message.content, Nonce(secrets.randbits(NONCE_BITS))
-        half_id = half_id_of(self._xid, row, shard_of(content.topic, content.key, nonce))
-        group, transaction_id = message.producer_group, message.transaction_id
+        nonce = Nonce(secrets.randbits(NONCE_BITS))
+        half_id = half_id_of(self._xid, row, shard_of(message.topic, message.key, nonce))
         return HalfMessage(
             half_id=half_id,
             nonce=nonce,
             message=message,
             prepared_at=self.clock.now(),
-            content_digest=digest_of(half_id, nonce, content, group, transaction_id),
+            content_digest=digest_of(half_id, nonce, message),
         )
 
     def _end_one(self, end: End) -> EndOutcome:

@@ -157,8 +157,8 @@ def message_resource(view: MessageView) -> MessageResource:
         message_id=str(half.message_id),
         producer_group=message.producer_group,
         transaction_id=message.transaction_id,
-        topic=message.content.topic,
-        partition=message.content.partition,
+        topic=message.topic,
+        partition=message.partition,
         state=status.state,
         decision=op.decision if op else None,
         decided_by=op.decided_by if op else None,
@@ -170,7 +170,7 @@ def message_resource(view: MessageView) -> MessageResource:
         last_check=view.last_check,  # type: ignore[arg-type]  # read by its attributes
         parked_at=view.parked_at,
         parked_reason=view.parked_reason,
-        content_type=message.content.content_type,
+        content_type=message.content_type,
         tags=list(message.tags),
         value_bytes=view.value_bytes,
         publication=status.publication,  # type: ignore[arg-type]
@@ -196,11 +196,11 @@ def history_resource(message_id: str, events: Sequence[HistoryEvent]) -> History
 
 
 def _payload(view: MessageView) -> dict[str, Any]:
-    content = view.half.message.content
+    message = view.half.message
     return {
-        "headers": None if view.headers_damaged else dict(content.headers),
-        **_text_or_base64("key", content.key),
-        **_text_or_base64("value", content.value),
+        "headers": None if view.headers_damaged else dict(message.headers),
+        **_text_or_base64("key", message.key),
+        **_text_or_base64("value", message.value),
     }
 
 

@@ -168,19 +168,15 @@ def _nonces(count: int) -> list[Nonce]:
 
 def _low_id(message: Message, n: int, nonce: Nonce, shards: int) -> HalfId:
     """Return the bits of a half id below the xid, which is not known yet."""
-    content = message.content
-    shard = shard_of(content.topic, content.key, nonce) % shards
+    shard = shard_of(message.topic, message.key, nonce) % shards
     return half_id_of(0, n, Shard(shard))
 
 
 def _half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
-    content_digest = digest_of(
-        half_id, nonce, message.content, message.producer_group, message.transaction_id
-    )
     return HalfMessage(
         half_id=half_id,
         nonce=nonce,
         message=message,
         prepared_at=prepared_at,
-        content_digest=content_digest,
+        content_digest=digest_of(half_id, nonce, message),
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
-from outbox.messages.message import Content, HalfMessage, Headers, Message
+from outbox.messages.message import HalfMessage, Headers, Message
 from outbox.messages.message_id import HalfId, Nonce
 
 COPY_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -30,7 +30,7 @@ _TEXT_OID: Final = 25
 
 def copy_row(half: HalfMessage) -> bytes:
     """Return the row that COPY appends, in binary and in the order of its column list."""
-    message, content = half.message, half.message.content
+    message = half.message
     return b"".join(
         (
             _NOT_NULL_FIELDS(
@@ -48,14 +48,14 @@ def copy_row(half: HalfMessage) -> bytes:
                 4,
                 message.topic_id,
             ),
-            _int4(content.partition),
+            _int4(message.partition),
             _int4(message.check_immunity_seconds),
             _text(message.transaction_id),
-            _bytea(content.key),
-            _bytea(content.value),
-            _texts([text for header in content.headers for text in header]),
-            _text(content.content_type),
-            _text(content.traceparent),
+            _bytea(message.key),
+            _bytea(message.value),
+            _texts([text for header in message.headers for text in header]),
+            _text(message.content_type),
+            _text(message.traceparent),
             _texts(message.tags),
             _text(message.key_id),
         )
@@ -89,7 +89,7 @@ def _texts(texts: Sequence[str]) -> bytes:
 
 def read_half(row: Mapping[str, Any]) -> HalfMessage:
     """Build the half message of a row that names its group and topic."""
-    content = Content(
+    message = Message(
         topic=row["topic"],
         value=row["value"],
         key=row["key"],
@@ -97,9 +97,6 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
         headers=read_headers(row["headers"]),
         content_type=row["content_type"],
         traceparent=row["traceparent"],
-    )
-    message = Message(
-        content=content,
         producer_group=row["producer_group"],
         producer_group_id=row["producer_group_id"],
         topic_id=row["topic_id"],
@@ -150,14 +147,13 @@ def same_request(stored: Message, asked: Message) -> bool:
 
 
 def _fields(message: Message) -> tuple[object, ...]:
-    content = message.content
     return (
-        content.topic,
-        content.partition,
-        content.key,
-        content.value,
-        dict(content.headers),
-        content.content_type,
+        message.topic,
+        message.partition,
+        message.key,
+        message.value,
+        dict(message.headers),
+        message.content_type,
         message.tags,
         message.check_immunity_seconds,
     )

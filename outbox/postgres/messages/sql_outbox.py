@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from outbox.clock import SystemClock
 from outbox.failpoints import hit
-from outbox.messages.message import Content, End, HalfMessage, Message, Resolution
+from outbox.messages.message import End, HalfMessage, Message, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
@@ -129,25 +129,22 @@ def _commit(half: HalfMessage) -> End:
 
 
 def _half(row: Mapping[str, Any]) -> HalfMessage:
-    content = Content(
+    message = Message(
         topic=row["topic"],
         value=row["value"],
         key=row["key"],
         headers=read_headers(row["headers"]),
         content_type=row["content_type"],
+        producer_group=row["producer_group"],
+        producer_group_id=row["producer_group_id"],
+        topic_id=row["topic_id"],
+        transaction_id=row["transaction_id"],
     )
     half_id, nonce = HalfId(row["half_id"]), Nonce(row["nonce"])
-    group, transaction_id = row["producer_group"], row["transaction_id"]
     return HalfMessage(
         half_id=half_id,
         nonce=nonce,
-        message=Message(
-            content=content,
-            producer_group=group,
-            producer_group_id=row["producer_group_id"],
-            topic_id=row["topic_id"],
-            transaction_id=transaction_id,
-        ),
+        message=message,
         prepared_at=row["published_at"],
-        content_digest=digest_of(half_id, nonce, content, group, transaction_id),
+        content_digest=digest_of(half_id, nonce, message),
     )

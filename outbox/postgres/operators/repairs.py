@@ -86,7 +86,4 @@ async def _altered(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> s
 def _is_intact(half: HalfMessage | None) -> bool:
     if half is None:
         return False
-    message = half.message
-    group, transaction_id = message.producer_group, message.transaction_id
-    digest = digest_of(half.half_id, half.nonce, message.content, group, transaction_id)
-    return digest == half.content_digest
+    return digest_of(half.half_id, half.nonce, half.message) == half.content_digest

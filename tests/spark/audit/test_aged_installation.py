@@ -114,5 +114,5 @@ def test_an_installation_that_has_lived_stores_publishes_retires_and_is_audited(
     report = Audit(parts, options).run()
     assert report.verdict is Verdict.CLEAN
     assert sorted(filter(None, world.values(13))) == sorted(
-        [half.message.content.value or b"" for half in (*old[:8], *late[:5])]
+        [half.message.value or b"" for half in (*old[:8], *late[:5])]
     )

@@ -42,7 +42,7 @@ async def test_a8_checks_that_stay_unknown_end_in_parking(world: World) -> None:
     assert await world.states([half]) == [State.PARKED]
     assert await world.rows(
         "SELECT parked_reason, check_count, value FROM outbox.parked_message"
-    ) == [("check_max", 15, half.message.content.value)]
+    ) == [("check_max", 15, half.message.value)]
     assert [check["attempt"] for check in producer.asked] == list(range(1, 16))
 
 

@@ -67,10 +67,10 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     assert await task.step() == POLL_SECONDS
     assert await task.step() == POLL_SECONDS
     [record] = committed_records(servers, topic, 1)
-    content, headers = half.message.content, dict(record.headers)
-    assert (record.key, record.value) == (content.key, content.value)
+    message, headers = half.message, dict(record.headers)
+    assert (record.key, record.value) == (message.key, message.value)
     assert headers["outbox_message_id"] == str(half.message_id).encode()
-    assert headers["outbox_topic"] == content.topic.encode()
+    assert headers["outbox_topic"] == message.topic.encode()
     assert headers["outbox_parked_reason"] == b"check_max"
     assert headers["outbox_check_count"] == b"1"
     await world.execute(PARK)

@@ -18,10 +18,7 @@ def commit_backlog(world: RelayWorld, numbers: Sequence[int], keys: int = KEYS) 
     for first in range(0, len(numbers), 50):
         world.commit(
             *(
-                replace(
-                    template,
-                    content=replace(template.content, key=b"key-%d" % (n % keys), value=b"%d" % n),
-                )
+                replace(template, key=b"key-%d" % (n % keys), value=b"%d" % n)
                 for n in numbers[first : first + 50]
             )
         )

@@ -18,7 +18,7 @@ from benchmarks.load.committed import commit_directly, register
 from checker.relay.shard_relay import RelayRound, ShardRelay
 from checker.relay_wiring import RelayBuilder
 from outbox.clock import SystemClock
-from outbox.messages.message import Content, Message
+from outbox.messages.message import Message
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
 from outbox.postgres.relay.shard_lock import LOCK_SPACE
@@ -108,10 +108,10 @@ class RelayWorld:
             finally:
                 process.kill()
 
-    def message(self, value: bytes = b"v", key: bytes | None = b"key", **content: Any) -> Message:
+    def message(self, value: bytes = b"v", key: bytes | None = b"key", **fields: Any) -> Message:
         """Return a message for the world's topic."""
         template = register(self.connection, self.topic)
-        return replace(template, content=Content(topic=self.topic, key=key, value=value, **content))
+        return replace(template, topic=self.topic, key=key, value=value, **fields)
 
     def commit(self, *messages: Message) -> list[HalfId]:
         """Store and commit messages in one flush, all in the shard whatever their key."""
@@ -120,9 +120,7 @@ class RelayWorld:
     def commit_values(self, *values: bytes) -> list[HalfId]:
         """Store and commit one message per value."""
         template = self.message()
-        return self.commit(
-            *(replace(template, content=replace(template.content, value=value)) for value in values)
-        )
+        return self.commit(*(replace(template, value=value) for value in values))
 
     def records(self, expected: int) -> list[Record]:
         """Return the topic's records for a read_committed consumer."""

@@ -82,7 +82,7 @@ def test_a_damaged_message_is_held_and_so_is_what_comes_after_it_in_its_key(
 ) -> None:
     template = register(session, "points-earned")
     keys = [b"k", b"k", b"other", b"k"]
-    made = [replace(template, content=replace(template.content, key=key)) for key in keys]
+    made = [replace(template, key=key) for key in keys]
     ids = commit_directly(session, made, shard=SHARD)
     damage = "UPDATE outbox.half_message SET headers = '{x}' WHERE half_id = %s"
     session.execute(damage, [ids[1]])

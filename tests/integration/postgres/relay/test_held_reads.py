@@ -75,7 +75,7 @@ def shard(database_url: str) -> Iterator[Shard]:
 
 def commit(session: Connection, topic: str, *keys: bytes) -> None:
     template = register(session, topic)
-    made = [replace(template, content=replace(template.content, key=key)) for key in keys]
+    made = [replace(template, key=key) for key in keys]
     commit_directly(session, made, SHARD)
 
 

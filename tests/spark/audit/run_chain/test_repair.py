@@ -35,9 +35,9 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     lost, altered = halves[2:4]
 
     def damage(record: Record) -> Iterable[Record]:
-        if record.key == lost.message.content.key:
+        if record.key == lost.message.key:
             return ()
-        bad = record.key == altered.message.content.key
+        bad = record.key == altered.message.key
         return (record._replace(value=b"damaged") if bad else record,)
 
     writer.publish(damage)
@@ -106,7 +106,7 @@ def one_lost(writer: OutboxWriter) -> HalfMessage:
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     halves = commit(writer, topic, 3)
-    writer.publish(lambda record: () if record.key == halves[1].message.content.key else (record,))
+    writer.publish(lambda record: () if record.key == halves[1].message.key else (record,))
     return halves[1]
 
 

@@ -30,8 +30,7 @@ COMPACTED = replace(HERE, compacted_topics=frozenset({"points"}))
 
 def keyed(value: bytes | None = b"v", **fields: Any) -> Suspect:
     """Return a suspect without a record, whose key and value are these."""
-    content = replace(HALF.message.content, key=b"member-1", value=value)
-    half = replace(HALF, message=replace(HALF.message, content=content))
+    half = replace(HALF, message=replace(HALF.message, key=b"member-1", value=value))
     return make_suspect(known=replace(COMMITTED, half=half), **fields)
 
 

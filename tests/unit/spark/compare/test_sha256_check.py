@@ -96,7 +96,7 @@ def test_a_message_with_one_right_record_is_not_altered() -> None:
 
 
 def test_another_message_id_is_a_header_that_differs() -> None:
-    record = replace(bearing(b"another id"), value=HALF.message.content.value)
+    record = replace(bearing(b"another id"), value=HALF.message.value)
     found = alteration_of(HALF, [record])
     assert found is not None
     assert found.detail["differs"] == {"header": [MESSAGE_ID]}

@@ -17,8 +17,7 @@ COMPACTED = replace(HERE, compacted_topics=frozenset({"points"}))
 
 def of_key(key: bytes, value: bytes | None, **fields: Any) -> Suspect:
     """Return a suspect without a record, whose key and value are these."""
-    content = replace(HALF.message.content, key=key, value=value)
-    half = replace(HALF, message=replace(HALF.message, content=content))
+    half = replace(HALF, message=replace(HALF.message, key=key, value=value))
     return make_suspect(known=replace(COMMITTED, half=half), **fields)
 
 

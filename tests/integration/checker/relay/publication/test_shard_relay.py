@@ -54,7 +54,7 @@ def test_a_record_carries_key_value_and_headers_in_their_fixed_order(world: Rela
 @pytest.mark.parametrize("value", [None, b""], ids=["tombstone", "empty"])
 def test_null_and_empty_values_stay_what_they_are(world: RelayWorld, value: bytes | None) -> None:
     template = world.message()
-    world.commit(replace(template, content=replace(template.content, value=value, key=None)))
+    world.commit(replace(template, value=value, key=None))
     drain(world.relay())
     (record,) = world.records(1)
     assert (record.key, record.value) == (None, value)

@@ -40,10 +40,7 @@ def due_now(world: RelayWorld) -> None:
 def commit(world: RelayWorld, key: bytes | None, *values: bytes) -> list[HalfId]:
     """Commit messages of one key, one a flush."""
     template = world.message(key=key)
-    return [
-        world.commit(replace(template, content=replace(template.content, value=value)))[0]
-        for value in values
-    ]
+    return [world.commit(replace(template, value=value))[0] for value in values]
 
 
 def open_rows(world: RelayWorld) -> int:

@@ -36,12 +36,7 @@ FEW = 10
 def commit_keys(world: RelayWorld, values: dict[bytes, bytes]) -> None:
     """Commit one message for each key, in one flush."""
     template = world.message()
-    world.commit(
-        *(
-            replace(template, content=replace(template.content, key=key, value=value))
-            for key, value in values.items()
-        )
-    )
+    world.commit(*(replace(template, key=key, value=value) for key, value in values.items()))
 
 
 def test_f15_what_was_thrown_away_unsent_is_not_blamed_for_the_refusal_of_another_record(

@@ -61,8 +61,7 @@ class Ground:
         template = register(self.connection, self.topic)
         values = {f"{self.rounds}.{shard}".encode(): shard for shard in range(SHARDS)}
         for value, shard in values.items():
-            content = replace(template.content, value=value)
-            commit_directly(self.connection, [replace(template, content=content)], shard)
+            commit_directly(self.connection, [replace(template, value=value)], shard)
         return set(values)
 
     def read(self, wanted: set[bytes], seconds: float = GENEROUS_SECONDS) -> None:
