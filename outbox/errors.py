@@ -18,14 +18,13 @@ OutboxError
 ├── SessionsOpen                programs use the database that must be alone for this operation
 ├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
 │   └── RunUnderWay             another reconciliation is in progress; nothing was started
-├── CommittedMessageDamaged     the row of a held message cannot be read; it waits for its repair
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 │   ├── DatabaseRefused         PostgreSQL refuses a statement: a right, a stranger's trigger
 │   ├── SchemaBehind            the database lacks a table or a column: a migration is missing
 │   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
 │   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
-│   └── CommittedMessageMissing the row of a committed message is missing
+│   └── CommittedMessageDamaged the row of a committed message is missing or cannot be read
 └── KafkaUnavailable            Kafka did not answer in time
     ├── KafkaForbidden          this principal lacks a right in Kafka; the text names it
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
@@ -127,15 +126,6 @@ class CursorMoved(OutboxError):
     """Another process has moved this cursor in the meantime; nothing was written."""
 
 
-class CommittedMessageDamaged(OutboxError):
-    """The stored row of a held message is damaged; the message waits until the row is repaired."""
-
-    def __init__(self, message_id: bytes, topic: str) -> None:
-        super().__init__("the stored row of a committed message is damaged")
-        self.message_id = message_id
-        self.topic = topic
-
-
 class RunOvertaken(OutboxError):
     """Another reconciliation has moved the cut since this one started; nothing was stored."""
 
@@ -199,11 +189,11 @@ class KafkaForbidden(KafkaUnavailable):
     """This principal lacks a right in Kafka; the text names the right and the resource."""
 
 
-class CommittedMessageMissing(DatabaseUnavailable):
-    """The commit log names a message that is neither in its leaf nor parked."""
+class CommittedMessageDamaged(DatabaseUnavailable):
+    """The row of a committed message is missing or cannot be read; its shard waits for a repair."""
 
     def __init__(self, half_id: int) -> None:
-        super().__init__(f"no half message {half_id}")
+        super().__init__(f"the row of half message {half_id} is missing or damaged")
         self.half_id = half_id
 
 

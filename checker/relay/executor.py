@@ -11,7 +11,6 @@ from typing import Any, Final
 from checker.relay.observer import RelayObserver
 from checker.relay.unlogged_batches import UnloggedBatches
 from outbox.clock import Clock
-from outbox.errors import CommittedMessageDamaged
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
 from outbox.messages.message_id import message_id_bytes
@@ -25,10 +24,7 @@ from outbox.relay.ports import (
 )
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
-from outbox.relay.protocol.state import Identity, Refused, Relay
-
-ROW_DAMAGED: Final = Refusal(0, "STORED_ROW_DAMAGED", Refused.RECORD, named=True)
-"""Why a held message waits whose row cannot be read; no other message is delayed by it."""
+from outbox.relay.protocol.state import Identity, Relay
 
 
 class RelayExecutor:
@@ -157,19 +153,10 @@ class RelayExecutor:
         assert self._delivery.refused is not None
         return self._delivery.refused
 
-    def _read_held(self, state: Relay, asked: actions.ReadHeld) -> answers.Answer:
-        held = self._read_due(state, asked)
+    def _read_held(self, _: Relay, asked: actions.ReadHeld) -> answers.Answer:
+        held = self._held_records.read_held(asked.position, asked.most)
         self._take(held.messages, held.clock_ms, held.redriven)
         return held
-
-    def _read_due(self, state: Relay, asked: actions.ReadHeld) -> answers.HeldBatch:
-        """Read the held records that are due; a damaged one waits as one that Kafka refuses."""
-        try:
-            return self._held_records.read_held(asked.position, asked.most)
-        except CommittedMessageDamaged as damaged:
-            self._held_records.postpone(damaged.message_id, ROW_DAMAGED)
-            self._observer.damaged(state, damaged, ROW_DAMAGED.error)
-            return answers.HeldBatch()
 
     def _postpone(self, _: Relay, asked: actions.Postpone) -> None:
         self._held_records.postpone(asked.message_id, self._refusal())

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from checker.relay.send_spans import SendSpans
 from outbox.clock import Clock
-from outbox.errors import CommittedMessageDamaged, UnsafeServer
+from outbox.errors import UnsafeServer
 from outbox.messages.message_id import message_id_text
 from outbox.messages.record import Committed
 from outbox.relay.ports import DeliveryReport, Refusal
@@ -82,17 +82,6 @@ class RelayObserver:
             topic=message.topic,
             error=error,
             **trace_facts(message.traceparent),
-        )
-
-    def damaged(self, state: Relay, damaged: CommittedMessageDamaged, error: str) -> None:
-        """Note a held message whose stored row cannot be read."""
-        self._metrics["publish_errors_total"].labels(topic=damaged.topic, error=error).inc()
-        self._log.error(
-            Event.PUBLISH_FAILED,
-            shard=state.shard,
-            message_id=_text(damaged.message_id),
-            topic=damaged.topic,
-            error=error,
         )
 
     def held(self, state: Relay, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:

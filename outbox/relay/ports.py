@@ -146,7 +146,6 @@ class HeldRecords(Protocol):
         """Read the first messages of a due scope, at or below a position, in commit order.
 
         A record that was itself refused is returned alone.
-        Raises CommittedMessageDamaged if the first record cannot be read.
         """
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:

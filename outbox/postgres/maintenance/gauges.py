@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, LiteralString, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.rows import class_row
 
-from outbox.clock import SystemClock
 from outbox.operators.table_facts import Failing, GaugeFacts, Heartbeat, TableFacts, Unfinished
-from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES, PLAIN
-from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
 from outbox.postgres.sessions.key_order import read_in_key_order
 from outbox.postgres.sessions.statements import load
@@ -20,14 +17,20 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+BOUNDS: Final = {"most": 10_000, "all": 16_000}
+"""The most messages that are counted of one delay class or group, and of all of a state."""
 WAIT_SECONDS: Final = 2.0
-LIMIT_MS: Final = 3_000
-ALL_SECONDS: Final = 4.0
-"""Longest waits for a connection, for a statement, and until the last statement begins: Prometheus
-waits 10 s for the page, which has the process's own metrics too."""
+LIMIT_MS: Final = 2_000
+"""Longest waits for a connection and for a statement: Prometheus waits 10 s for the page."""
 ANSWER_SECONDS: Final = 5.0
 """A server that has not cancelled a statement by then is given up."""
-T = TypeVar("T")
+PARTS: Final[Mapping[str, type[Any]]] = {
+    "heartbeats": Heartbeat,
+    "tables": TableFacts,
+    "failing": Failing,
+    "unfinished": Unfinished,
+}
+"""The statements and the kinds of their rows: first what costs the same on every installation."""
 
 
 class PostgresGauges:
@@ -36,72 +39,40 @@ class PostgresGauges:
     def __init__(self, pool: Pool, bounds: Mapping[str, int] = BOUNDS) -> None:
         self._pool = pool
         self._bounds = bounds
-        self._clock = SystemClock()
 
     async def read(self) -> GaugeFacts:
         """Read each part; one that fails or takes too long leaves out no other.
 
         Raises DatabaseUnavailable if PostgreSQL does not answer.
         """
-        facts = GaugeFacts()
+        facts, lost_rights = GaugeFacts(), False
         async with available(), self._pool.connection(timeout=WAIT_SECONDS) as connection:
             with connection.answering_within(ANSWER_SECONDS):
                 async with connection.transaction():
                     await read_in_key_order(connection)
                     await connection.execute(SQL["limit"], {"milliseconds": LIMIT_MS})
-                    errors = await self._read(connection, facts)
-            if any(isinstance(error, RIGHTS_LOST) for error in errors):
+                    for part in PARTS:
+                        error = await self._read_part(connection, part, getattr(facts, part))
+                        text = str(error).strip().partition("\n")[0] if error else None
+                        facts.unread[part] = text
+                        lost_rights |= isinstance(error, RIGHTS_LOST)
+            if lost_rights:
                 await connection.close()
         return facts
 
-    async def _read(self, connection: AsyncConnection, facts: GaugeFacts) -> list[psycopg.Error]:
-        """Read the parts one by one, until the time is over; return the errors."""
-        until = self._clock.monotonic() + ALL_SECONDS
-        errors = list[psycopg.Error]()
-        for part in _parts_of(facts):
-            if self._clock.monotonic() >= until:
-                facts.unread[part.name] = "the parts before it took too long"
-                continue
-            error = await self._read_part(connection, part)
-            facts.unread[part.name] = str(error).strip().partition("\n")[0] if error else None
-            errors += [error] if error else []
-        return errors
-
     async def _read_part(
-        self, connection: AsyncConnection, part: _Part[Any]
+        self, connection: AsyncConnection, part: str, found: list[Any]
     ) -> psycopg.Error | None:
         """Read a part; return the error after which the session can go on."""
         try:
             async with (
                 connection.transaction(),
-                connection.cursor(row_factory=class_row(part.kind)) as cursor,
+                connection.cursor(row_factory=class_row(PARTS[part])) as cursor,
             ):
-                await cursor.execute(part.statement, self._bounds)
-                part.found.extend(await cursor.fetchall())
+                await cursor.execute(SQL[part], self._bounds)
+                found.extend(await cursor.fetchall())
         except psycopg.Error as error:
             if connection.closed:
                 raise
             return error
         return None
-
-
-class _Part(NamedTuple, Generic[T]):
-    """A statement, and the list that its rows go to."""
-
-    name: str
-    statement: LiteralString
-    kind: type[T]
-    found: list[T]
-
-
-def _parts_of(facts: GaugeFacts) -> list[_Part[Any]]:
-    """Return the parts: first what costs the same on every installation."""
-    return [
-        _Part("heartbeats", SQL["heartbeats"], Heartbeat, facts.heartbeats),
-        _Part("tables", SQL["tables"], TableFacts, facts.tables),
-        _Part("failing", SQL["failing"], Failing, facts.failing),
-        *(
-            _Part(name, UNFINISHED[name], Unfinished, facts.unfinished)
-            for name in (*OF_HALVES, PLAIN)
-        ),
-    ]

@@ -10,8 +10,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import DatabaseUnavailable
-from outbox.postgres.maintenance.unfinished_count import BOUNDS, OF_HALVES
-from outbox.postgres.maintenance.unfinished_count import SQL as UNFINISHED
+from outbox.postgres.maintenance.gauges import BOUNDS
+from outbox.postgres.maintenance.gauges import SQL as GAUGES
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
@@ -66,11 +66,7 @@ class OperatorView:
             self._connection.cursor(row_factory=dict_row) as cursor,
         ):
             cursor.execute(KEY_ORDER["in_key_order"])
-            return [
-                row
-                for name in OF_HALVES
-                for row in cursor.execute(UNFINISHED[name], BOUNDS).fetchall()
-            ]
+            return cursor.execute(GAUGES["unfinished"], BOUNDS).fetchall()
 
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""

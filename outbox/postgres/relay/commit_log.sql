@@ -58,13 +58,12 @@ WITH ids AS MATERIALIZED (
         AND (l.xid, i.n) > (%(from_xid)s::int8, %(from_n)s::int8)
         AND (l.xid, i.n) <= (%(to_xid)s::int8, %(to_n)s::int8)
 ), identified AS MATERIALIZED (
-    SELECT ids.*, coalesce(h.nonce, p.nonce, -1) AS nonce
+    SELECT ids.*, coalesce(h.nonce, -1) AS nonce
     FROM ids
     LEFT JOIN LATERAL (
         SELECT nonce FROM outbox.half_message
         WHERE half_id = ids.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h ON true
-    LEFT JOIN outbox.parked_message p ON p.half_id = ids.half_id
 )
 SELECT %(to_xid)s < outbox.watermark(),
     (SELECT array_agg(half_id ORDER BY xid, n) FROM identified),

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from outbox.errors import CommittedMessageMissing
+from outbox.errors import CommittedMessageDamaged
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
-from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.relay.held_records import AnyHeld, read_any_held, read_holds
+from outbox.postgres.messages.half_rows import bounds
+from outbox.postgres.relay.held_records import AnyHeld, headers_of, read_any_held, read_holds
 from outbox.postgres.relay.name_reader import read_group_names, read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
@@ -28,7 +28,7 @@ BATCH_BYTES: Final = 4 << 20
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
 _ROWS_LEAST: Final = 4
-_GROUP, _TOPIC, _KEY, _HEADERS, _KNOWN = 3, 5, 6, 11, 12
+_GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
 
 Row = Sequence[Any]
@@ -51,17 +51,17 @@ class CommitReader:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
-        Raises CommittedMessageMissing when the next message is neither in its partition nor parked.
-        A message with damaged headers is to be held, as one that Kafka refuses.
+        Raises CommittedMessageDamaged when the row of the next message is missing, or one that was
+        read is damaged.
         """
         ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
         rows = self._read_contents(session, ids) if ids else {}
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
-        messages, damaged = self._read_messages(session, run)
+        messages = self._committed(session, run)
         batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
-        holds = read_holds(session, self._shard, after, batch, any_held, damaged)
+        holds = read_holds(session, self._shard, after, batch, any_held)
         if not ids:
             return Commits(after, due=holds.due, clock_ms=any_held.clock_ms)
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
@@ -109,36 +109,14 @@ class CommitReader:
     def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> Mapping[HalfId, Row]:
         """Return the contents by id; the first id is always among them."""
         rows = self._read_rows(session, ids)
-        if ids[0] in rows:
-            return rows
-        return self._read_rows(session, ids[:1]) or self._read_parked(session, ids[0])
+        if ids[0] not in rows and not (rows := self._read_rows(session, ids[:1])):
+            raise CommittedMessageDamaged(ids[0])
+        return rows
 
     def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
         asked = {"half_ids": ids, "bytes": BATCH_BYTES, **bounds(ids)}
         with session.cursor(binary=True) as cursor:
             return {row[0]: row for row in cursor.execute(SQL["read_contents"], asked)}
-
-    def _read_parked(self, session: Connection, half_id: HalfId) -> dict[HalfId, Row]:
-        with session.cursor(binary=True) as cursor:
-            row = cursor.execute(SQL["read_parked"], {"half_id": half_id}).fetchone()
-        if row is None:
-            raise CommittedMessageMissing(half_id)
-        return {half_id: row}
-
-    def _read_messages(
-        self, session: Connection, rows: Sequence[Row]
-    ) -> tuple[list[Committed], frozenset[HalfId]]:
-        """Return the messages, and the ids of those that cannot be published.
-
-        Their headers are damaged, and Kafka does not have them; they are returned without headers.
-        """
-        try:
-            return self._committed(session, rows), frozenset()
-        except ValueError:
-            sound = [_without_damage(row) for row in rows]
-            pairs = zip(rows, sound, strict=True)
-            damaged = (row[0] for row, read in pairs if row is not read and not row[_KNOWN])
-            return self._committed(session, sound), frozenset(damaged)
 
     def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
         self._read_names(session, rows)
@@ -156,7 +134,7 @@ class CommitReader:
                 partition,
                 content_type,
                 traceparent,
-                read_headers(headers) if headers else (),
+                headers_of(half_id, headers) if headers else (),
             )
             for (
                 half_id,
@@ -182,15 +160,6 @@ class CommitReader:
             self._topics |= read_topic_names(session, topics)
         if not groups <= self._groups.keys():
             self._groups |= read_group_names(session, groups)
-
-
-def _without_damage(row: Row) -> Row:
-    """Return the row, without its headers if they are damaged."""
-    try:
-        read_headers(row[_HEADERS])
-    except ValueError:
-        return (*row[:_HEADERS], None, *row[_HEADERS + 1 :])
-    return row
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

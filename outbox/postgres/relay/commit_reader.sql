@@ -12,8 +12,8 @@ ORDER BY xid
 LIMIT %(rows)s
 
 -- name: read_contents
--- Reads halves and who decided them, by key and in key order, up to a sum of bytes and at least one. Parked or
--- missing ones are not returned. The sub-select keeps 2 000 ids out of the planner's estimates.
+-- Reads halves and who decided them, by key and in key order, up to a sum of bytes and at least one. Missing
+-- ones are not returned. The sub-select keeps 2 000 ids out of the planner's estimates.
 SELECT half_id, nonce, decided_by, producer_group_id, transaction_id, topic_id, key, value, "partition",
     content_type, traceparent, headers, known
 FROM (
@@ -35,12 +35,3 @@ FROM (
     ) o ON o.half_id = h.half_id
 ) AS contents
 WHERE bytes_before < %(bytes)s
-
--- name: read_parked
--- Reads one committed message by key when its leaf is gone: the parked copy, in the same shape.
-SELECT h.half_id, h.nonce, coalesce(o.decided_by, 1::int2), h.producer_group_id, h.transaction_id, h.topic_id,
-    h.key, h.value, h."partition", h.content_type, h.traceparent, h.headers,
-    EXISTS (SELECT FROM outbox.already_published a WHERE a.half_id = h.half_id AND a.nonce = h.nonce)
-FROM outbox.parked_message h
-LEFT JOIN outbox.op_message o ON o.half_id = h.half_id AND o.half_id BETWEEN %(half_id)s AND %(half_id)s
-WHERE h.half_id = %(half_id)s

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from outbox.errors import CommittedMessageDamaged, CursorMoved
 from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
+from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
@@ -61,14 +62,10 @@ def read_holds(
     position: Position,
     batch: Sequence[BatchRow],
     any_held: AnyHeld,
-    damaged: frozenset[HalfId] = frozenset(),
 ) -> BatchHolds:
-    """Read how held records affect a batch that begins after a position.
-
-    A damaged message is held as if it had a row already.
-    """
+    """Read how held records affect a batch that begins after a position."""
     _, ever, any_open = any_held
-    if not ever and not damaged:
+    if not ever:
         return NO_HOLDS
     due = any_open and is_due(session, shard, position)
     if not batch:
@@ -85,13 +82,7 @@ def read_holds(
     assert row is not None
     own, released, topics, key_topics, keys, firsts = ([*(column or ())] for column in row)
     scopes = dict(zip(zip(key_topics, map(bytes, keys), strict=True), firsts, strict=True))
-    unheld = damaged.difference(own, released)
-    begun = {
-        (topic, key): half_id
-        for half_id, topic, key in reversed(batch)
-        if half_id in unheld and key is not None
-    }
-    held = _held(batch, {*own, *unheld}, {*topics}, {**begun, **scopes})
+    held = _held(batch, {*own}, {*topics}, scopes)
     return BatchHolds(held, frozenset(released), due)
 
 
@@ -103,7 +94,7 @@ def _held(
 ) -> frozenset[HalfId]:
     """Return the messages that are held themselves, or come after the first record of a scope.
 
-    That record is before the batch, or in it if Kafka has just refused it or it is damaged.
+    That record is before the batch, or in it if Kafka has just refused it.
     """
     places = {half_id: place for place, (half_id, _, _) in enumerate(batch)}
     begins: dict[tuple[int, bytes | None], int] = {
@@ -170,8 +161,6 @@ def read_due(
     if not rows:
         return HeldBatch()
     topics = read_topic_names(session, sorted({row[2] for row in rows}))
-    messages = _committed_before_damage(rows, topics)
-    rows = rows[: len(messages)]
     ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
     redriven: str | None = rows[0][5]
     known = frozenset(
@@ -180,7 +169,7 @@ def read_due(
     return HeldBatch(
         kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
         message_ids=ids,
-        messages=messages,
+        messages=[_committed(row, topics) for row in rows],
         before=known,
         redriven=redriven,
         clock_ms=rows[0][7],
@@ -232,25 +221,6 @@ def _placed(message_ids: Sequence[bytes], places: Places | None) -> Mapping[byte
     return dict(zip(message_ids, pairs, strict=True))
 
 
-def _committed_before_damage(
-    rows: Sequence[Sequence[Any]], topics: Mapping[int, str]
-) -> list[Committed]:
-    """Return the messages before the first whose row is damaged.
-
-    Raises CommittedMessageDamaged if that is the first of all.
-    """
-    messages: list[Committed] = []
-    for row in rows:
-        try:
-            messages.append(_committed(row, topics))
-        except (LookupError, TypeError, ValueError):
-            break
-    if not messages:
-        half_id, nonce, topic_id, *_ = rows[0]
-        raise CommittedMessageDamaged(message_id_bytes(half_id, nonce), topics[topic_id])
-    return messages
-
-
 def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
     half_id, nonce, topic_id, key, payload, *_ = row
     value = payload["value"]
@@ -266,5 +236,13 @@ def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
         partition=payload["partition"],
         content_type=payload["content_type"],
         traceparent=payload["traceparent"],
-        headers=read_headers(payload["headers"]) if payload["headers"] else (),
+        headers=headers_of(half_id, payload["headers"]),
     )
+
+
+def headers_of(half_id: int, stored: list[str] | None) -> Headers:
+    """Return the headers of a committed message. Raises CommittedMessageDamaged."""
+    try:
+        return read_headers(stored)
+    except ValueError as error:
+        raise CommittedMessageDamaged(half_id) from error

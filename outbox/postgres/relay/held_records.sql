@@ -23,11 +23,7 @@ CROSS JOIN LATERAL (
     SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition",
         content_type, traceparent, headers
     FROM outbox.half_message
-    WHERE half_id = l.half_id AND half_id BETWEEN %(low)s AND %(high)s
-    UNION
-    SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition",
-        content_type, traceparent, headers
-    FROM outbox.parked_message WHERE half_id = l.half_id
+    WHERE half_id = l.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) h
 LEFT JOIN LATERAL (
     SELECT decided_by FROM outbox.op_message

@@ -24,17 +24,15 @@ REVOKE = "REVOKE SELECT ON outbox.plain_message FROM outbox_api"
 async def test_a_statement_that_fails_leaves_the_other_gauges_and_names_its_cause(
     service: Service, pool: Pool, trouble: LiteralString, words: str
 ) -> None:
-    await service.prepared_id()
     async with pool.connection() as stranger:
         await stranger.execute(trouble)
         with capture_logs() as lines:
             metrics = (await service.client.get("/metrics")).text
         await stranger.rollback()
     unread = dict(re.findall(r'outbox_table_gauges_unread{part="(\w+)"} (\S+)', metrics))
-    assert {part for part, value in unread.items() if value == "1.0"} == {"plain"}
-    assert 'outbox_half_messages{producer_group="billing",state="PREPARED"} 1.0' in metrics
+    assert {part for part, value in unread.items() if value == "1.0"} == {"unfinished"}
     assert "outbox_op_table_rows{" in metrics
     assert "outbox_checker_heartbeat_timestamp_seconds{" in metrics
     (line,) = [line for line in lines if line["event"] == "table_gauges_unread"]
-    assert line["part"] == "plain"
+    assert line["part"] == "unfinished"
     assert words in line["error"]
