@@ -147,18 +147,6 @@ def test_a_batch_is_cut_at_four_mebibytes_but_takes_one_larger_value(world: Rela
     assert [len(value or b"") for value in world.values(7)] == [900_000] * 7
 
 
-def test_a_message_that_was_evacuated_to_parked_is_published_from_there(world: RelayWorld) -> None:
-    world.commit_values(b"parked", b"not parked")
-    world.connection.execute(
-        "WITH gone AS (DELETE FROM outbox.half_message WHERE value = 'parked' RETURNING *)"
-        " INSERT INTO outbox.parked_message SELECT half_id, nonce, prepared_at, content_digest,"
-        " producer_group_id, topic_id, partition, check_immunity_seconds, transaction_id, key,"
-        " value, headers, content_type, traceparent, tags, key_id, now(), 'check_max', 15 FROM gone"
-    )
-    drain(world.relay())
-    assert world.values(2) == [b"parked", b"not parked"]
-
-
 def test_messages_that_kafka_already_has_are_listed_and_not_repeated(world: RelayWorld) -> None:
     batch = world.next_batch()
     known, _ = world.commit_values(b"known", b"new")
