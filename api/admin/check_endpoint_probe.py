@@ -25,7 +25,7 @@ from api.admin.models.producer_groups import (
 )
 from api.admin.tenant_slots import TenantSlots
 from outbox.checks.answer import Answer, Outcome
-from outbox.checks.ports import CheckEndpoint, GroupsWithSecrets
+from outbox.checks.ports import CheckEndpoint, ProducerGroups
 from outbox.clock import Clock
 from outbox.http_checks.conformance import (
     EndpointCalls,
@@ -55,7 +55,7 @@ class CheckEndpointProbe:
 
     def __init__(
         self,
-        groups: GroupsWithSecrets,
+        groups: ProducerGroups,
         endpoint: ProbedEndpoint,
         clock: Clock,
     ) -> None:

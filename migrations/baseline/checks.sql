@@ -1,7 +1,6 @@
 -- Checks: the producer groups, the queue of their checks, and what came of them.
 
--- previous_secret: the secret that the last rotation replaced. older_secrets: those of earlier rotations, the newest
--- first, and until when each signs.
+-- previous_secrets: the secrets that rotations replaced, the newest first, and until when each signs.
 CREATE TABLE outbox.producer_group (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_producer_group PRIMARY KEY,
     name text NOT NULL CONSTRAINT uq_producer_group_name UNIQUE,
@@ -20,14 +19,13 @@ CREATE TABLE outbox.producer_group (
     paused boolean NOT NULL DEFAULT false,
     pause_reason text,
     secret bytea NOT NULL,
-    previous_secret bytea,
-    previous_expires_at timestamptz,
+    secret_changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    previous_secrets bytea[] NOT NULL DEFAULT '{}',
+    previous_expire_at timestamptz[] NOT NULL DEFAULT '{}',
     version integer NOT NULL DEFAULT 1,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    deleted_at timestamptz,
-    older_secrets bytea[] NOT NULL DEFAULT '{}',
-    older_expire_at timestamptz[] NOT NULL DEFAULT '{}'
+    deleted_at timestamptz
 );
 
 -- Each look of the checker that asked, or was refused by the callback guard. It lives and leaves with its half's leaf.

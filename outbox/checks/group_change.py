@@ -42,14 +42,10 @@ class NewSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHealth:
-    """How many checks of a group are due, and how old its signing secret is.
-
-    ``secret_changed_at`` is None where only a bound is known: ``secret_changed_before``.
-    """
+    """How many checks of a group are due, and how old its signing secret is."""
 
     due: int
-    secret_changed_at: datetime | None
-    secret_changed_before: datetime | None
+    secret_changed_at: datetime
     previous_secret_expires_at: datetime | None
     """Until then the previous secret signs too; None if it does not."""
 

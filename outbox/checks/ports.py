@@ -89,6 +89,12 @@ class ProducerGroups(Protocol):
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
 
+    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
+        """Return one group with its signing secrets, and the database's time to sign with.
+
+        Raises UnknownGroup, and DatabaseUnavailable.
+        """
+
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
 
@@ -118,13 +124,3 @@ class ProducerGroups(Protocol):
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
         """Give the group a new signing secret; the old one stays valid for the overlap."""
-
-
-class GroupsWithSecrets(Protocol):
-    """Producer groups with their signing secrets."""
-
-    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
-        """Return one group with its signing secrets, and the database's time to sign with.
-
-        Raises UnknownGroup, and DatabaseUnavailable.
-        """

@@ -96,15 +96,10 @@ class GroupCheckList(BaseModel):
 
 
 class GroupHealthResource(BaseModel):
-    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age.
-
-    ``secret_changed_at`` is null if the rotation is not among the newest entries of the audit log;
-    then the secret is at least as old as ``secret_changed_before``.
-    """
+    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age."""
 
     due: int
-    secret_changed_at: datetime | None
-    secret_changed_before: datetime | None
+    secret_changed_at: datetime
     previous_secret_expires_at: datetime | None
 
 

@@ -73,10 +73,7 @@ class PostgresCheckQueue:
             asks = _can_be_asked(row)
             if asks:
                 try:
-                    secrets = valid_secrets(
-                        self._decrypt, row["secret"], row["previous_secrets"], group.name
-                    )
-                    group = replace(group, secrets=secrets)
+                    group = replace(group, secrets=valid_secrets(self._decrypt, row, group.name))
                 except ConfigurationError as error:
                     asks, unreadable = False, error
             due = await _read_slice(connection, group, row, limit, asks=asks)

@@ -18,14 +18,11 @@ CROSS JOIN LATERAL (
 GROUP BY c.producer_group_id, g.name, rests, b.probe_at
 
 -- name: group
--- Reads the present settings of a group, with the secrets that sign at this moment, its breaker, whether it rests
--- (paused or deleted), the database's time, and when its server started.
+-- Reads the present settings of a group, with its secrets, its breaker, whether it rests (paused or deleted), the
+-- database's time, and when its server started.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret,
-    array_remove(ARRAY[CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END], NULL) || ARRAY(
-        SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
-        WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret, previous_secrets, previous_expire_at,
     paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now,
     pg_postmaster_start_time() AS server_started_at
 FROM outbox.producer_group

@@ -1,9 +1,8 @@
 """Encrypts signing secrets with AES-GCM and a ring of keys: the first encrypts, each can decrypt.
 
 To rotate, put a new key first. The old key still decrypts its secrets until you remove it from the
-ring. The stored form is: a version byte, four bytes that identify the key, the nonce, the
-ciphertext. The group's name is authenticated with it, so a secret that is copied to another group
-does not open.
+ring. The stored form is the nonce and the ciphertext. The group's name is authenticated with it, so
+a secret that is copied to another group does not open.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import binascii
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -25,25 +24,19 @@ from outbox.errors import ConfigurationError
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 SECRET_PREFIX: Final = "whsec_"
-_VERSION: Final = b"\x02"
-_NAME_BYTES: Final = 4
-_HEAD_BYTES: Final = 1 + _NAME_BYTES
-_SEALED_AT: Final = _HEAD_BYTES + NONCE_BYTES
 _INSECURE: Final = hashlib.sha256(b"outbox dev-insecure").digest()
 
 
 class KeyRing:
     """The keys of one installation, newest first; each 32 bytes."""
 
-    def __init__(self, keys: tuple[bytes, ...]) -> None:
-        self._first = _name_of(keys[0])
-        self._keys = {_name_of(key): AESGCM(key) for key in keys}
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = [AESGCM(key) for key in keys]
 
     def seal(self, secret: str, producer_group: str) -> bytes:
         """Encrypt a group's secret for storage."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._keys[self._first].encrypt(nonce, secret.encode(), _bound(producer_group))
-        return _VERSION + self._first + nonce + sealed
+        return nonce + self._keys[0].encrypt(nonce, secret.encode(), producer_group.encode())
 
     def open(self, stored: bytes, producer_group: str) -> str:
         """Decrypt a group's stored secret.
@@ -51,22 +44,14 @@ class KeyRing:
         Raises ConfigurationError when no key of the ring has encrypted it, or it was altered, or
         it is the secret of another group.
         """
-        version, name = stored[:1], stored[1 : 1 + _NAME_BYTES]
-        nonce, sealed = stored[_HEAD_BYTES:_SEALED_AT], stored[_SEALED_AT:]
-        key = self._keys.get(name)
-        if version != _VERSION or key is None:
-            raise ConfigurationError(
-                f"OUTBOX_ENCRYPTION_KEYS has no key for the check secret of {producer_group}: put"
-                f" the lost key back, or run `outbox group rotate-secret {producer_group}`"
-            )
-        try:
-            return key.decrypt(nonce, sealed, _bound(producer_group)).decode()
-        except (InvalidTag, ValueError):
-            raise ConfigurationError("a stored secret cannot be decrypted with its key") from None
-
-
-def _bound(producer_group: str) -> bytes:
-    return _VERSION + producer_group.encode()
+        nonce, sealed = stored[:NONCE_BYTES], stored[NONCE_BYTES:]
+        for key in self._keys:
+            with suppress(InvalidTag, ValueError):
+                return key.decrypt(nonce, sealed, producer_group.encode()).decode()
+        raise ConfigurationError(
+            f"OUTBOX_ENCRYPTION_KEYS has no key for the check secret of {producer_group}: put"
+            f" the lost key back, or run `outbox group rotate-secret {producer_group}`"
+        )
 
 
 def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
@@ -77,23 +62,24 @@ def key_ring(text: str | None, *, insecure: bool = False) -> KeyRing:
     """
     if not text:
         if insecure:
-            return KeyRing((_INSECURE,))
+            return KeyRing([_INSECURE])
         raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS is not set")
-    return KeyRing(tuple(_read_key(part.strip()) for part in text.split(",")))
+    return KeyRing([_read_key(part.strip()) for part in text.split(",")])
 
 
 def valid_secrets(
-    decrypt: Callable[[bytes, str], str], stored: bytes, previous: Sequence[bytes], name: str
+    decrypt: Callable[[bytes, str], str], row: Mapping[str, Any], name: str
 ) -> tuple[str, ...]:
-    """Decrypt the secrets that sign the checks of a group, newest first.
+    """Decrypt the secrets in the row of a group that sign its checks now, newest first.
 
     Leaves out each previous secret that cannot be decrypted: a new secret is what replaces a secret
     whose key is lost. Raises ConfigurationError when the present one cannot be decrypted.
     """
-    opened = [decrypt(bytes(stored), name)] if stored else []
-    for each in previous:
-        with suppress(ConfigurationError):
-            opened.append(decrypt(bytes(each), name))
+    opened = [decrypt(bytes(row["secret"]), name)] if row["secret"] else []
+    for stored, expires_at in zip(row["previous_secrets"], row["previous_expire_at"], strict=True):
+        if expires_at > row["now"]:
+            with suppress(ConfigurationError):
+                opened.append(decrypt(bytes(stored), name))
     return tuple(opened)
 
 
@@ -110,7 +96,3 @@ def _read_key(text: str) -> bytes:
     if len(key) != KEY_BYTES:
         raise ConfigurationError("OUTBOX_ENCRYPTION_KEYS: a key is not 32 bytes long")
     return key
-
-
-def _name_of(key: bytes) -> bytes:
-    return hashlib.sha256(key).digest()[:_NAME_BYTES]

@@ -50,10 +50,10 @@ DUE_ROWS: Final = 1000
 """The most due checks that are counted of each delay class."""
 QUEUE_ROWS: Final = 5000
 """The most rows of the queue that are read to count due checks."""
-AUDIT_ROWS: Final = 20_000
-"""The most entries of the audit log that are read to find when a secret was rotated."""
-OLDER_SECRETS: Final = 8
-"""The most secrets that sign besides the present and the previous one; the oldest one goes."""
+PREVIOUS_SECRETS: Final = 9
+"""The most secrets that sign besides the present one; the oldest one goes."""
+DELETION_SECONDS: Final = 2
+"""The longest look for unfinished messages of a group that is deleted; its prepares wait."""
 
 
 class PostgresProducerGroups:
@@ -67,40 +67,30 @@ class PostgresProducerGroups:
         self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
     ) -> list[ProducerGroup]:
         """Return groups in the order of their names; see ProducerGroups.page."""
-        asked = {
-            "names": None if names is None else list(names),
-            "after": after,
-            "limit": limit,
-            "tripped": tripped,
-        }
+        found = None if names is None else list(names)
+        async with available(), self._pool.connection() as connection:
+            return await _read_page(connection, found, after, limit, tripped=tripped)
+
+    async def get(self, name: str) -> ProducerGroup:
+        """Return one group; see ProducerGroups.get."""
+        async with available(), self._pool.connection() as connection:
+            return await _required(connection, name)
+
+    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
+        """Return one group with its secrets, and the database's time; see ProducerGroups."""
         async with (
             available(),
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(SQL["page"], asked)
-            return [read_group(row, ()) for row in await cursor.fetchall()]
-
-    async def get(self, name: str) -> ProducerGroup:
-        """Return one group; see ProducerGroups.get."""
-        async with available(), self._pool.connection() as connection:
-            group = await _read(connection, name)
-        if group is None:
-            raise UnknownGroup(name)
-        return group
-
-    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
-        """Return one group with its secrets, and the database's time; see GroupsWithSecrets."""
-        async with available(), self._pool.connection() as connection:
             group = await _required(connection, name)
-            cursor = await connection.execute(SQL["signing"], {"name": name})
-            [(stored, previous, now)] = await cursor.fetchall()
-        secrets = valid_secrets(self._ring.open, stored, previous, name)
-        return replace(group, secrets=secrets), now
+            await cursor.execute(SQL["signing"], {"name": name})
+            [row] = await cursor.fetchall()
+        return replace(group, secrets=valid_secrets(self._ring.open, row, name)), row["now"]
 
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the secret's age; see ProducerGroups.health."""
-        asked = {"name": name, "due": DUE_ROWS, "looked": QUEUE_ROWS, "slice": AUDIT_ROWS}
+        asked = {"name": name, "due": DUE_ROWS, "looked": QUEUE_ROWS}
         async with (
             available(),
             self._pool.connection() as connection,
@@ -118,27 +108,30 @@ class PostgresProducerGroups:
         self, group: ProducerGroup, precondition: Precondition, caller: Caller
     ) -> StoredGroup:
         """Register or replace a group; see ProducerGroups.put."""
-        key_id = caller.key_id
+        secret, settings = new_secret(), settings_of(group)
+        asked = {"name": group.name, "secret": self._ring.seal(secret, group.name), **settings}
         async with (
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await connection.execute(SQL["lock_name"], {"name": group.name})
+            await connection.execute(SQL["lock_name"], asked)
             stored = await _read(connection, group.name)
             if stored is None and isinstance(precondition, int):
                 raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
-            if stored is None:
-                return await self._create(connection, group, key_id)
-            if settings_of(stored) == settings_of(group):
+            if stored is not None and settings_of(stored) == settings:
                 return StoredGroup(group=stored)
-            require_version(precondition, stored.version)
-            await connection.execute(SQL["replace"], {"name": group.name, **settings_of(group)})
-            await connection.execute(SQL["close_breaker"], {"group": stored.id})
-            await _audit(connection, "group.put", group.name, key_id, settings_of(group))
+            if stored is not None:
+                require_version(precondition, stored.version)
+                await connection.execute(SQL["close_breaker"], {"group": stored.id})
+            await connection.execute(SQL["put"], asked)
+            await connection.execute(SQL["register_again"], asked)
             changed = await _required(connection, group.name)
-            return StoredGroup(group=changed, change="replaced")
+            await _audit(connection, "group.put", group.name, caller.key_id, settings)
+        if stored is None:
+            return StoredGroup(group=changed, change="created", secret=secret)
+        return StoredGroup(group=changed, change="replaced")
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
         """Delete a group; see ProducerGroups.delete."""
@@ -196,7 +189,7 @@ class PostgresProducerGroups:
                     "name": name,
                     "secret": self._ring.seal(secret, name),
                     "overlap": overlap_seconds,
-                    "most": OLDER_SECRETS,
+                    "most": PREVIOUS_SECRETS,
                 },
             )
             row = await cursor.fetchone()
@@ -204,18 +197,6 @@ class PostgresProducerGroups:
                 raise UnknownGroup(name)
             await _audit(connection, "group.rotate_secret", name, key_id)
         return NewSecret(secret=secret, previous_expires_at=row[0])
-
-    async def _create(
-        self, connection: AsyncConnection, group: ProducerGroup, key_id: str | None
-    ) -> StoredGroup:
-        """Register a group; a deleted group of that name gets its old id back."""
-        secret = new_secret()
-        settings = settings_of(group)
-        sealed = self._ring.seal(secret, group.name)
-        await connection.execute(SQL["create"], {"name": group.name, "secret": sealed, **settings})
-        await _audit(connection, "group.put", group.name, key_id, settings)
-        stored = await _required(connection, group.name)
-        return StoredGroup(group=stored, change="created", secret=secret)
 
 
 def settings_of(group: ProducerGroup) -> dict[str, Any]:
@@ -229,28 +210,34 @@ def settings_of(group: ProducerGroup) -> dict[str, Any]:
 
 
 async def _refuse_unfinished(connection: AsyncConnection, group: ProducerGroup) -> None:
-    """Raise GroupInUse if a group has unfinished messages; keep new ones away afterwards.
+    """Keep new messages of a group away, and raise GroupInUse if it has unfinished ones.
 
-    A backlog is read while flushes go on. What they have added meanwhile is little.
+    Prepares wait meanwhile, so the look has DELETION_SECONDS. Raises DatabaseUnavailable if these
+    are not enough because of a backlog.
     """
-    asked: dict[str, object] = {"group": group.id}
-    [(seen, waits)] = await (await connection.execute(SQL["seen"], asked)).fetchall()
-    [(in_use,)] = await (await connection.execute(SQL["in_use"], asked)).fetchall()
-    if waits or in_use:
+    await connection.execute(f"SET LOCAL statement_timeout = {DELETION_SECONDS * 1000}")
+    await connection.execute(SQL["wait_for_flushes"], {"group": group.id})
+    [(in_use,)] = await (await connection.execute(SQL["in_use"], {"group": group.id})).fetchall()
+    if in_use:
         raise GroupInUse(group.name)
-    await connection.execute(SQL["wait_for_flushes"], asked)
-    [(arrived,)] = await (
-        await connection.execute(SQL["arrived"], asked | {"seen": seen})
-    ).fetchall()
-    if arrived:
-        raise GroupInUse(group.name)
+
+
+async def _read_page(
+    connection: AsyncConnection,
+    names: list[str] | None,
+    after: str = "",
+    limit: int = 1,
+    *,
+    tripped: bool = False,
+) -> list[ProducerGroup]:
+    asked = {"names": names, "after": after, "limit": limit, "tripped": tripped}
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["page"], asked)
+        return [read_group(row, ()) for row in await cursor.fetchall()]
 
 
 async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["get"], {"name": name})
-        row = await cursor.fetchone()
-    return None if row is None else replace(read_group(row, ()), secrets=())
+    return next(iter(await _read_page(connection, [name])), None)
 
 
 async def _required(connection: AsyncConnection, name: str) -> ProducerGroup:

@@ -3,8 +3,8 @@
 SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
 
 -- name: page
--- Reads registered groups by name, after the last one of the previous page; if asked, only those with a breaker that is
--- not closed.
+-- Reads registered groups by name, after the last one of the previous page; if asked, only some names, or only those with
+-- a breaker that is not closed.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
     max_age_seconds, paused, pause_reason, version, created_at, updated_at,
@@ -16,25 +16,11 @@ WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR 
 ORDER BY name
 LIMIT %(limit)s
 
--- name: get
--- Reads one registered group.
-SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
-    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at,
-    CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
-FROM outbox.producer_group
-LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
-WHERE name = %(name)s AND deleted_at IS NULL
-
 -- name: health
--- Counts the due checks among the first rows of each delay class of a group, and reads when its secret was made: at its
--- registration, or by the newest rotation in a slice of the audit log. Of an older rotation it returns a bound. Reads no
--- history; locks nothing.
-SELECT queued.due,
-    CASE WHEN g.previous_expires_at IS NULL THEN g.created_at ELSE rotated.at END AS secret_changed_at,
-    CASE WHEN g.previous_expires_at IS NOT NULL AND rotated.at IS NULL
-        THEN least(g.previous_expires_at, g.updated_at) END AS secret_changed_before,
-    (SELECT max(each.at) FROM unnest(g.previous_expires_at || g.older_expire_at) AS each (at)
+-- Counts the due checks among the first rows of each delay class of a group, and reads the times of its secrets. Locks
+-- nothing.
+SELECT queued.due, g.secret_changed_at,
+    (SELECT max(each.at) FROM unnest(g.previous_expire_at) AS each (at)
         WHERE each.at > clock_timestamp()) AS previous_secret_expires_at
 FROM outbox.producer_group g
 CROSS JOIN LATERAL (
@@ -52,32 +38,17 @@ CROSS JOIN LATERAL (
         LIMIT %(looked)s
     ) looked
 ) queued
-LEFT JOIN LATERAL (
-    SELECT newest.at
-    FROM (
-        SELECT id, at, action, target FROM outbox.audit_log
-        WHERE g.previous_expires_at IS NOT NULL
-        ORDER BY id DESC
-        LIMIT %(slice)s
-    ) newest
-    WHERE newest.action = 'group.rotate_secret' AND newest.target = g.name
-    ORDER BY newest.id DESC
-    LIMIT 1
-) rotated ON true
 WHERE g.name = %(name)s AND g.deleted_at IS NULL
 
 -- name: signing
--- Reads the secrets that sign a registered group's checks now, and the database's time.
-SELECT secret,
-    array_remove(ARRAY[CASE WHEN previous_expires_at > clock_timestamp() THEN previous_secret END], NULL) || ARRAY(
-        SELECT older.secret FROM unnest(older_secrets, older_expire_at) WITH ORDINALITY AS older (secret, expires_at, place)
-        WHERE older.expires_at > clock_timestamp() ORDER BY older.place) AS previous_secrets,
-    clock_timestamp() AS now
+-- Reads the secrets of a registered group, and the database's time.
+SELECT secret, previous_secrets, previous_expire_at, clock_timestamp() AS now
 FROM outbox.producer_group
 WHERE name = %(name)s AND deleted_at IS NULL
 
--- name: create
--- Registers a group, or registers a deleted one again: its messages still have its id.
+-- name: put
+-- Registers a group, or replaces the settings of a group of this name and raises its version. The pause and the
+-- secrets of a stored group are unchanged.
 INSERT INTO outbox.producer_group AS g (
     name, check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds,
     on_check_max, backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds, secret)
@@ -91,24 +62,18 @@ ON CONFLICT (name) DO UPDATE SET
     transaction_timeout_seconds = excluded.transaction_timeout_seconds, on_check_max = excluded.on_check_max,
     backoff = excluded.backoff, max_inflight = excluded.max_inflight, batch_check = excluded.batch_check,
     check_payload = excluded.check_payload, topics = excluded.topics, max_age_seconds = excluded.max_age_seconds,
-    secret = excluded.secret, previous_secret = NULL, previous_expires_at = NULL, older_secrets = '{}',
-    older_expire_at = '{}', paused = false, pause_reason = NULL, version = g.version + 1, created_at = clock_timestamp(), updated_at = clock_timestamp(),
-    deleted_at = NULL
+    version = g.version + 1, updated_at = clock_timestamp()
 
--- name: replace
--- Replaces a group's settings and raises the version; the pause and the secrets are unchanged.
-UPDATE outbox.producer_group SET
-    check_url = %(check_url)s, check_interval_seconds = %(check_interval_seconds)s, check_max = %(check_max)s,
-    check_timeout_seconds = %(check_timeout_seconds)s,
-    transaction_timeout_seconds = %(transaction_timeout_seconds)s, on_check_max = %(on_check_max)s,
-    backoff = %(backoff)s, max_inflight = %(max_inflight)s, batch_check = %(batch_check)s,
-    check_payload = %(check_payload)s, topics = %(topics)s, max_age_seconds = %(max_age_seconds)s,
-    version = version + 1, updated_at = clock_timestamp()
-WHERE name = %(name)s
+-- name: register_again
+-- Registers a group that was deleted once more, with a new secret: its messages still have its id.
+UPDATE outbox.producer_group
+SET deleted_at = NULL, secret = %(secret)s, secret_changed_at = clock_timestamp(), previous_secrets = '{}',
+    previous_expire_at = '{}', paused = false, pause_reason = NULL, created_at = clock_timestamp()
+WHERE name = %(name)s AND deleted_at IS NOT NULL
 
 -- name: in_use
 -- Returns whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that no
--- relay has passed yet, or that are held. Reads only after the cursors, each half and op by key, never history: LATERAL
+-- relay has passed yet, that are held, or that wait in SQL mode. Reads only after the cursors, each half and op by key, never history: LATERAL
 -- ... OFFSET 0 and the scalar subqueries keep the planner from joining whole tables.
 SELECT EXISTS (
     SELECT FROM outbox.half_message h
@@ -153,27 +118,8 @@ SELECT EXISTS (
         SELECT producer_group_id FROM outbox.parked_message WHERE half_id = r.half_id
     ) h
     WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
-)
-
--- name: seen
--- Returns what is visible now, for "arrived", and whether messages of SQL mode wait: later they have ids of that time.
-SELECT pg_current_snapshot()::text, EXISTS (SELECT FROM outbox.plain_message WHERE producer_group_id = %(group)s)
-
--- name: arrived
--- Returns whether a group has messages that a snapshot has not seen, by ranges of the key: those of the transactions
--- that were open then, and newer ones. It reads no backlog, since flushes wait meanwhile.
-SELECT EXISTS (
-    SELECT FROM outbox.half_message
-    WHERE producer_group_id = %(group)s
-        AND half_id >= (SELECT (pg_snapshot_xmax(CAST(%(seen)s AS pg_snapshot))::text::bigint + base) << 15 FROM outbox.installation)
-        AND half_id < (SELECT (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + base) << 15 FROM outbox.installation)
 ) OR EXISTS (
-    SELECT FROM outbox.installation, pg_snapshot_xip(CAST(%(seen)s AS pg_snapshot)) AS open (xid), LATERAL (
-        SELECT producer_group_id FROM outbox.half_message
-        WHERE half_id BETWEEN (open.xid::text::bigint + base) << 15 AND ((open.xid::text::bigint + base + 1) << 15) - 1
-        OFFSET 0
-    ) AS late
-    WHERE late.producer_group_id = %(group)s
+    SELECT FROM outbox.plain_message WHERE producer_group_id = %(group)s
 )
 
 -- name: wait_for_flushes
@@ -200,23 +146,23 @@ WITH closed AS (DELETE FROM outbox.check_breaker WHERE producer_group_id = %(gro
 DELETE FROM outbox.progress WHERE name = 'failing:' || %(group)s::int4
 
 -- name: rotate_secret
--- Stores a new secret; the previous one also signs until the overlap ends, and those that earlier rotations replaced
--- until theirs end. Without an overlap only the new one signs.
+-- Stores a new secret; the one that it replaces also signs until the overlap ends, and those that earlier rotations
+-- replaced until theirs end. Without an overlap only the new one signs.
 UPDATE outbox.producer_group
-SET previous_secret = secret, secret = %(secret)s,
-    previous_expires_at = clock_timestamp() + %(overlap)s * interval '1 second',
-    (older_secrets, older_expire_at) = (
+SET secret = %(secret)s, secret_changed_at = clock_timestamp(),
+    (previous_secrets, previous_expire_at) = (
         SELECT coalesce(array_agg(secret ORDER BY place), '{}'), coalesce(array_agg(expires_at ORDER BY place), '{}')
         FROM (
-            SELECT * FROM unnest(previous_secret || older_secrets, previous_expires_at || older_expire_at)
-                WITH ORDINALITY AS replaced (secret, expires_at, place)
+            SELECT * FROM unnest(
+                secret || previous_secrets, clock_timestamp() + %(overlap)s * interval '1 second' || previous_expire_at
+            ) WITH ORDINALITY AS replaced (secret, expires_at, place)
             WHERE %(overlap)s > 0 AND expires_at > clock_timestamp()
             ORDER BY place
             LIMIT %(most)s
         ) kept),
     version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
-RETURNING previous_expires_at
+RETURNING secret_changed_at + %(overlap)s * interval '1 second'
 
 -- name: audit
 -- Appends who changed what.

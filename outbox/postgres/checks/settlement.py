@@ -6,7 +6,7 @@ compare-and-set: if another checker has passed these rows, everything is rolled 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,16 +109,16 @@ def _attempt(row: QueueRow, answer: Answer, applied: set[HalfId]) -> dict[str, A
     }
 
 
-async def open_classes(cursor: Cursor, groups: Sequence[int], delays: Sequence[int]) -> None:
-    """Create the delay classes of these groups where they are missing."""
+async def open_classes(cursor: Cursor, classes: Set[tuple[int, int]]) -> None:
+    """Create the delay classes, of a group and its delay each, where they are missing."""
+    groups, delays = zip(*classes, strict=True)
     await cursor.execute(SQL["open_classes"], {"groups": list(groups), "delays": list(delays)})
 
 
 async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[QueueRow]) -> None:
     if not put_backs:
         return
-    delays = [back.delay_seconds for back in put_backs]
-    await open_classes(cursor, [group.id] * len(delays), delays)
+    await open_classes(cursor, {(group.id, row.delay_seconds) for row in put_backs})
     appended = [
         {
             "delay": row.delay_seconds,

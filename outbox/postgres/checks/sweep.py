@@ -7,7 +7,6 @@ the watermark and never reads halves of the last second. Nothing is scanned twic
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,16 +29,7 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 YOUNGEST: Final = timedelta(seconds=1)
 """Halves younger than this are left for the next sweep; the shortest immunity is equally long."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slice:
-    """The half ids where a sweep starts and ends, and when they were read."""
-
-    position: int
-    last: int
-    looked: int
-    now: datetime
+DictCursor = psycopg.AsyncCursor[dict[str, Any]]
 
 
 class _Undecided(NamedTuple):
@@ -67,64 +57,48 @@ class PostgresSweep:
             connection.transaction(),
         ):
             await read_in_key_order(connection)
-            part = await _slice(connection, limit)
-            if part is None:
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                start = await _one(cursor, "position", {})
+                young = {"young": start["now"] - YOUNGEST, "limit": limit}
+                part = start | await _one(cursor, "slice", start | young)
+            if not part["looked"]:
                 return SweepRound(looked=0, queued=0)
             found = await _undecided(connection, part)
             await _queue(connection, part, found)
             hit("sweep.before_commit")
         hit("sweep.after_commit")
-        return SweepRound(looked=part.looked, queued=len(found))
+        return SweepRound(looked=part["looked"], queued=len(found))
 
 
-async def _slice(connection: AsyncConnection, limit: int) -> _Slice | None:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        start = await _start(cursor)
-        await cursor.execute(
-            SQL["slice"],
-            {
-                "position": start["position"],
-                "bound": start["bound"],
-                "young": start["now"] - YOUNGEST,
-                "limit": limit,
-            },
-        )
-        part = await cursor.fetchone()
-    if part is None or not part["looked"]:
-        return None
-    return _Slice(**part, position=start["position"], now=start["now"])
+async def _one(cursor: DictCursor, statement: str, asked: dict[str, Any]) -> dict[str, Any]:
+    await cursor.execute(SQL[statement], asked)
+    [row] = await cursor.fetchall()
+    return row
 
 
-async def _start(cursor: psycopg.AsyncCursor[dict[str, Any]]) -> dict[str, Any]:
-    """Read the cursor; the first sweep of all creates it."""
-    await cursor.execute(SQL["position"])
-    start = await cursor.fetchone()
-    if start is None:
-        await cursor.execute(SQL["start"])
-        return await _start(cursor)
-    return start
-
-
-async def _undecided(connection: AsyncConnection, part: _Slice) -> list[_Undecided]:
-    bounds = {"position": part.position, "last": part.last}
-    cursor = await connection.execute(SQL["undecided"], bounds)
+async def _undecided(connection: AsyncConnection, part: dict[str, Any]) -> list[_Undecided]:
+    cursor = await connection.execute(SQL["undecided"], part)
     return list(map(_Undecided._make, await cursor.fetchall()))
 
 
-async def _queue(connection: AsyncConnection, part: _Slice, found: list[_Undecided]) -> None:
+async def _queue(
+    connection: AsyncConnection, part: dict[str, Any], found: list[_Undecided]
+) -> None:
+    """Move the cursor and append the halves. Raises CursorMoved when another sweep was faster."""
     async with connection.cursor() as cursor:
-        await cursor.execute(SQL["move"], {"position": part.position, "last": part.last})
+        await cursor.execute(SQL["move"], part)
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
             due = [half.prepared_at + timedelta(seconds=half.immunity_seconds) for half in found]
             delays = [
-                class_of_first_check((at - part.now).total_seconds(), half.groups_immunity_seconds)
+                class_of_first_check(
+                    (at - part["now"]).total_seconds(), half.groups_immunity_seconds
+                )
                 for half, at in zip(found, due, strict=True)
             ]
             groups = [half.producer_group_id for half in found]
-            classes = set(zip(groups, delays, strict=True))
-            await open_classes(cursor, [group for group, _ in classes], [d for _, d in classes])
+            await open_classes(cursor, set(zip(groups, delays, strict=True)))
             await cursor.execute(SQL["queue"], _columns(found, groups, delays, due))
 
 

@@ -1,12 +1,7 @@
--- name: start
--- Creates the sweep's cursor, once.
-INSERT INTO outbox.progress (name) VALUES ('sweep') ON CONFLICT DO NOTHING
-
 -- name: position
 -- Reads the cursor, the watermark (no half with a lower id can appear any more) and the database's time.
-SELECT position, outbox.watermark() << 15 AS bound, clock_timestamp() AS now
-FROM outbox.progress
-WHERE name = 'sweep'
+SELECT coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0) AS position,
+    outbox.watermark() << 15 AS bound, clock_timestamp() AS now
 
 -- name: slice
 -- Finds the end of a bounded slice of halves: before the first half that is too young to be swept.
@@ -36,10 +31,12 @@ WHERE h.half_id > %(position)s AND h.half_id <= %(last)s
 ORDER BY h.half_id
 
 -- name: move
--- Moves the cursor from where it was read. No row means that another checker has swept this slice.
-UPDATE outbox.progress
-SET position = %(last)s, updated_at = clock_timestamp()
-WHERE name = 'sweep' AND position = %(position)s
+-- Moves the cursor from where it was read; the first sweep of all creates it. No row means that another checker has
+-- swept this slice.
+INSERT INTO outbox.progress AS p (name, position, updated_at)
+VALUES ('sweep', %(last)s, clock_timestamp())
+ON CONFLICT (name) DO UPDATE SET position = excluded.position, updated_at = excluded.updated_at
+WHERE p.position = %(position)s
 
 -- name: queue
 -- Appends the first reference of halves that a sweep found undecided, due when their immunity ends.

@@ -142,7 +142,7 @@ async def test_a_rotated_secret_signs_beside_the_old_one(bare_service: Service, 
     assert (await groups.with_secrets("billing"))[0].secrets == (new, old)
     await select(
         pool,
-        "UPDATE outbox.producer_group SET previous_expires_at = clock_timestamp()"
+        "UPDATE outbox.producer_group SET previous_expire_at = ARRAY[clock_timestamp()]"
         " WHERE name = 'billing' RETURNING 1",
     )
     assert (await groups.with_secrets("billing"))[0].secrets == (new,)

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from api.ingest import name_cache
-from outbox.postgres.checks.producer_groups import SQL
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
@@ -94,22 +93,3 @@ async def test_a_deletion_waits_for_the_flush_that_stores_a_half_of_the_group(
     answer = await deletion
     assert answer.status_code == 409
     assert answer.json()["code"] == "group-in-use"
-
-
-async def test_a_half_that_came_after_the_look_keeps_its_group(
-    service: Service, pool: Pool
-) -> None:
-    """A deletion looks for unfinished messages before it keeps flushes away."""
-    await service.put_group("shop")
-    groups = dict(await select(pool, "SELECT name, id FROM outbox.producer_group"))
-    await service.prepared_id()
-    arrived = []
-    async with pool.connection() as connection:
-        cursor = await connection.execute(SQL["seen"], {"group": groups[GROUP]})
-        [(seen, waits)] = await cursor.fetchall()
-        for name in (GROUP, "shop", GROUP):
-            asked = {"group": groups[name], "seen": seen}
-            arrived += await (await connection.execute(SQL["arrived"], asked)).fetchall()
-            await service.prepared_id()
-    assert not waits
-    assert arrived == [(False,), (False,), (True,)]

@@ -94,8 +94,8 @@ def waiting_for_a_lock(database_url: str) -> int:
 async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
     world: World, database_url: str
 ) -> None:
-    await world.sweep()
     group = await world.group(NO_SERVER)
+    await world.due(group)
     await world.prepare(group, 50)
     await world.pass_time(2)
     async with world.pool.connection() as other, other.transaction():
@@ -103,7 +103,7 @@ async def test_two_sweeps_that_have_read_the_same_slice_queue_each_half_once(
         sweeps = [asyncio.create_task(world.sweep()) for _ in range(2)]
         await asyncio.to_thread(wait_for, lambda: waiting_for_a_lock(database_url) == 2)
     await asyncio.gather(*sweeps)
-    assert await world.rows(QUEUED, group=group.id) == [(50,)]
+    assert await world.rows(QUEUED, group=group.id) == [(51,)]
 
 
 async def test_a_claim_reads_a_class_in_order_up_to_the_first_row_that_is_not_due(

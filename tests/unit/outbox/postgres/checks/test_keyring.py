@@ -10,8 +10,6 @@ from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import key_ring, new_secret
 
 OLD, NEW = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
-OF_OLD = bytes.fromhex("72cd6e84")
-"""What identifies the old key in a stored secret: the first bytes of its SHA-256."""
 
 
 def test_a_rotated_ring_opens_what_the_old_key_sealed() -> None:
@@ -20,7 +18,7 @@ def test_a_rotated_ring_opens_what_the_old_key_sealed() -> None:
     assert key_ring(f"{NEW}, {OLD}").open(sealed, "billing") == secret
 
 
-@pytest.mark.parametrize("place", [0, 1, 5, 20, -1])
+@pytest.mark.parametrize("place", [0, 12, -1])
 def test_an_altered_secret_is_refused(place: int) -> None:
     ring = key_ring(NEW)
     sealed = bytearray(ring.seal("secret", "billing"))
@@ -29,14 +27,14 @@ def test_an_altered_secret_is_refused(place: int) -> None:
         ring.open(bytes(sealed), "billing")
 
 
-@pytest.mark.parametrize("other", ["billings", "billin", "Billing", ""])
+@pytest.mark.parametrize("other", ["billings", "Billing", ""])
 def test_a_secret_that_was_copied_to_another_group_is_refused(other: str) -> None:
     ring = key_ring(NEW)
-    with pytest.raises(ConfigurationError, match="cannot be decrypted"):
+    with pytest.raises(ConfigurationError, match="has no key for the check secret"):
         ring.open(ring.seal("secret", "billing"), other)
 
 
-@pytest.mark.parametrize("stored", [b"", b"\x01", b"\x03" + OF_OLD + bytes(40), b"\x02" + OF_OLD])
+@pytest.mark.parametrize("stored", [b"", b"\x01", bytes(12), bytes(40)])
 def test_what_is_no_sealed_secret_is_refused(stored: bytes) -> None:
     with pytest.raises(ConfigurationError):
         key_ring(OLD).open(stored, "billing")
