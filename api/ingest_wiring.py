@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from api.from_settings import prepare_policy, rates
@@ -22,7 +23,7 @@ from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.ports import TopicCatalogue
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.interned_names import PostgresInternedNames
-from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.sessions.connections import Pool
 from outbox.settings.catalogue import Settings
@@ -61,7 +62,7 @@ class IngestWiring:
     def hot_routes(self, *, traced: bool) -> HotRoutes:
         """Return the routes; ``traced``: a prepare stores the context of its own span."""
         names, counted = self.name_cache, IngestMetrics(self.metrics, self.name_cache)
-        publications = PublicationWait(PostgresMessageStatuses(self.pool))
+        publications = PublicationWait(partial(statuses_now, self.pool))
         policy = prepare_policy(self._settings)
         return HotRoutes(
             Prepares(self.flushes.prepares, names, self.topic_cache, policy, counted),

@@ -55,8 +55,8 @@ from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
-from outbox.postgres.sessions.connections import PLAN_ONCE, PoolShare
-from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
+from outbox.postgres.sessions.connections import PLAN_ONCE, PoolShare, make_pool
+from outbox.postgres.sessions.verified_sessions import refuse_pool_behind, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import failpoints
 from outbox.settings.secret_texts import secret_texts
@@ -134,8 +134,13 @@ def build(
     metrics, clock = Metrics(), SystemClock()
     metrics.show_version()
     url, most = settings.required_database_url(), settings.database_pool_max
-    pool = make_verified_pool(
-        url, "api", pool_max=most, plans=PLAN_ONCE, answer_seconds=ANSWER_SECONDS
+    pool = make_pool(
+        url,
+        "api",
+        pool_max=most,
+        admit=refuse_pool_behind,
+        plans=PLAN_ONCE,
+        answer_seconds=ANSWER_SECONDS,
     )
     ingest = IngestWiring(settings, pool, metrics, catalogue)
     share = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))

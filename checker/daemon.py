@@ -13,7 +13,6 @@ from typing import Final
 from checker.periodic_task import Heartbeats, PeriodicTask, PeriodicTaskLoop, Silent
 from checker.relay.threads import RelayThreads
 from outbox.clock import Clock
-from outbox.messages.ports import SqlOutbox
 from outbox.operators.health_check import HEARTBEAT_SECONDS
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
@@ -80,11 +79,14 @@ async def _end_in_time(tasks: Collection[asyncio.Task[None]]) -> None:
             task.cancel()
 
 
-def sql_outbox_task(sql_outbox: SqlOutbox) -> PeriodicTask:
-    """Return the task that admits messages published by producers in their own transactions."""
+def sql_outbox_task(admit: Callable[[], Awaitable[int | None]]) -> PeriodicTask:
+    """Return the task that admits messages published by producers in their own transactions.
+
+    ``admit`` returns how many; None: the SQL mode is off.
+    """
 
     async def step() -> float:
-        admitted = await sql_outbox.admit()
+        admitted = await admit()
         return SQL_OUTBOX_OFF_SECONDS if admitted is None else SQL_OUTBOX_SECONDS
 
     return PeriodicTask(name="plain", step=step)

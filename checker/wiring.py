@@ -40,8 +40,8 @@ from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
-from outbox.postgres.sessions.connections import Pool
-from outbox.postgres.sessions.verified_sessions import make_verified_pool, refuse_to_start_behind
+from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.verified_sessions import refuse_pool_behind, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.formats import words
 from outbox.telemetry.metrics import Metrics
@@ -72,7 +72,9 @@ async def open_daemon(
             stack.push_async_callback(asyncio.to_thread, spans.close)
         url = settings.required_database_url()
         await asyncio.to_thread(refuse_to_start_behind, url, "checker")
-        pool = make_verified_pool(url, "checker", pool_max=settings.database_pool_max)
+        pool = make_pool(
+            url, "checker", pool_max=settings.database_pool_max, admit=refuse_pool_behind
+        )
         await stack.enter_async_context(pool)
         metrics["db_pool_in_use"].set_function(lambda: pool.use()[0])
         metrics["db_pool_max"].set(settings.database_pool_max)
@@ -92,7 +94,7 @@ async def open_daemon(
         if "relay" in chosen:
             relay = await asyncio.to_thread(relay_threads, settings, metrics, spans)
             tasks += [
-                sql_outbox_task(PostgresSqlOutbox(pool)),
+                sql_outbox_task(PostgresSqlOutbox(pool).admit),
                 relay_liveness_task(relay),
                 _orphan_names(settings, pool, locks),
                 _topic_watch(settings, pool, locks, metrics),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final
 
 from api.http.in_flight import TenantShares
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
-from outbox.messages.ports import MessageStatuses
 
 TICK_SECONDS: Final = 0.05
 WAITING_MAX: Final = 10_000
@@ -28,8 +27,13 @@ READ_MAX: Final = 2000
 class PublicationWait:
     """Watches committed messages until they are published or no caller waits any more."""
 
-    def __init__(self, statuses: MessageStatuses, requests_max: int = REQUESTS_MAX) -> None:
-        self._statuses = statuses
+    def __init__(
+        self,
+        read: Callable[[Sequence[HalfId]], Awaitable[Mapping[HalfId, MessageStatus]]],
+        requests_max: int = REQUESTS_MAX,
+    ) -> None:
+        """Take what reads statuses by id; it may raise DatabaseUnavailable."""
+        self._read = read
         self._requests = TenantShares(requests_max)
         self._waiters = TenantShares(WAITING_MAX)
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
@@ -83,7 +87,7 @@ class PublicationWait:
     async def _poll(self) -> None:
         half_ids = list(self._waiting)[:READ_MAX]
         try:
-            found = await self._statuses.read(half_ids)
+            found = await self._read(half_ids)
         except DatabaseUnavailable:
             return
         for half_id, status in found.items():

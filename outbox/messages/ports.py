@@ -1,4 +1,4 @@
-"""The ports of messages: half messages, their decisions, their status, topics.
+"""The ports of messages: half messages, their decisions, topics.
 
 A port fits its one kind of caller: ``async def`` for the API and the checks, ``def`` for the
 relay's threads.
@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from outbox.messages.message import (
-    End,
-    EndOutcome,
-    Message,
-    MessageStatus,
-    PrepareOutcome,
-)
-from outbox.messages.message_id import HalfId
+from outbox.messages.message import End, EndOutcome, Message, PrepareOutcome
 
 
 class HalfStore(Protocol):
@@ -35,23 +28,6 @@ class HalfStore(Protocol):
 
         UNKNOWN writes nothing. Raises DatabaseUnavailable; the same ends may be repeated.
         """
-
-
-class SqlOutbox(Protocol):
-    """Turns messages that producers published in their own transactions into commits."""
-
-    async def admit(self) -> int | None:
-        """Admit every message that was committed before this call; return how many.
-
-        None: the SQL mode is off. Raises DatabaseUnavailable; nothing is lost then.
-        """
-
-
-class MessageStatuses(Protocol):
-    """The current status of messages."""
-
-    async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
-        """Return statuses by id; unknown ids are missing. Raises DatabaseUnavailable."""
 
 
 class TopicCatalogue(Protocol):

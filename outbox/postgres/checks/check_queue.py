@@ -25,7 +25,7 @@ from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import read_if_whole
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import open_classes
 from outbox.postgres.sessions.array_literal import number_array
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from outbox.operators.table_facts import Failing, GaugeFacts, Heartbeat, TableFacts, Unfinished
 from outbox.postgres.sessions.availability import RIGHTS_LOST, available
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

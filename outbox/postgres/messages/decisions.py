@@ -27,8 +27,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import end as end_state
-from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.messages.orphan_status import read_orphans
+from outbox.postgres.messages.message_status import read_orphans, read_statuses
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.sessions.array_literal import (
     nullable_number_array,

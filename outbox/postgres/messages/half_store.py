@@ -7,27 +7,37 @@ when the batch is retried, so the order of xids is the order of arrival.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 
 from outbox.messages.message import (
+    AlreadyDecided,
     End,
     EndOutcome,
     GroupDeleted,
+    HalfMessage,
     Message,
+    MessageStatus,
     Prepared,
     PrepareOutcome,
+    TransactionIdReused,
     Unstorable,
 )
+from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
 from outbox.postgres.messages.half_flush import GroupsDeleted, HalfFlushes
-from outbox.postgres.messages.repeated_prepares import read_repeated
+from outbox.postgres.messages.half_rows import read_whole_halves, same_request
+from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
+
+SQL: Final = load(__name__)
 
 
 class PostgresHalfStore:
@@ -90,7 +100,7 @@ class PostgresHalfStore:
         self, connection: AsyncConnection, messages: Sequence[Message]
     ) -> Sequence[PrepareOutcome]:
         """Answer repeated prepares; store those whose first message has just been retired."""
-        answers = await read_repeated(connection, messages)
+        answers = await _read_repeated(connection, messages)
         retired = [m for m, answer in zip(messages, answers, strict=True) if answer is None]
         stored = iter(await self._prepare(connection, retired))
         return [next(stored) if answer is None else answer for answer in answers]
@@ -104,3 +114,63 @@ class PostgresHalfStore:
         middle = len(messages) // 2
         first = await self._prepare(connection, messages[:middle])
         return [*first, *await self._prepare(connection, messages[middle:])]
+
+
+async def _read_repeated(
+    connection: AsyncConnection, messages: Sequence[Message]
+) -> Sequence[PrepareOutcome | None]:
+    """Answer each repeated prepare with the first message of its transaction id.
+
+    None: that message was retired meanwhile, and its transaction id is free again.
+    """
+    known = await _known(connection, messages)
+    half_ids = sorted({half_id for half_id in known if half_id is not None})
+    halves = await read_whole_halves(connection, half_ids)
+    statuses = await read_statuses(connection, half_ids, with_publication=False)
+    await confirm_what_was_read(connection)
+    answers: list[PrepareOutcome | None] = []
+    for message, half_id in zip(messages, known, strict=True):
+        if half_id in halves and half_id in statuses:
+            answers.append(_repeated(message, halves[half_id], statuses[half_id]))
+            continue
+        if half_id is not None:
+            await _forget(connection, message, half_id)
+        answers.append(None)
+    return answers
+
+
+async def _known(
+    connection: AsyncConnection, messages: Sequence[Message]
+) -> Sequence[HalfId | None]:
+    """Return the half that each message's transaction id belongs to."""
+    asked = [(message.producer_group_id, message.transaction_id) for message in messages]
+    cursor = await connection.execute(
+        SQL["find_transaction_ids"],
+        {
+            "groups": [group for group, _ in asked],
+            "transaction_ids": [transaction_id for _, transaction_id in asked],
+        },
+    )
+    found = {(group, text): HalfId(half_id) for group, text, half_id in await cursor.fetchall()}
+    return [found.get(key) for key in asked]
+
+
+async def _forget(connection: AsyncConnection, message: Message, half_id: HalfId) -> None:
+    """Free the transaction id of a retired half, as its retirement does."""
+    await connection.execute(
+        SQL["forget_transaction_id"],
+        {
+            "group": message.producer_group_id,
+            "transaction_id": message.transaction_id,
+            "half_id": half_id,
+        },
+    )
+
+
+def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:
+    """Answer one repeated prepare; nothing equals a half whose stored form is broken."""
+    if half is None or not same_request(half.message, message):
+        return TransactionIdReused(existing_message_id=status.message_id)
+    if status.op is not None:
+        return AlreadyDecided(status=status)
+    return Prepared(half=half, state=status.state, replayed=True)

@@ -6,13 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
-from psycopg.rows import dict_row
 
-from outbox.messages.message import MessageStatus, OpMessage, Publication, State
+from outbox.messages.message import (
+    DecidedBy,
+    End,
+    MessageStatus,
+    OpMessage,
+    Publication,
+    Resolution,
+    State,
+)
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import derive
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -21,16 +29,10 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 
 
-class PostgresMessageStatuses:
-    """The MessageStatuses on a pool of connections."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def read(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
-        """Return the status of messages; see MessageStatuses.read."""
-        async with available(), self._pool.connection() as connection:
-            return await read_statuses(connection, half_ids)
+async def statuses_now(pool: Pool, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
+    """Read the status of messages; unknown ids are missing. Raises DatabaseUnavailable."""
+    async with available(), pool.connection() as connection:
+        return await read_statuses(connection, half_ids)
 
 
 async def read_statuses(
@@ -44,22 +46,16 @@ async def read_statuses(
     if not half_ids:
         return {}
     bounds = {"low": min(half_ids), "high": max(half_ids)}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["statuses"], {"half_ids": list(half_ids), **bounds})
-        rows = await cursor.fetchall()
-        statuses = {HalfId(row["half_id"]): _status(row) for row in rows}
-        published = {
-            HalfId(row["half_id"]): row["xid"]
-            for row in rows
-            if statuses[row["half_id"]].state is State.PUBLISHED
-        }
-        if not (with_publication and published):
-            return statuses
-        xids = list(published.values())
-        await cursor.execute(
-            SQL["publications"], {"half_ids": list(published), "xids": xids, **bounds}
-        )
-        for row in await cursor.fetchall():
+    rows = await rows_of(connection, SQL["statuses"], {"half_ids": list(half_ids), **bounds})
+    statuses = {HalfId(row["half_id"]): _status(row) for row in rows}
+    published = {
+        HalfId(row["half_id"]): row["xid"]
+        for row in rows
+        if statuses[row["half_id"]].state is State.PUBLISHED
+    }
+    if with_publication and published:
+        asked = {"half_ids": list(published), "xids": list(published.values()), **bounds}
+        for row in await rows_of(connection, SQL["publications"], asked):
             status = statuses[row["half_id"]]
             statuses[row["half_id"]] = replace(status, publication=_publication(row))
     return statuses
@@ -97,3 +93,34 @@ def _publication(row: Mapping[str, Any]) -> Publication:
         offset=row["offset"],
         published_at=row["published_at"],
     )
+
+
+async def read_orphans(
+    connection: AsyncConnection, ends: Sequence[End]
+) -> dict[tuple[HalfId, Nonce], MessageStatus]:
+    """Read the status of messages that only Kafka has: PUBLISHED, decided COMMIT.
+
+    Runs no statement if ``ends`` is empty. Unknown ids and unnamed records are missing.
+    """
+    if not ends:
+        return {}
+    asked = {
+        "half_ids": [end.half_id for end in ends],
+        "nonces": [end.nonce for end in ends],
+    }
+    return {
+        (row["half_id"], row["nonce"]): MessageStatus(
+            half_id=row["half_id"],
+            nonce=row["nonce"],
+            producer_group_id=row["producer_group_id"],
+            state=State.PUBLISHED,
+            transaction_id=row["transaction_id"],
+            op=OpMessage(
+                decision=Resolution.COMMIT,
+                decided_by=DecidedBy.RECOVERY,
+                decided_at=row["found_at"],
+                reason="its record was in Kafka",
+            ),
+        )
+        for row in await rows_of(connection, SQL["orphans"], asked)
+    }

@@ -10,7 +10,7 @@ admitted first: every snapshot that has the second has the first, and calls are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
@@ -21,8 +21,7 @@ from outbox.messages.message import End, HalfMessage, Message, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
-from outbox.postgres.messages.half_rows import read_headers
-from outbox.postgres.messages.half_writer import append_halves, claim_transaction_ids
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_headers
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -112,9 +111,9 @@ async def _admit_batch(
         halves = [_half(row) for row in rows]
         if halves:
             hit("plain.after_take")
-            async with connection.cursor() as writer:
-                await claim_transaction_ids(writer, halves)
-                await append_halves(writer, halves)
+            await _claim_transaction_ids(connection, halves)
+            async with connection.cursor() as writer, writer.copy(COPY_HALVES) as copy:
+                await copy.write(copy_data(halves))
             await decide(connection, [_commit(half) for half in halves])
             groups = [half.message.producer_group_id for half in halves]
             await count(connection, groups, "prepared", "committed")
@@ -122,6 +121,20 @@ async def _admit_batch(
     if halves:
         hit("plain.after_commit")
     return rows
+
+
+async def _claim_transaction_ids(
+    connection: AsyncConnection, halves: Sequence[HalfMessage]
+) -> None:
+    """Claim the transaction ids of the halves that have one."""
+    keyed = [half for half in halves if half.message.transaction_id is not None]
+    if keyed:
+        asked = {
+            "groups": [half.message.producer_group_id for half in keyed],
+            "transaction_ids": [half.message.transaction_id for half in keyed],
+            "half_ids": [half.half_id for half in keyed],
+        }
+        await connection.execute(SQL["claim_transaction_ids"], asked)
 
 
 def _commit(half: HalfMessage) -> End:

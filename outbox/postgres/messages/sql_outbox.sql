@@ -66,3 +66,13 @@ FROM taken
 JOIN outbox.producer_group g ON g.id = taken.producer_group_id
 JOIN outbox.topic t ON t.id = taken.topic_id
 ORDER BY taken.place
+
+-- name: claim_transaction_ids
+-- Writes one transaction_key row for each new id and returns the half ids that won. Waits for a concurrent
+-- transaction that writes the same id. The ids are sorted, so that two flushes cannot deadlock.
+INSERT INTO outbox.transaction_key (producer_group_id, transaction_id, half_id)
+SELECT g, t, h
+FROM unnest(%(groups)s::int4[], %(transaction_ids)s::text[], %(half_ids)s::int8[]) AS asked (g, t, h)
+ORDER BY g, t, h
+ON CONFLICT DO NOTHING
+RETURNING half_id

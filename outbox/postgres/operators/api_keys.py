@@ -17,7 +17,7 @@ from outbox.access import ApiKey, NewApiKey, Scope
 from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.rows import rows_of
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from outbox.messages.message_id import HalfId
 from outbox.operators.audit_log import AuditEntry, AuditFilter, AuditPage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.rows import rows_of
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

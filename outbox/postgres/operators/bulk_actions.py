@@ -27,8 +27,7 @@ from outbox.postgres.operators.operations import force_all, recheck_one
 from outbox.postgres.operators.repairs import enter_repair
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.connections import one_snapshot
-from outbox.postgres.sessions.rows import rows_of
+from outbox.postgres.sessions.reads import one_snapshot, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from outbox.operators.held_records import COUNTED, HeldMessage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.key_order import read_in_key_order
-from outbox.postgres.sessions.rows import rows_of
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from outbox.postgres.operators.audit_log import audit_command
 from outbox.postgres.relay.shard_lock import hold_shards
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
-from outbox.postgres.sessions.id_counter import read_id_counter
 from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.verified_sessions import read_id_counter
 from outbox.relay.protocol.state import HaltReason
 
 SQL: Final = load(__name__)

@@ -25,8 +25,7 @@ from outbox.operators.message_view import (
     MessagePage,
     MessageView,
 )
-from outbox.postgres.messages.half_reads import read_shown_half
-from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.half_rows import read_half, read_shown_half
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators import queues
 from outbox.postgres.operators.candidates import (
@@ -38,10 +37,7 @@ from outbox.postgres.operators.candidates import (
     unpublished_at_most,
 )
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.composed import run
-from outbox.postgres.sessions.connections import one_snapshot
-from outbox.postgres.sessions.key_order import read_in_key_order
-from outbox.postgres.sessions.rows import rows_of
+from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of, run
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

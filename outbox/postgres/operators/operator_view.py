@@ -14,9 +14,9 @@ from outbox.postgres.maintenance.gauges import BOUNDS
 from outbox.postgres.maintenance.gauges import SQL as GAUGES
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
-from outbox.postgres.sessions.key_order import SQL as KEY_ORDER
-from outbox.postgres.sessions.server_facts import server_facts
+from outbox.postgres.sessions.reads import SQL as KEY_ORDER
 from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.verified_sessions import server_facts
 
 SQL: Final = load(__name__)
 ANSWER_SECONDS: Final = 15.0

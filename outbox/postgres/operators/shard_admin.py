@@ -15,8 +15,8 @@ from outbox.postgres.operators.audit_log import audit_command
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
-from outbox.postgres.sessions.id_counter import refuse_ids_behind
 from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.verified_sessions import refuse_ids_behind
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
 
 SQL: Final = load(__name__)

@@ -38,8 +38,6 @@ class _Limited:
     pgconn: Any
     answer_seconds: float | None = None
     """Longest silence of the server during an exchange; None means ANSWER_SECONDS."""
-    given_up: set[int] | None = None
-    """Gets the server process of a session that gave no answer: it may still exist."""
 
     @contextmanager
     def answering_within(self, seconds: float) -> Iterator[None]:
@@ -66,17 +64,15 @@ class _Limited:
         except StopIteration as done:
             answer: RV = done.value
             return answer
-        self._give_up()
-        raise NoAnswer(f"PostgreSQL gave no answer within {seconds:g} s")
-
-    def _give_up(self) -> None:
-        if self.given_up is not None:
-            self.given_up.add(self.pgconn.backend_pid)
         self.pgconn.finish()
+        raise NoAnswer(f"PostgreSQL gave no answer within {seconds:g} s")
 
 
 class LimitedAsyncConnection(_Limited, psycopg.AsyncConnection[Any]):
     """An asynchronous connection whose exchanges are limited."""
+
+    unconfirmed: list[str]
+    """Warnings of waits for a standby that were given up; see ``sync_replication``."""
 
     async def wait(
         self, gen: PQGen[RV], interval: float = POLL_SECONDS, timeout: float | None = None
@@ -91,7 +87,7 @@ class LimitedAsyncConnection(_Limited, psycopg.AsyncConnection[Any]):
             return await wait_async(limited, self.pgconn.socket, interval, timeout)
         except CancelledError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                self._give_up()
+                self.pgconn.finish()
             raise
 
 

@@ -33,7 +33,7 @@ from outbox.postgres.sessions.answer_limit import (
 )
 from outbox.postgres.sessions.availability import RIGHTS_LOST
 from outbox.postgres.sessions.statements import load
-from outbox.postgres.sessions.sync_replication import SyncReplication
+from outbox.postgres.sessions.sync_replication import CommitUnconfirmed, note_given_up_waits
 
 SQL: Final = load(__name__)
 GONE_MS: Final = 19_000
@@ -116,18 +116,15 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
     """A pool whose blocks raise CommitUnconfirmed when a wait for the standby was given up.
 
     ``admit`` raises UnsafeServer for a server that must not be used; `refusal` is then its text.
-    A session that gave no answer may live on in the server, because that is stopped or waits for a
-    standby. As many of them as the pool has connections keep it from opening more.
     """
 
     def __init__(
         self, conninfo: str, admit: Admit | None, answer_seconds: float | None, **settings: Any
     ) -> None:
-        self._waits = SyncReplication()
         self._admit = admit
         self._answer_seconds = answer_seconds
-        self._given_up = set[int]()
         self._stuck_flushes = set[int]()
+        """The server processes of flushes that gave no answer: they may wait for a standby."""
         self.refusal: str | None = None
         self.failure: str | None = None
         """Why the last session was not opened."""
@@ -154,10 +151,7 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
 
     async def _configure_new(self, connection: AsyncConnection) -> None:
         connection.answer_seconds = self._answer_seconds
-        connection.given_up = self._given_up
-        if self._given_up:
-            await self._refuse_more_beside(connection)
-        await self._waits.listen(connection)
+        note_given_up_waits(connection)
         await connection.execute(SQL["lift_transaction_limit"], prepare=False)
         try:
             await _refuse_without_settings(connection)
@@ -169,14 +163,6 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
             raise
         self.refusal = None
 
-    async def _refuse_more_beside(self, connection: AsyncConnection) -> None:
-        """Close the new session if too many that gave no answer still exist in the server."""
-        try:
-            await _refuse_beside(self._given_up, self.max_size, connection)
-        except NoAnswer:
-            await connection.close()
-            raise
-
     @asynccontextmanager
     async def flushing(self, connection: AsyncConnection) -> AsyncIterator[None]:
         """Begin no flush if those that gave no answer still have half as many as may be open.
@@ -184,13 +170,17 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
         Without its standby PostgreSQL reads, and each commit waits: the other half is for reads.
         Raises NoAnswer.
         """
-        if 2 * len(self._stuck_flushes) >= self.max_size:
-            await _refuse_beside(self._stuck_flushes, self.max_size // 2, connection)
+        stuck, most = self._stuck_flushes, max(1, self.max_size // 2)
+        if len(stuck) >= most:
+            cursor = await connection.execute(SQL["still_open"], {"pids": [*stuck]})
+            stuck.intersection_update([pid for (pid,) in await cursor.fetchall()])
+            if len(stuck) >= most:
+                raise NoAnswer(f"{len(stuck)} flushes that gave no answer still wait")
         pid = connection.info.backend_pid
         try:
             yield
         except NoAnswer:
-            self._stuck_flushes.add(pid)
+            stuck.add(pid)
             raise
 
     def use(self) -> tuple[int, int]:
@@ -202,12 +192,14 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
     async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection]:
         """Lend a connection for the block."""
         async with super().connection(timeout) as connection:
-            with self._waits.confirming(connection):
-                try:
-                    yield connection
-                except RIGHTS_LOST:
-                    await connection.close()
-                    raise
+            connection.unconfirmed.clear()
+            try:
+                yield connection
+            except RIGHTS_LOST:
+                await connection.close()
+                raise
+            if connection.unconfirmed:
+                raise CommitUnconfirmed(connection.unconfirmed[0])
 
 
 async def _refuse_without_settings(connection: AsyncConnection) -> None:
@@ -218,14 +210,6 @@ async def _refuse_without_settings(connection: AsyncConnection) -> None:
             f"the settings of our sessions do not arrive (synchronous_commit is {commit}): a pooler"
             " ignores `options`. Let it pass them, or name PostgreSQL itself in OUTBOX_DATABASE_URL"
         )
-
-
-async def _refuse_beside(given_up: set[int], most: int, connection: AsyncConnection) -> None:
-    """Forget the sessions that have ended; raise NoAnswer if too many are left."""
-    cursor = await connection.execute(SQL["still_open"], {"pids": [*given_up]})
-    given_up.intersection_update([pid for (pid,) in await cursor.fetchall()])
-    if len(given_up) >= max(1, most):
-        raise NoAnswer(f"{len(given_up)} sessions that gave no answer still exist")
 
 
 class PoolShare:
@@ -318,16 +302,3 @@ def connect(
         connection.execute(SQL["lift_transaction_limit"], prepare=False)
         unless_open.pop_all()
     return connection
-
-
-@asynccontextmanager
-async def one_snapshot(connection: AsyncConnection) -> AsyncIterator[None]:
-    """Give every statement of the block the same snapshot; takes no xid and writes nothing.
-
-    A snapshot from before a wait would not see the rows that moved to another leaf meanwhile. So
-    the wait comes first: what moves rows begins with the half messages, and locks them alone.
-    """
-    async with connection.transaction():
-        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        await connection.execute("LOCK TABLE outbox.half_message IN ACCESS SHARE MODE")
-        yield

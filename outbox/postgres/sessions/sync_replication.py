@@ -8,10 +8,7 @@ broke.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 
@@ -19,6 +16,8 @@ from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from psycopg.errors import Diagnostic
+
+    from outbox.postgres.sessions.connections import AsyncConnection
 
 SQL: Final = load(__name__)
 WAIT_SOURCE_FILE: Final = "syncrep.c"
@@ -30,35 +29,18 @@ class CommitUnconfirmed(psycopg.OperationalError):
     """The commit is on the primary; whether the synchronous standby has it is unknown."""
 
 
-class SyncReplication:
-    """Records, for each connection, whether a wait for the standby was given up."""
+def note_given_up_waits(connection: AsyncConnection) -> None:
+    """Begin to note in ``unconfirmed`` the waits that are given up; called once per connection."""
+    warnings = connection.unconfirmed = list[str]()
 
-    def __init__(self) -> None:
-        self._warnings: WeakKeyDictionary[psycopg.AsyncConnection[Any], list[str]] = (
-            WeakKeyDictionary()
-        )
+    def note(notice: Diagnostic) -> None:
+        if notice.source_file == WAIT_SOURCE_FILE:
+            warnings.append(notice.message_primary or "")
 
-    async def listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Begin to listen; called once per connection."""
-        warnings = self._warnings[connection] = []
-
-        def note(notice: Diagnostic) -> None:
-            if notice.source_file == WAIT_SOURCE_FILE:
-                warnings.append(notice.message_primary or "")
-
-        connection.add_notice_handler(note)
-
-    @contextmanager
-    def confirming(self, connection: psycopg.AsyncConnection[Any]) -> Iterator[None]:
-        """Raise CommitUnconfirmed after the block if the standby's wait was given up inside it."""
-        warnings = self._warnings[connection]
-        warnings.clear()
-        yield
-        if warnings:
-            raise CommitUnconfirmed(warnings[0])
+    connection.add_notice_handler(note)
 
 
-async def confirm_what_was_read(connection: psycopg.AsyncConnection[Any]) -> None:
+async def confirm_what_was_read(connection: AsyncConnection) -> None:
     """Wait until a synchronous standby, if there is one, has all that this session has read.
 
     A commit becomes visible when its wait is given up, also by a crash. An answer from stored data

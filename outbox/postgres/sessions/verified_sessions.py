@@ -1,31 +1,42 @@
 """Sessions that are opened only on a server that is safe to use.
 
 After a restart, a failover, a restore, or a change of the address behind the URL, PostgreSQL may
-have other settings than when the program started, or lower transaction ids.
+have other settings than when the program started, or lower transaction ids. Ids are made of the
+cluster's transaction ids plus `installation.base`. Where a dump was restored, new ids would lie
+below the positions and the cursors: no relay would publish and no checker would check the messages.
+`outbox installation rebase` raises the base.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Final
+from contextlib import ExitStack, suppress
+from typing import Any, Final, NamedTuple
 
 import psycopg
+from psycopg import errors as pg
+from psycopg.rows import dict_row
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
-from outbox.postgres.sessions.connections import (
-    PLAN_EACH_CALL,
-    PLAN_ONCE,
-    Connection,
-    Pool,
-    connect,
-    make_pool,
-)
-from outbox.postgres.sessions.id_counter import refuse_ids_behind, refuse_pool_behind
-from outbox.postgres.sessions.server_facts import server_facts
+from outbox.postgres.sessions.connections import PLAN_ONCE, AsyncConnection, Connection, connect
+from outbox.postgres.sessions.statements import load
 from outbox.relay.server_requirements import judge_postgres
 
+SQL: Final = load(__name__)
+NOT_MIGRATED: Final = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedColumn)
 RELAY_SECONDS: Final = 30.0
 """Longest silence of PostgreSQL during an exchange of a relay, which reads and writes one batch."""
+
+
+class IdCounter(NamedTuple):
+    """The next transaction id with the base added, and the highest one that is stored."""
+
+    following: int
+    highest: int
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether a new id could be one that positions and cursors have passed."""
+        return self.following <= self.highest
 
 
 def connect_verified(database_url: str, application: str) -> Connection:
@@ -42,25 +53,6 @@ def connect_verified(database_url: str, application: str) -> Connection:
     return connection
 
 
-def make_verified_pool(
-    database_url: str,
-    application: str,
-    *,
-    pool_max: int,
-    plans: str = PLAN_EACH_CALL,
-    answer_seconds: float | None = None,
-) -> Pool:
-    """Return a pool as `make_pool` does; it opens no session whose new ids would be too low."""
-    return make_pool(
-        database_url,
-        application,
-        pool_max=pool_max,
-        admit=refuse_pool_behind,
-        plans=plans,
-        answer_seconds=answer_seconds,
-    )
-
-
 def refuse_to_start_behind(database_url: str, application: str) -> str | None:
     """Raise ConfigurationError if new ids would be too low; return why a server does not answer.
 
@@ -74,3 +66,41 @@ def refuse_to_start_behind(database_url: str, application: str) -> str | None:
     except psycopg.Error as error:
         return str(error).strip().splitlines()[0]
     return None
+
+
+def server_facts(connection: Connection) -> dict[str, Any]:
+    """Return the version, the durability settings, the encoding and the clock (epoch seconds).
+
+    `announced_pid` is the process id that the server sent at connect, `backend_pid` is the process
+    that answers: with a pooler in between they differ. Raises psycopg's errors.
+    """
+    announced = connection.info.backend_pid
+    with connection.cursor(row_factory=dict_row) as cursor:
+        facts = cursor.execute(SQL["server"]).fetchall()[0]
+    return {**facts, "announced_pid": announced}
+
+
+def read_id_counter(session: Connection) -> IdCounter:
+    """Read both in one snapshot. Raises psycopg's errors."""
+    row = session.execute(SQL["counter"]).fetchone()
+    assert row is not None
+    return IdCounter(*row)
+
+
+def refuse_ids_behind(session: Connection) -> None:
+    """Raise IdsBehind if new ids would be too low; a database without our tables passes."""
+    with suppress(*NOT_MIGRATED):
+        _judge(read_id_counter(session))
+
+
+async def refuse_pool_behind(session: AsyncConnection) -> None:
+    """Do the same for a session of a pool."""
+    with suppress(*NOT_MIGRATED):
+        row = await (await session.execute(SQL["counter"])).fetchone()
+        assert row is not None
+        _judge(IdCounter(*row))
+
+
+def _judge(counter: IdCounter) -> None:
+    if counter.is_behind:
+        raise IdsBehind(counter.following, counter.highest)

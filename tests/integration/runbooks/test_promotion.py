@@ -29,7 +29,7 @@ from outbox.kafka.record_names import KafkaRecordNames
 from outbox.messages.message_id import SHARDS, Nonce, message_id_text
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
-from outbox.postgres.sessions.id_counter import refuse_ids_behind
+from outbox.postgres.sessions.verified_sessions import refuse_ids_behind
 from outbox.relay.protocol.state import Phase
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic

@@ -15,7 +15,7 @@ from outbox.checks.check_round import Settlement
 from outbox.errors import CursorMoved
 from outbox.messages.message import ParkedReason, State
 from outbox.postgres.checks import check_queue, sweep
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from tests.fixtures_messages import make_message, store_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World

@@ -11,7 +11,7 @@ from devservers.postgres import EmbeddedPostgres
 from outbox.operators.table_facts import GaugeFacts, Unfinished
 from outbox.postgres.maintenance.gauges import SQL, PostgresGauges
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from tests.fixtures_databases import drop_database, make_database
 from tests.integration.postgres.maintenance.fixtures_many_open import (
     BUSY,

@@ -13,7 +13,7 @@ from outbox.messages.message import MessageStatus, State
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.held_records import HeldMessage
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_kafka import set_max_message_bytes
@@ -46,7 +46,7 @@ def status_of(world: RelayWorld, half_id: HalfId) -> MessageStatus:
 
     async def asked() -> MessageStatus:
         async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
-            return (await PostgresMessageStatuses(pool).read([half_id]))[half_id]
+            return (await statuses_now(pool, [half_id]))[half_id]
 
     return asyncio.run(asked())
 

@@ -8,7 +8,7 @@ import pytest
 
 from outbox.postgres.operators import held_admin
 from outbox.postgres.sessions.connections import Pool
-from outbox.postgres.sessions.key_order import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order
 from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres

@@ -11,7 +11,7 @@ from benchmarks.load.committed import commit_directly, register
 from outbox.messages.manifest import Position
 from outbox.messages.message import MessageStatus, Publication, State
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.message_status import PostgresMessageStatuses
+from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, make_pool
 from outbox.relay.ports import Places, PublishedBatch
@@ -48,7 +48,7 @@ def cursor_at(batch: PublishedBatch) -> Cursor:
 def statuses_of(database_url: str, ids: Sequence[HalfId]) -> list[MessageStatus]:
     async def read() -> list[MessageStatus]:
         async with make_pool(database_url, "test", pool_max=2) as pool:
-            found = await PostgresMessageStatuses(pool).read(ids)
+            found = await statuses_now(pool, ids)
         return [found[half_id] for half_id in ids]
 
     return asyncio.run(read())

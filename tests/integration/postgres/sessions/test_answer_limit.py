@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 
 import pytest
-from psycopg_pool import PoolTimeout
 
 from outbox.postgres.sessions.answer_limit import NoAnswer
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
@@ -41,22 +39,6 @@ async def test_a_session_without_an_answer_is_closed_and_another_one_is_lent(lim
         row = await (await connection.execute(PID)).fetchone()
     assert row is not None
     assert row[0] != pid
-
-
-async def test_sessions_that_live_on_in_the_server_keep_a_pool_from_opening_more(
-    limited: Pool,
-) -> None:
-    with ExitStack() as stack:
-        async with limited.connection() as first, limited.connection() as second:
-            stack.enter_context(frozen([each.info.backend_pid for each in (first, second)]))
-            for each in (first, second):
-                with pytest.raises(NoAnswer):
-                    await each.execute(PID)
-        with pytest.raises(PoolTimeout):
-            async with limited.connection(timeout=2):
-                pass
-    async with asyncio.timeout(30), limited.connection(timeout=30) as connection:
-        await connection.execute(PID)
 
 
 def test_a_thread_that_waits_for_an_answer_is_freed(database_url: str) -> None:

@@ -16,9 +16,12 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.errors import DatabaseUnavailable, IdsBehind
 from outbox.postgres.maintenance.readiness import PostgresReadiness
 from outbox.postgres.operators import installation_admin
-from outbox.postgres.sessions.connections import connect
-from outbox.postgres.sessions.id_counter import refuse_ids_behind
-from outbox.postgres.sessions.verified_sessions import connect_verified, make_verified_pool
+from outbox.postgres.sessions.connections import connect, make_pool
+from outbox.postgres.sessions.verified_sessions import (
+    connect_verified,
+    refuse_ids_behind,
+    refuse_pool_behind,
+)
 from tests.fixtures_programs import program
 
 pytestmark = pytest.mark.postgres
@@ -93,7 +96,7 @@ async def test_a_running_api_serves_nothing_and_its_readiness_names_the_command(
     database_url: str,
 ) -> None:
     """The address of the database may lead to a restored one while the program runs."""
-    async with make_verified_pool(database_url, "api", pool_max=2) as pool:
+    async with make_pool(database_url, "api", pool_max=2, admit=refuse_pool_behind) as pool:
         readiness = PostgresReadiness(pool, "0001")
         assert (await readiness.checks())["postgres"] == "ok"
         ask_nothing(database_url, AHEAD["position"])

@@ -1,3 +1,10 @@
+-- name: copy_halves
+-- Appends the flush's rows to their leaf.
+COPY outbox.half_message (
+    half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
+    check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id)
+FROM STDIN (FORMAT BINARY)
+
 -- name: read_halves
 -- Reads stored halves by key, from the leaf or the parked copy, with their names. The bounds prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
