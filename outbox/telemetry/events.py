@@ -8,11 +8,12 @@ import sys
 import threading
 from collections.abc import Collection
 from enum import StrEnum
+from traceback import format_tb
+from types import TracebackType
 from typing import Any, Final, Literal
 
 import structlog
 
-from outbox.telemetry.exception_format import exception_format
 from outbox.telemetry.redaction import Redaction, redaction
 
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -159,3 +160,30 @@ def trace_facts(traceparent: str | None) -> dict[str, str]:
     """Return the fact ``trace_id`` of a message's log line; nothing without a trace context."""
     found = _TRACE.fullmatch(traceparent) if traceparent else None
     return {"trace_id": found[1]} if found else {}
+
+
+def exception_format(
+    exc_info: tuple[type[BaseException], BaseException, TracebackType | None],
+) -> str:
+    """Return the traceback of an error and of its causes, the first cause first.
+
+    PostgreSQL adds a DETAIL to some errors that quotes the row with its payload. Only the first
+    line is kept, which names tables and rules.
+    """
+    parts: list[str] = []
+    error: BaseException | None = exc_info[1]
+    while error is not None:
+        place = "".join(format_tb(error.__traceback__))
+        inner = [
+            exception_format((type(each), each, None)) for each in getattr(error, "exceptions", ())
+        ]
+        parts.append("\n".join([f"{place}{type(error).__name__}: {_words(error)}", *inner]))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(reversed(parts))
+
+
+def _words(error: BaseException) -> str:
+    diagnosis = getattr(error, "diag", None)
+    if diagnosis is None or not getattr(diagnosis, "message_primary", None):
+        return str(error)
+    return f"{diagnosis.message_primary} ({diagnosis.sqlstate})"
