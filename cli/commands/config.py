@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.output import print_rows
 from outbox.operators.shown_settings import shown_settings
@@ -12,10 +13,12 @@ from outbox.settings.environment import gather, load_settings, process_environme
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Show the settings.", no_args_is_help=True)
-    app.callback()(lambda: None)
-    app.command("show")(show)
-    return app
+    return command_group(
+        "Show the settings.",
+        {
+            "show": show,
+        },
+    )
 
 
 def show(context: typer.Context) -> None:

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.doctor.endpoint_checks import FAULTS
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import Operator, Reason, operator_name
-from cli.invocation.output import print_object, print_rows
+from cli.invocation.operator import Operator, Reason, who_and_why
+from cli.invocation.output import print_object
 from cli.service.api_client import Answer, ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
+from cli.service.lists import print_list
 
 ROOT = "/v1/producer-groups"
 COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max", "paused")
@@ -64,15 +66,18 @@ class Backoff(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Register, show and test producer groups.", no_args_is_help=True)
-    app.command("set")(set_group)
-    app.command("get")(get)
-    app.command("list")(list_groups)
-    app.command("test")(test)
-    app.command("pause")(pause)
-    app.command("resume")(resume)
-    app.command("rotate-secret")(rotate_secret)
-    return app
+    return command_group(
+        "Register, show and test producer groups.",
+        {
+            "set": set_group,
+            "get": get,
+            "list": list_groups,
+            "test": test,
+            "pause": pause,
+            "resume": resume,
+            "rotate-secret": rotate_secret,
+        },
+    )
 
 
 def set_group(
@@ -139,9 +144,7 @@ def get(context: typer.Context, name: Name) -> None:
 
 def list_groups(context: typer.Context) -> None:
     """List the groups."""
-    with api_client(context) as api:
-        body = api.whole_list(ROOT)
-    print_rows(context_of(context), body["data"], COLUMNS, body, none=NO_GROUPS)
+    print_list(context, ROOT, COLUMNS, none=NO_GROUPS)
 
 
 def test(context: typer.Context, name: Name) -> None:
@@ -169,9 +172,8 @@ def resume(
 
 
 def _set_paused(context: typer.Context, path: str, reason: str, operator: str | None) -> None:
-    body = {"reason": reason, "operator": operator or operator_name()}
     with api_client(context) as api:
-        answer = api.post(path, body)
+        answer = api.post(path, who_and_why(operator, reason))
     print_object(context_of(context), answer)
 
 

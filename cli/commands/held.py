@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
-from cli.invocation.operator import Operator, Reason, operator_name
-from cli.invocation.output import print_object, print_rows
+from cli.invocation.operator import Operator, Reason, who_and_why
+from cli.invocation.output import print_object
 from cli.service.api_client import api_client, path_of
+from cli.service.lists import Cursor, Limit, print_page
 
 ROOT = "/v1/held-records"
 COLUMNS = ("message_id", "topic", "publish_error", "attempts", "next_attempt_at", "waiting_behind")
@@ -17,13 +19,14 @@ Id = Annotated[str, typer.Argument(metavar="MESSAGE_ID", help="As `outbox held l
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(
-        help="List, release and drop records that Kafka refuses.", no_args_is_help=True
+    return command_group(
+        "List, release and drop records that Kafka refuses.",
+        {
+            "list": list_held,
+            "release": release,
+            "drop": drop,
+        },
     )
-    app.command("list")(list_held)
-    app.command("release")(release)
-    app.command("drop")(drop)
-    return app
 
 
 def list_held(
@@ -36,19 +39,13 @@ def list_held(
     dropped: Annotated[
         bool, typer.Option("--dropped", help="List the dropped records instead.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(metavar="COUNT", min=1, max=500, help="Number of rows.")
-    ] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Continue where the last page ended.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
 ) -> None:
     """List held records in the order of their ids."""
-    query = {"topic": topic, "refused": refused, "dropped": dropped}
-    with api_client(context) as api:
-        page = api.get(ROOT, {**query, "limit": limit, "cursor": cursor})
     kind = "dropped" if dropped else "held"
     none = f"no {kind} records{f' of the topic {topic}' if topic else ''}"
-    print_rows(context_of(context), page["data"], COLUMNS, page, none=none)
-    context_of(context).say_more(page)
+    print_page(context, ROOT, COLUMNS, none=none)
 
 
 def release(
@@ -68,7 +65,7 @@ def drop(
 def _settle(
     context: typer.Context, message_id: str, action: str, reason: str, operator: str | None
 ) -> None:
-    body = {"operator": operator or operator_name(), "reason": reason}
     with api_client(context) as api:
-        answer = api.post(f"{path_of(ROOT, message_id)}/{action}", body)
+        path = f"{path_of(ROOT, message_id)}/{action}"
+        answer = api.post(path, who_and_why(operator, reason))
     print_object(context_of(context), answer)

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import Operator, Reason, operator_name
+from cli.invocation.operator import Operator, Reason, operator_action
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url
 from outbox.errors import InvalidMessageId, SessionsOpen, ShardsHeld
 from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
-from outbox.operators.message_view import OperatorAction
 
 RENEW_QUESTION = "Is this database a copy that becomes an installation of its own from now on?"
 REBASE_QUESTION = "Was this database restored, and is every API and checker of it stopped?"
@@ -24,21 +24,21 @@ START = (HalfId(0), Nonce(0))
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(
-        help="Repair the identity and the ids of a copied or restored database.",
-        no_args_is_help=True,
+    return command_group(
+        "Repair the identity and the ids of a copied or restored database.",
+        {
+            "renew": renew,
+            "rebase": rebase,
+            "orphans": orphans,
+        },
     )
-    app.command("renew")(renew)
-    app.command("rebase")(rebase)
-    app.command("orphans")(orphans)
-    return app
 
 
 def renew(context: typer.Context, *, reason: Reason, operator: Operator = None) -> None:
     """Give a copied database a new installation id; every shard is halted afterwards."""
     from outbox.postgres.operators.installation_admin import renew_installation
 
-    invocation, action = context_of(context), _action(reason, operator)
+    invocation, action = context_of(context), operator_action(operator, reason)
     invocation.confirm(RENEW_QUESTION)
     try:
         renewed = renew_installation(database_url(), action)
@@ -54,7 +54,7 @@ def rebase(context: typer.Context, *, reason: Reason, operator: Operator = None)
     """After a restore into another cluster: raise new ids above every stored one."""
     from outbox.postgres.operators.installation_admin import rebase_installation
 
-    invocation, action = context_of(context), _action(reason, operator)
+    invocation, action = context_of(context), operator_action(operator, reason)
     invocation.confirm(REBASE_QUESTION)
     try:
         done = rebase_installation(database_url(), action)
@@ -100,9 +100,3 @@ def _orphan(row: dict[str, Any]) -> dict[str, Any]:
         "transaction_id": row["transaction_id"],
         "found_at": row["found_at"].isoformat(),
     }
-
-
-def _action(reason: str, operator: str | None) -> OperatorAction:
-    if not reason.strip():
-        raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
-    return OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)

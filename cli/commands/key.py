@@ -4,13 +4,15 @@ from typing import Annotated
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.durations import duration
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, operator_name
-from cli.invocation.output import print_object, print_rows
+from cli.invocation.output import print_object
 from cli.service.api_client import api_client, path_of
 from cli.service.api_problem import ApiProblem
+from cli.service.lists import print_list
 from outbox.access import Scope
 from outbox.clock import SystemClock
 
@@ -21,11 +23,14 @@ NO_KEYS = "no keys yet: `outbox key create --help` shows how to create one"
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
-    app.command("create")(create)
-    app.command("list")(list_keys)
-    app.command("revoke")(revoke)
-    return app
+    return command_group(
+        "Create, list and revoke API keys.",
+        {
+            "create": create,
+            "list": list_keys,
+            "revoke": revoke,
+        },
+    )
 
 
 def create(
@@ -71,9 +76,7 @@ def create(
 
 def list_keys(context: typer.Context) -> None:
     """List keys, without their secrets."""
-    with api_client(context) as api:
-        body = api.whole_list(ROOT)
-    print_rows(context_of(context), body["data"], COLUMNS, body, none=NO_KEYS)
+    print_list(context, ROOT, COLUMNS, none=NO_KEYS)
 
 
 def revoke(

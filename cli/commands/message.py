@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import Operator, Reason, operator_name
+from cli.invocation.operator import Operator, Reason, who_and_why
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
 from cli.service.bulk_progress import BULK, wait_finished
+from cli.service.lists import Cursor, Limit, print_page
 
 ROOT = "/v1/half-messages"
 COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
@@ -74,13 +76,16 @@ class OperatorDecision(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Show, end, recheck and decide half messages.", no_args_is_help=True)
-    app.command("list")(list_messages)
-    app.command("get")(get)
-    app.command("end")(end)
-    app.command("recheck")(recheck)
-    app.command("force-end")(force_end)
-    return app
+    return command_group(
+        "Show, end, recheck and decide half messages.",
+        {
+            "list": list_messages,
+            "get": get,
+            "end": end,
+            "recheck": recheck,
+            "force-end": force_end,
+        },
+    )
 
 
 def list_messages(
@@ -89,7 +94,7 @@ def list_messages(
     state: Annotated[
         str | None, typer.Option(help="PREPARED, PARKED, COMMITTED, PUBLISHED or ROLLED_BACK.")
     ] = None,
-    group: Annotated[
+    producer_group: Annotated[
         str | None, typer.Option("--group", "--producer-group", help="Producer group.")
     ] = None,
     topic: Annotated[str | None, typer.Option(help="Topic.")] = None,
@@ -111,36 +116,13 @@ def list_messages(
     trace_id: Annotated[
         str | None, typer.Option(help="Trace of its prepare: 32 hexadecimal digits.")
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Messages on a page.")
-    ] = None,
-    cursor: Annotated[str | None, typer.Option(help="Continue where the last page ended.")] = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
 ) -> None:
     """List messages, newest first."""
-    query = {
-        "state": state,
-        "producer_group": group,
-        "topic": topic,
-        "transaction_id": transaction_id,
-        "key": key,
-        "tag": tag,
-        "decided_by": decided_by,
-        "prepared_from": prepared_from,
-        "prepared_to": prepared_to,
-        "min_checks": min_checks,
-        "last_outcome": last_outcome,
-        "last_http_status": last_http_status,
-        "trace_id": trace_id,
-        "limit": limit,
-        "cursor": cursor,
-    }
-    with api_client(context) as api:
-        page = api.get(ROOT, query)
-    invocation = context_of(context)
     columns = PARKED_COLUMNS if state == "PARKED" else COLUMNS
-    none = NO_MATCH if any(value is not None for value in query.values()) else NO_MESSAGES
-    print_rows(invocation, page["data"], columns, page, none=none)
-    invocation.say_more(page)
+    is_filtered = any(value is not None for value in context.params.values())
+    print_page(context, ROOT, columns, none=NO_MATCH if is_filtered else NO_MESSAGES)
 
 
 def get(
@@ -193,7 +175,7 @@ def recheck(
     max_items: MaxItems = 1000,
 ) -> None:
     """Check parked messages again, or check undecided ones now."""
-    body = {"operator": operator or operator_name(), "reason": reason}
+    body = who_and_why(operator, reason)
     bulk = {**body, "action": "recheck", "dry_run": dry_run, "max_items": max_items}
     _act(context, "recheck", message_ids or [], body, filters or [], bulk)
 
@@ -211,11 +193,7 @@ def force_end(
 ) -> None:
     """Decide messages as an operator, without a check of their producer. This is final."""
     invocation = context_of(context)
-    body = {
-        "decision": decision.value,
-        "operator": operator or operator_name(),
-        "reason": reason,
-    }
+    body = {"decision": decision.value, **who_and_why(operator, reason)}
     bulk = {**body, "action": "force_end", "dry_run": dry_run, "max_items": max_items}
     if not dry_run:
         invocation.confirm(f"Decide {decision.value}? This is final.")

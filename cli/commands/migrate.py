@@ -2,6 +2,7 @@
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import ExitCode
 from cli.invocation.output import print_object
@@ -11,13 +12,13 @@ from outbox.settings.catalogue import Settings
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(
-        help="Migrate the database schema and create the topic outbox.progress.",
-        no_args_is_help=True,
+    return command_group(
+        "Migrate the database schema and create the topic outbox.progress.",
+        {
+            "up": up,
+            "status": status,
+        },
     )
-    app.command("up")(up)
-    app.command("status")(status)
-    return app
 
 
 def up(context: typer.Context) -> None:

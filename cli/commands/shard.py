@@ -5,12 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.status import SHARD_COLUMNS, shard_row
+from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import Operator, Reason, operator_name
+from cli.invocation.operator import Operator, Reason, operator_action
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url, settings_or_dev
-from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.halt_resolution import ADVICE, HaltResolution
 from outbox.relay.protocol.state import HaltReason
@@ -22,11 +22,14 @@ Shard = Annotated[
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Show the relay's shards and resume halted ones.", no_args_is_help=True)
-    app.command("list")(list_shards)
-    app.command("show")(show)
-    app.command("resolve")(resolve)
-    return app
+    return command_group(
+        "Show the relay's shards and resume halted ones.",
+        {
+            "list": list_shards,
+            "show": show,
+            "resolve": resolve,
+        },
+    )
 
 
 def list_shards(context: typer.Context) -> None:
@@ -68,9 +71,7 @@ def resolve(
     if len(ways) != 1:
         wanted = ", ".join(f"--{way}" for way in HaltResolution)
         raise CommandFailed(f"give exactly one of {wanted}", ExitCode.USAGE)
-    if not reason.strip():
-        raise CommandFailed("--reason must not be empty", ExitCode.USAGE)
-    action = OperatorAction(operator=operator or operator_name(), reason=reason, key_id=None)
+    action = operator_action(operator, reason)
     done = ShardResolution(settings_or_dev(), shard).resolve(ways[0], action)
     print_object(context_of(context), done)
 

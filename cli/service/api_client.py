@@ -47,16 +47,15 @@ class ApiClient:
         """GET `path`; return the body."""
         return self.call("GET", path, query=query).body
 
-    def whole_list(self, path: str) -> Any:
-        """GET every page of a list; return one body with all rows."""
-        rows: list[Any] = []
-        query: dict[str, Any] = {"limit": PAGE_ROWS, "cursor": None}
+    def rows(self, path: str, query: Query | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a list, page by page."""
+        asked: dict[str, Any] = {**(query or {}), "limit": PAGE_ROWS, "cursor": None}
         while True:
-            page = self.get(path, query)
-            rows.extend(page["data"])
+            page = self.get(path, asked)
+            yield from page["data"]
             if not page["has_more"]:
-                return {**page, "data": rows}
-            query["cursor"] = page["next_cursor"]
+                return
+            asked["cursor"] = page["next_cursor"]
 
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
         """POST `body` to `path`; return the body of the answer."""

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from cli.invocation.command_group import command_group
 from cli.invocation.context import Context, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_rows
@@ -53,10 +54,12 @@ class Expected(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(help="Test a check endpoint.", no_args_is_help=True)
-    app.callback()(lambda: None)
-    app.command("simulate")(simulate_checks)
-    return app
+    return command_group(
+        "Test a check endpoint.",
+        {
+            "simulate": simulate_checks,
+        },
+    )
 
 
 def simulate_checks(

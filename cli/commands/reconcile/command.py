@@ -7,9 +7,11 @@ import typer
 
 from cli.commands.reconcile.fix import fix
 from cli.commands.reconcile.program_run import PASSED_ON, RunId, rerun, run
+from cli.invocation.command_group import command_group
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
+from cli.service.lists import Cursor, Limit, print_page
 from outbox.reconciliation.finding import first_of_each_class
 
 ROOT = "/v1/reconciliations"
@@ -20,9 +22,6 @@ NO_RUNS = (
     "no finished runs: make one with `outbox reconcile run`; only a key of all groups sees them"
 )
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
-
-Limit = Annotated[int | None, typer.Option(metavar="COUNT", min=1, max=500, help="Number of rows.")]
-Cursor = Annotated[str | None, typer.Option(help="Continue where the last page ended.")]
 
 
 class Kind(StrEnum):
@@ -40,16 +39,12 @@ class Kind(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = typer.Typer(
-        help="Compare PostgreSQL with Kafka, show the findings and repair losses.",
-        no_args_is_help=True,
+    app = command_group(
+        "Compare PostgreSQL with Kafka, show the findings and repair losses.",
+        {"list": list_runs, "show": show, "fix": fix},
     )
-    for command in (run, rerun):
-        name = command.__name__
+    for name, command in {"run": run, "rerun": rerun}.items():
         app.command(name, add_help_option=False, context_settings=PASSED_ON)(command)
-    app.command("list")(list_runs)
-    app.command("show")(show)
-    app.command("fix")(fix)
     return app
 
 
@@ -60,11 +55,7 @@ def list_runs(
     cursor: Cursor = None,
 ) -> None:
     """List finished runs, newest first."""
-    with api_client(context) as api:
-        page = api.get(ROOT, {"limit": limit, "cursor": cursor})
-    invocation = context_of(context)
-    print_rows(invocation, page["data"], RUN_COLUMNS, page, none=NO_RUNS)
-    invocation.say_more(page)
+    print_page(context, ROOT, RUN_COLUMNS, none=NO_RUNS)
 
 
 def show(

@@ -23,7 +23,7 @@ from cli.commands.reconcile.repair_plan import (
 from cli.invocation.context import context_of
 from cli.invocation.durations import moment
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.invocation.operator import Operator, operator_name
+from cli.invocation.operator import Operator, who_and_why
 from cli.invocation.output import print_rows
 from cli.service.api_client import api_client
 from cli.service.bulk_progress import BULK, wait_finished
@@ -113,7 +113,7 @@ def fix(
     _refuse_several("--class and --finding", classes, names)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
-    who = {"operator": operator or operator_name(), "reason": reason or PLANNING}
+    who = who_and_why(operator, reason or PLANNING)
     if accepted:
         if until is None:
             raise CommandFailed("--accept needs --until", ExitCode.USAGE)

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.service.api_client import ApiClient
+from cli.service.api_client import ApiClient, path_of
 from cli.service.bulk_progress import BULK
-from cli.service.findings_client import at_most, findings
+from cli.service.lists import at_most
 from cli.service.programs import run_reconcile
 
 REPUBLISH = "republish"
@@ -34,14 +34,14 @@ class Rerun:
 def lost_findings(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
     """Return the run's open findings of these classes. Raises CommandFailed above ``most``."""
     found = chain.from_iterable(
-        findings(api, run_id, **{"class": name, "status": OPEN}) for name in classes
+        api.rows(_findings(run_id), {"class": name, "status": OPEN}) for name in classes
     )
     return [_row(each) for each in at_most(found, most, TOO_MANY)]
 
 
 def named_findings(api: ApiClient, run_id: str, names: Sequence[str], most: int) -> list[Row]:
     """Return these findings of the run. Raises CommandFailed for one that is not in it."""
-    known = {each["finding_id"]: each for each in findings(api, run_id)}
+    known = {each["finding_id"]: each for each in api.rows(_findings(run_id))}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise CommandFailed(f"no finding {unknown[0]} in run {run_id}", ExitCode.NOT_FOUND)
@@ -81,3 +81,8 @@ def fill_plan(api: ApiClient, rows: Sequence[Row], order: Row, rerun: Rerun) -> 
 def _row(found: Row) -> Row:
     shown = {name: found[name] for name in ("finding_id", "class", "topic", "message_id")}
     return {**shown, "key_hash": found["detail"].get("key_hash"), "plan": REPUBLISH}
+
+
+def _findings(run_id: str) -> str:
+    """Return the path of a run's findings."""
+    return f"{path_of('/v1/reconciliations', run_id)}/discrepancies"
