@@ -98,7 +98,9 @@ def _from_file(path: str) -> dict[str, Any]:
         values = tomllib.loads(Path(path).read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error.strerror}") from None
-    except ValueError as error:
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path} is not text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
     lowered = {name.lower(): value for name, value in values.items()}
     unknown = sorted(set(lowered) - set(Settings.model_fields))
