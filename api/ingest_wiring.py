@@ -9,7 +9,6 @@ from api.from_settings import prepare_policy, rates
 from api.http.admission import BODY_MAX_BYTES
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.ends import Ends
-from api.ingest.flush_timer import timed
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
@@ -54,9 +53,10 @@ class IngestWiring:
         )
         self.name_cache = NameCache(PostgresInternedNames(pool), clock)
         store, waiting = PostgresHalfStore(pool), FlushLimits(waiting_rows=WAITING_ROWS)
+        seconds = metrics["db_tx_duration_seconds"].labels
         self.flushes = Flushes(
-            prepares=MicroBatcher(timed(store.prepare, "prepare", metrics, clock), waiting),
-            ends=MicroBatcher(timed(store.end, "end", metrics, clock), FlushLimits()),
+            prepares=MicroBatcher(store.prepare, waiting, seconds("prepare").observe),
+            ends=MicroBatcher(store.end, FlushLimits(), seconds("end").observe),
         )
 
     def hot_routes(self, *, traced: bool) -> HotRoutes:

@@ -27,7 +27,6 @@ from api.http.admission import Admission
 from api.http.authentication.authenticator import Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
-from api.http.in_flight import InFlight
 from api.http.request_metrics import RequestMetrics
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
@@ -74,8 +73,6 @@ from outbox.telemetry.version import installed_version
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
-REQUESTS_AT_ONCE: Final = 1000
-"""Above it prepares and reads get 503; ends are still accepted."""
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
 CONSOLE_PATH: Final = "/ui"
@@ -231,7 +228,7 @@ def _guard(
     return Guard(
         app,
         hot_routes.find,
-        Admission(authenticator, InFlight(REQUESTS_AT_ONCE), rates(settings, clock).reads),
+        Admission(authenticator, rates(settings, clock).reads),
         RequestMetrics(services.metrics, clock),
         console=_console(settings, app, authenticator, services.version),
         lifespan=partial(lifespan, app),

@@ -1,16 +1,15 @@
-"""Who may come in, and how much: the authenticator, the limits, and the room for requests."""
+"""Who may come in, and how much: the authenticator, the limits, and the memory for requests."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from typing import Final
 
 from api.http.authentication.authenticator import Authenticator
-from api.http.in_flight import InFlight, TenantShares
 from api.http.problems import Problem
 from api.http.rate_limits import RateLimit
 from api.http.request_body import declared_size
+from api.http.tenant_shares import TenantShares
 from outbox.access import Caller
 
 BODY_MAX_BYTES: Final = 1_048_576
@@ -27,15 +26,9 @@ BYTES_A_BODY_BYTE: Final = 4
 class Admission:
     """The door of one process."""
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        in_flight: InFlight,
-        reads: RateLimit,
-    ) -> None:
+    def __init__(self, authenticator: Authenticator, reads: RateLimit) -> None:
         self.authenticator = authenticator
         self.reads = reads
-        self._in_flight = in_flight
         self._ends, self._others = TenantShares(MEMORY_BYTES), TenantShares(MEMORY_BYTES)
 
     async def caller(self, headers: dict[bytes, bytes]) -> Caller:
@@ -53,31 +46,7 @@ class Admission:
         shares = self._ends if is_end else self._others
         if not shares.allow(tenant, size):
             raise _too_many_ends() if is_end else Problem(slug="overloaded", retry_after_seconds=1)
-        in_flight = None if is_end else self._in_flight
-        if in_flight is not None:
-            in_flight.__enter__()
-        shares.take(tenant, size)
-        return _Place(shares, tenant, size, in_flight)
-
-
-class _Place:
-    """A place that is given back at the end of a block."""
-
-    __slots__ = ("_in_flight", "_shares", "_size", "_tenant")
-
-    def __init__(
-        self, shares: TenantShares, tenant: Hashable, size: int, in_flight: InFlight | None
-    ) -> None:
-        self._shares, self._tenant, self._size = shares, tenant, size
-        self._in_flight = in_flight
-
-    def __enter__(self) -> None:
-        """Hold it."""
-
-    def __exit__(self, *_: object) -> None:
-        self._shares.give_back(self._tenant, self._size)
-        if self._in_flight is not None:
-            self._in_flight.__exit__()
+        return shares.held(tenant, size)
 
 
 def _size(body_bytes: int) -> int:

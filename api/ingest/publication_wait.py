@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Final
 
-from api.http.in_flight import TenantShares
+from api.http.tenant_shares import TenantShares
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
@@ -18,8 +18,6 @@ from outbox.messages.message_id import HalfId
 TICK_SECONDS: Final = 0.05
 WAITING_MAX: Final = 10_000
 """Messages that callers may wait for; a tenant has at most as many as are left free for others."""
-REQUESTS_MAX: Final = 1000
-"""Requests that may wait, because each occupies a connection; shared in the same way."""
 READ_MAX: Final = 2000
 """Messages read by one query; more of them take turns."""
 
@@ -30,11 +28,9 @@ class PublicationWait:
     def __init__(
         self,
         read: Callable[[Sequence[HalfId]], Awaitable[Mapping[HalfId, MessageStatus]]],
-        requests_max: int = REQUESTS_MAX,
     ) -> None:
         """Take what reads statuses by id; it may raise DatabaseUnavailable."""
         self._read = read
-        self._requests = TenantShares(requests_max)
         self._waiters = TenantShares(WAITING_MAX)
         self._waiting: dict[HalfId, set[asyncio.Future[MessageStatus]]] = defaultdict(set)
         self._watching: asyncio.Task[None] | None = None
@@ -48,9 +44,9 @@ class PublicationWait:
         """
         if not half_ids:
             return {}
-        if not self._waiters.allow(tenant, len(half_ids)) or not self._requests.allow(tenant, 1):
+        if not self._waiters.allow(tenant, len(half_ids)):
             return None
-        with self._waiters.held(tenant, len(half_ids)), self._requests.held(tenant, 1):
+        with self._waiters.held(tenant, len(half_ids)):
             return await self._published(half_ids, seconds)
 
     async def _published(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from api import wiring
+from api.http import admission
 from api.ingest import publication_wait
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
@@ -27,6 +27,9 @@ from tests.integration.api.fixtures_service import (
 )
 
 pytestmark = pytest.mark.postgres
+
+A_REQUEST = 18_000
+"""What a prepare, a read or an end of these tests takes in memory, at most."""
 
 
 async def test_prefer_wait_answers_committed_when_kafka_takes_longer(service: Service) -> None:
@@ -75,7 +78,7 @@ async def test_prefer_wait_answers_as_soon_as_kafka_has_acknowledged(
 async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_pass(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(admission, "MEMORY_BYTES", 3 * A_REQUEST)
     async with running(settings_for(database_url)) as service:
         await service.put_group()
         message_id = await service.prepared_id()
@@ -96,7 +99,7 @@ async def test_at_the_limit_of_requests_prepares_and_reads_are_refused_and_ends_
 async def test_ends_that_wait_for_kafka_refuse_nobody(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(admission, "MEMORY_BYTES", 11 * A_REQUEST)
     async with running(settings_for(database_url)) as service:
         await service.put_group()
         ids = [await service.prepared_id() for _ in range(5)]

@@ -1,28 +1,8 @@
-"""How many requests are served at the same time, and what of it one tenant may have."""
+"""What one tenant may have of a number of places."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-
-from api.http.problems import Problem
-
-
-class InFlight:
-    """Enter it for each request but an end, which is never refused for load (P25)."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._count = 0
-
-    def __enter__(self) -> None:
-        """Take a place; raises Problem ``overloaded`` if all are taken."""
-        if self._count >= self._limit:
-            raise Problem(slug="overloaded", retry_after_seconds=1)
-        self._count += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._count -= 1
+from collections.abc import Hashable
 
 
 class TenantShares:
@@ -50,11 +30,22 @@ class TenantShares:
         else:
             self._held.pop(tenant, None)
 
-    @contextmanager
-    def held(self, tenant: Hashable, places: int) -> Iterator[None]:
+    def held(self, tenant: Hashable, places: int) -> Held:
         """Give a tenant places for a block."""
         self.take(tenant, places)
-        try:
-            yield
-        finally:
-            self.give_back(tenant, places)
+        return Held(self, tenant, places)
+
+
+class Held:
+    """Places that are given back at the end of a block."""
+
+    __slots__ = ("_places", "_shares", "_tenant")
+
+    def __init__(self, shares: TenantShares, tenant: Hashable, places: int) -> None:
+        self._shares, self._tenant, self._places = shares, tenant, places
+
+    def __enter__(self) -> None:
+        """Hold them."""
+
+    def __exit__(self, *_: object) -> None:
+        self._shares.give_back(self._tenant, self._places)
