@@ -15,7 +15,6 @@ from checker.maintenance.partition_maintenance import (
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.sessions.connections import conninfo
 from tests.fixtures_databases import as_role
 from tests.integration.checker.fixtures_checks import World
@@ -149,21 +148,6 @@ async def test_what_waits_while_its_leaf_is_made_is_stored_there(
     assert ended.status.state is State.COMMITTED, ended
     assert await known(world, [half, halves[2]]) == [State.PREPARED, State.COMMITTED]
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
-
-
-async def test_the_alarm_shows_rows_that_cannot_be_moved_yet(
-    world: World, database_url: str
-) -> None:
-    halves = await without_leaf(world)
-    with psycopg.connect(database_url) as reader:
-        reader.execute(READS_ALL)
-        assert await asyncio.wait_for(maintenance(world).step(), 5) == RETRY_SECONDS
-        assert (alarm(world), alarm(world, "commit_log")) == (1, 1)
-        with OperatorView(database_url) as view:
-            assert view.without_leaf() == ["commit_log", "half_message", "op_message"]
-    await maintenance(world).step()
-    assert alarm(world) == 0
-    assert len(await known(world, halves)) == 3
 
 
 async def test_rows_too_many_for_one_move_stay_with_an_alarm_until_an_operator_moves_them(

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
-
 import pytest
 
 from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
@@ -14,12 +9,10 @@ from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
-from outbox.operators.parked_messages import ParkedMessage
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from tests.fixtures_kafka import (
     committed_records,
     make_topic,
-    read_committed,
     set_max_message_bytes,
 )
 from tests.integration.checker.fixtures_checks import World
@@ -76,28 +69,6 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     await world.execute(PARK)
     await task.step()
     assert len(committed_records(servers, topic, 2)) == 2, "parked again, copied again"
-
-
-async def test_a_copy_has_the_time_of_postgresql_and_not_of_the_checkers_machine(
-    world: World, kafka_broker: EmbeddedKafka
-) -> None:
-    """A broker refuses records from far ahead, and a machine's clock may be days ahead."""
-    late = timedelta(days=3)
-
-    class LateClock(PostgresParkedMessages):
-        async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
-            found = await super().uncopied(limit)
-            return [replace(each, read_at=each.read_at - late) for each in found]
-
-    servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1)
-    await parked(world)
-    messages = LateClock(world.pool)
-    task = ParkedCopies(messages, KafkaParkedTopic(servers, {}), topic, FreeLocks(), world.metrics)
-    await task.step()
-    [message] = read_committed(servers, topic, 1)
-    behind = time.time() - message.timestamp()[1] / 1000
-    assert behind >= late.total_seconds()
 
 
 async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_lost(

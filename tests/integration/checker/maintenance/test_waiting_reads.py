@@ -17,14 +17,12 @@ from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     NEXT_LEAF,
     URL,
-    WITHOUT_LEAF,
     grow_old,
     sessions_wait,
 )
 
 pytestmark = pytest.mark.postgres
 
-CREATE_LEAF = "SELECT outbox.create_leaf(%(leaf)s)"
 RETIRE_LEAF = "SELECT outbox.lock_leaves(), outbox.detach_leaf(%(leaf)s, %(kept)s::int8[])"
 
 
@@ -54,18 +52,6 @@ async def reads_while(
         [event.type for event in history],
         [each.status.half_id for each in page.messages if each.status.half_id == half.half_id],
     )
-
-
-async def test_a_read_that_waits_while_a_leaf_is_made_finds_the_message_there(
-    world: World, database_url: str, browser: PostgresMessageBrowser
-) -> None:
-    group = await world.group(URL)
-    await world.execute(WITHOUT_LEAF)
-    (half,) = await world.prepare(group)
-    with psycopg.connect(database_url) as maker:
-        maker.execute(CREATE_LEAF, {"leaf": half.half_id >> 35})
-        found = await reads_while(world, browser, maker, half)
-    assert found == (State.PREPARED, ["prepared"], [half.half_id])
 
 
 async def test_a_read_that_waits_while_a_leaf_is_retired_finds_what_is_kept_of_it(

@@ -55,15 +55,6 @@ def test_a_topic_that_does_not_exist_is_refused_and_not_created(world: RelayWorl
     assert missing not in topics(world)
 
 
-def test_a_progress_topic_that_is_missing_is_not_created(world: RelayWorld) -> None:
-    world.progress_topic = f"missing-{uuid4()}"
-    relay = world.relay()
-    for _ in range(6):
-        relay.run_once()
-        threading.Event().wait(0.5)
-    assert world.progress_topic not in topics(world)
-
-
 def test_a_relay_that_was_idle_until_kafka_forgot_its_producer_publishes_each_message_once(
     world: RelayWorld,
 ) -> None:

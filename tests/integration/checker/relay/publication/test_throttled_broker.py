@@ -14,14 +14,11 @@ from checker.relay_wiring import RelayBuilder
 from devservers.artifacts import kafka_jars
 from devservers.class_archive import class_path, java
 from outbox.settings.environment import load_settings
-from tests.fixtures_kafka import set_max_message_bytes
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 BYTES_PER_SECOND: Final = 25_000
-MANIFEST_BYTES: Final = 300
-"""Enough for a manifest of some messages, and not of twenty."""
 VALUES: Final = [b"%04d" % n * 500 for n in range(200)]
 """Two kilobytes each, sixteen seconds of the quota together: twice the time of a record."""
 
@@ -45,17 +42,6 @@ def limited_relay(world: RelayWorld) -> ShardRelay:
     relay = RelayBuilder(settings, world.metrics, world.progress_topic).open(SHARD)
     world.opened.append(relay)
     return relay
-
-
-def test_a_batch_whose_manifest_is_too_large_is_published_in_parts(
-    world: RelayWorld, capsys: pytest.CaptureFixture[str]
-) -> None:
-    set_max_message_bytes(world.bootstrap_servers, world.progress_topic, MANIFEST_BYTES)
-    world.commit_values(*VALUES[:20])
-    drain(world.relay())
-    assert world.values(20) == VALUES[:20]
-    logged = "".join(capsys.readouterr())
-    assert f"{world.progress_topic}: MSG_SIZE_TOO_LARGE" in logged
 
 
 def test_a_batch_that_is_too_large_for_a_quota_is_published_in_parts(

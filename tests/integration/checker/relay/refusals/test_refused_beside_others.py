@@ -55,18 +55,6 @@ def test_f15_what_was_thrown_away_unsent_is_not_blamed_for_the_refusal_of_anothe
     assert delivery.refused == Refusal(0, "MSG_SIZE_TOO_LARGE", Refused.RECORD, named=True)
 
 
-def test_f15_records_that_are_too_large_only_together_are_published_without_halving(
-    world: RelayWorld,
-) -> None:
-    lower(world)
-    values = [b"%d" % number + b"." * (SMALLEST // 4) for number in range(300)]
-    world.commit_values(*values)
-    drain(world.relay())
-    assert world.values(300) == values
-    assert open_rows(world) == 0
-    assert drops(world, "refused") < FEW
-
-
 def test_f15_each_record_that_is_too_large_is_named_among_any_number_of_others(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

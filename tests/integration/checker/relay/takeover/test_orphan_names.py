@@ -115,13 +115,3 @@ async def test_an_orphan_whose_record_is_gone_stays_unknown_and_is_sought_once(
     assert await PostgresOrphans(pool).unnamed(1) == []
     store = PostgresHalfStore(pool)
     assert await store.end([lost.end(Resolution.COMMIT)]) == [NoSuchMessage()]
-
-
-async def test_an_id_that_no_manifest_lists_is_sought_from_the_topics_start(
-    world: RelayWorld, lost: Lost, pool: Pool
-) -> None:
-    world.connection.execute(
-        "UPDATE outbox.already_published SET manifest_offset = 1000000 WHERE shard = 3"
-    )
-    await names(world, pool).step()
-    assert world.connection.execute(NAMES).fetchall() == [("account", "t-1")]

@@ -6,7 +6,6 @@ import pytest
 
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.publication import SIGN_OF_LIFE_SECONDS
 from outbox.relay.protocol.state import (
     WIDE,
     Cursor,
@@ -19,13 +18,11 @@ from outbox.relay.protocol.state import (
 from outbox.relay.protocol.transition import backoff_seconds
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
-    AT,
     IDENTITY,
     IDS,
     after,
     commits,
     in_batch,
-    manifest,
     running,
 )
 
@@ -37,11 +34,6 @@ def test_a_batch_lists_messages_that_kafka_already_has_and_does_not_repeat_them(
     assert state.batch is not None
     assert state.batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
     assert plan == (actions.Begin(), actions.Publish(state.batch))
-
-
-def test_a_batch_continues_the_chain() -> None:
-    made = in_batch().batch
-    assert made == manifest(gen=AT.gen + 1)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +52,6 @@ def test_a_report_too_few_drops_the_handle(delivered: answers.Delivered, reason:
 
 def produced(good: int = 2, offset: int = 7, crc: int = 0xCC) -> answers.Delivered:
     return answers.Delivered(good, None, offset=offset, crc=crc)
-
-
-def test_the_commit_follows_the_reports_of_all_records_and_of_the_manifest() -> None:
-    assert after(in_batch(), produced())[1] == (actions.Commit(),)
 
 
 @pytest.mark.parametrize("offset", [-1, 4], ids=["unknown", "below the last one"])
@@ -104,24 +92,6 @@ def test_a_batch_that_fails_again_is_halved(failed: answers.Answer) -> None:
     again = replace(running(), failures=once.failures)
     twice, _ = after(again, commits(*IDS), failed)
     assert twice.narrowing == Narrowing(2, 1)
-
-
-def test_an_empty_batch_that_fails_again_is_not_halved() -> None:
-    """Nor is anything that comes after it."""
-    quiet = replace(running(), failures=1, signed_at=0.0)
-    begun, _ = after(quiet, commits(at=SIGN_OF_LIFE_SECONDS))
-    assert begun.batch is not None
-    failed, _ = after(replace(begun, failures=1), answers.Failed(Failure.KAFKA))
-    assert failed.narrowing == WIDE
-
-
-def test_a_halved_batch_grows_again_when_all_that_failed_is_published() -> None:
-    state = replace(running(), narrowing=Narrowing(2, 1))
-    sent = (produced(good=1), answers.CommitEnded(100.0, 0.01))
-    first, _ = after(state, commits(IDS[0]), *sent)
-    assert first.narrowing == Narrowing(1, 1)
-    second, _ = after(first, commits(IDS[1]), produced(good=1, offset=9), sent[1])
-    assert second.narrowing == WIDE
 
 
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:
@@ -166,11 +136,6 @@ def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> 
     assert plan == (actions.Rest(0.0),)
 
 
-def test_an_idle_shard_writes_nothing_and_waits_for_commits() -> None:
-    _, plan = after(running(), commits(at=5.0))
-    assert plan == (actions.Rest(1.0, until_commits=True),)
-
-
 def test_an_idle_shard_signs_its_log_once_a_day() -> None:
     state, _ = after(running(), commits(at=0.0))
     state, plan = after(state, commits(at=86_400.0))
@@ -198,12 +163,6 @@ def test_a_failure_of_kafka_drops_only_the_handle() -> None:
 
 def test_failures_in_a_row_wait_longer_up_to_five_seconds() -> None:
     assert [backoff_seconds(n) for n in range(1, 8)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
-
-
-def test_only_a_commit_or_an_empty_read_resets_the_failures() -> None:
-    failed = replace(running(), failures=4)
-    assert after(failed, commits(*IDS))[0].failures == 4
-    assert after(failed, commits(at=1.0))[0].failures == 0
 
 
 def test_a_drop_saves_the_progress_before_the_doubt() -> None:

@@ -38,15 +38,6 @@ def test_a_refusal_is_no_failure_and_does_not_lengthen_the_rests() -> None:
     assert plan == (actions.DropHandle("refused"), actions.Rest(0.1))
 
 
-def test_a_record_refused_alone_is_held() -> None:
-    begun = replace(in_batch(FOUR[0]), narrowing=Narrowing(2, 1))
-    state, plan = after(begun, REFUSED)
-    assert begun.batch is not None
-    hold = actions.HoldRecords(begun.batch, (FOUR[0],), Refused.RECORD)
-    assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
-    assert state.narrowing == WIDE
-
-
 def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None:
     begun = in_batch(*FOUR)
     state, plan = after(begun, answers.Delivered(3, Refused.TOPIC, FOUR[2]))
@@ -54,12 +45,6 @@ def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None
     hold = actions.HoldRecords(begun.batch, (FOUR[2],), Refused.TOPIC)
     assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
     assert state.narrowing == WIDE
-
-
-def test_the_record_that_kafka_names_in_a_release_is_postponed() -> None:
-    begun, _ = after(running(), DUE, HELD_TWO._replace(before=frozenset()))
-    _, plan = after(begun, answers.Delivered(1, Refused.RECORD, IDS[1]))
-    assert actions.Postpone(IDS[1], Refused.RECORD) in plan
 
 
 def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from outbox.messages.manifest import HELD, PUBLISHED, START, Entry, Manifest, Position
+from outbox.messages.manifest import HELD, PUBLISHED, Entry, Manifest
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
@@ -24,15 +24,6 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
 )
 
 # -- IDLE and VERIFY -----------------------------------------------------------------------------
-
-
-def test_a_relay_asks_for_the_lock_before_anything_else() -> None:
-    assert after(IDLE, answers.Rested()) == (IDLE, (actions.TryLock(),))
-
-
-def test_a_busy_lock_is_asked_for_again_within_a_second() -> None:
-    state, plan = after(IDLE, answers.LockBusy())
-    assert (state.phase, plan) == (Phase.IDLE, (actions.Rest(0.5),))
 
 
 @pytest.mark.parametrize(
@@ -67,14 +58,6 @@ def test_the_log_is_read_only_after_the_fence() -> None:
     state, plan = after(IDLE, answers.LockTaken(), identified())
     assert plan == (actions.Fence(),)
     assert after(state, answers.Fenced())[1] == (actions.ReadBounds(),)
-
-
-def test_the_first_start_begins_at_nothing() -> None:
-    state, _ = after(IDLE, answers.LockTaken(), identified(), answers.Fenced())
-    state, plan = after(state, answers.Bounds(None, 0, 0))
-    begun = Cursor(START, 0, 0, 0, 1)
-    assert (state.phase, state.cursor) == (Phase.RUN, begun)
-    assert plan == (actions.SaveProgress(begun, IDENTITY, begins=True), actions.ReadCommits(START))
 
 
 @pytest.mark.parametrize(
@@ -131,12 +114,6 @@ def test_a_manifest_that_differs_is_history_and_the_position_stays(
     assert after(state, answers.Stored())[0].at.position == AT.position
 
 
-def test_a_range_that_does_not_begin_at_the_position_is_history() -> None:
-    made = manifest(after=Position(80, 1))
-    _, plan = after(replaying(), read(made), same(made))
-    assert isinstance(plan[0], actions.Recover)
-
-
 def test_a_held_entry_needs_its_held_record() -> None:
     made = manifest(entries=(Entry(IDS[0], PUBLISHED), Entry(IDS[1], HELD)))
     state, _ = after(replaying(), read(made))
@@ -171,12 +148,6 @@ def test_a_broken_chain_halts(made: Manifest | None, reason: HaltReason) -> None
     assert (state.phase, state.halt, plan[0]) == (Phase.HALT, reason, actions.StoreHalt(reason))
 
 
-def test_manifests_are_read_on_until_the_end_is_reached() -> None:
-    made = manifest()
-    _, plan = after(replaying(end=20), read(made, reached=False), same(made))
-    assert plan == (actions.ReadManifests(6, 20),)
-
-
 def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
     state, plan = after(replaying(), answers.ManifestsRead((), False, 50.0))
     assert plan == (actions.Rest(0.0),)
@@ -185,9 +156,3 @@ def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
     assert after(state, answers.Rested())[1] == (actions.ReadManifests(5, 9),)
     reached = (answers.Rested(), answers.ManifestsRead((), True))
     assert after(state, *reached)[0].halt is None
-
-
-def test_a_new_owner_writes_a_higher_generation() -> None:
-    made = manifest(gen=9)
-    state, _ = after(replaying(), read(made), same(made))
-    assert state.at.gen == 10
