@@ -13,7 +13,7 @@ from outbox.errors import SessionsOpen, ShardsHeld
 from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit_command
-from outbox.postgres.relay.shard_lock import hold_shards
+from outbox.postgres.relay.commit_log import hold_shards
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load

@@ -17,7 +17,7 @@ from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.postgres.messages.half_rows import bounds
-from outbox.postgres.relay import held_records, shard_lock
+from outbox.postgres.relay import held_records
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable
@@ -28,6 +28,8 @@ from outbox.relay.protocol.answers import Commits, Compared, HeldBatch
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 
 SQL: Final = load(__name__)
+LOCK_SPACE: Final = 0x6F757462
+"""The first key of the relay's advisory locks; the second key is the shard."""
 COMPARISONS: Final = 3
 """In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
 
@@ -57,7 +59,9 @@ class PostgresCommitLog:
     def try_lock(self) -> bool:
         """Ask for the shard's lock without waiting; see ShardProgress."""
         with self._session() as session:
-            return shard_lock.try_lock(session, self._shard)
+            asked = {"space": LOCK_SPACE, "shard": self._shard}
+            row = session.execute(SQL["try_lock"], asked).fetchone()
+            return bool(row and row[0])
 
     def keep_alive(self) -> None:
         """Use the session, before a wait for Kafka; see ShardProgress."""
@@ -221,6 +225,11 @@ class PostgresCommitLog:
         }
         if session.execute(SQL["save_progress"], row).fetchone() is None:
             raise CursorMoved
+
+
+def hold_shards(session: Connection) -> list[int]:
+    """Lock every shard until the transaction ends; return the shards that a relay holds."""
+    return [row[0] for row in session.execute(SQL["hold_shards"], {"space": LOCK_SPACE})]
 
 
 def _progress(row: Sequence[Any]) -> Progress:

@@ -14,8 +14,13 @@ from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds
-from outbox.postgres.relay.held_records import AnyHeld, headers_of, read_any_held, read_holds
-from outbox.postgres.relay.name_reader import read_group_names, read_topic_names
+from outbox.postgres.relay.held_records import (
+    AnyHeld,
+    headers_of,
+    read_any_held,
+    read_holds,
+    read_topic_names,
+)
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
@@ -159,7 +164,8 @@ class CommitReader:
         if not topics <= self._topics.keys():
             self._topics |= read_topic_names(session, topics)
         if not groups <= self._groups.keys():
-            self._groups |= read_group_names(session, groups)
+            asked = {"ids": list(groups)}
+            self._groups |= dict(session.execute(SQL["group_names"], asked).fetchall())
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

@@ -35,3 +35,7 @@ FROM (
     ) o ON o.half_id = h.half_id
 ) AS contents
 WHERE bytes_before < %(bytes)s
+
+-- name: group_names
+-- Reads interned group names by key.
+SELECT id, name FROM outbox.producer_group WHERE id = ANY (%(ids)s)

@@ -12,7 +12,6 @@ from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.relay.name_reader import read_topic_names
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
@@ -246,3 +245,8 @@ def headers_of(half_id: int, stored: list[str] | None) -> Headers:
         return read_headers(stored)
     except ValueError as error:
         raise CommittedMessageDamaged(half_id) from error
+
+
+def read_topic_names(session: Connection, ids: Collection[int]) -> dict[int, str]:
+    """Return topic names by id."""
+    return dict(session.execute(SQL["topic_names"], {"ids": list(ids)}).fetchall())

@@ -192,3 +192,7 @@ UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_n
 FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])
     AS p (half_id, nonce, "partition", "offset")
 WHERE r.half_id = p.half_id AND r.nonce = p.nonce AND r.released_at IS NULL
+
+-- name: topic_names
+-- Reads interned topic names by key.
+SELECT id, name FROM outbox.topic WHERE id = ANY (%(ids)s)

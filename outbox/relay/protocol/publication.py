@@ -22,11 +22,9 @@ from outbox.relay.protocol.actions import (
     SaveProgress,
 )
 from outbox.relay.protocol.answers import CommitEnded, Commits, Delivered
-from outbox.relay.protocol.bisection import advance, goes_apart, narrow_again
-from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
 from outbox.relay.protocol.state import Cursor, Relay, require
-from outbox.relay.protocol.transition import Next, drop
+from outbox.relay.protocol.transition import Next, advance, drop, goes_apart, narrow_again
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
 """Half of retry.backoff.ms: a commit that returned earlier cannot have been sent twice."""
@@ -51,7 +49,7 @@ def on_commits_read(state: Relay, read: Commits) -> Next:
     if not read.message_ids:
         return on_nothing_to_do(state, read)
     entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)
-    batch = next_manifest(state, Kind.BATCH, read.to, entries)
+    batch = state.next_manifest(Kind.BATCH, read.to, entries)
     held = tuple(entry.message_id for entry in entries if entry.status == HELD)
     holding = (HoldRecords(batch, held, None),) if held else ()
     awaited = state.awaited or read.awaited
@@ -70,7 +68,7 @@ def on_nothing_to_do(state: Relay, read: Commits) -> Next:
     if state.signed_at is None:
         quiet = replace(quiet, signed_at=read.at)
     elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
-        batch = next_manifest(state, Kind.BATCH, state.at.position, ())
+        batch = state.next_manifest(Kind.BATCH, state.at.position, ())
         return replace(quiet, batch=batch), (Begin(), Publish(batch))
     quiet, saving = save_if_due(quiet, read.at)
     return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))

@@ -27,10 +27,14 @@ from outbox.relay.protocol.actions import (
     SaveProgress,
 )
 from outbox.relay.protocol.answers import Delivered, HeldBatch
-from outbox.relay.protocol.bisection import advance, narrow
-from outbox.relay.protocol.manifest_chain import next_manifest
 from outbox.relay.protocol.state import WIDE, Phase, Relay, require
-from outbox.relay.protocol.transition import BACKOFF_FIRST_SECONDS, Next, without_handle
+from outbox.relay.protocol.transition import (
+    BACKOFF_FIRST_SECONDS,
+    Next,
+    advance,
+    narrow,
+    without_handle,
+)
 
 RETRY_FIRST_SECONDS: Final = 5.0
 RETRY_LAST_SECONDS: Final = 300.0
@@ -74,7 +78,7 @@ def on_held_read(state: Relay, read: HeldBatch) -> Next:
         Entry(message_id, PUBLISHED_BEFORE if message_id in read.before else PUBLISHED)
         for message_id in read.message_ids
     )
-    batch = next_manifest(state, read.kind, state.at.position, entries)
+    batch = state.next_manifest(read.kind, state.at.position, entries)
     return replace(state, batch=batch), (Begin(), Publish(batch, apart=True))
 
 

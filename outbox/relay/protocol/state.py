@@ -12,7 +12,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from outbox.messages.manifest import Manifest, Position
+from outbox.messages.manifest import Entry, Kind, Manifest, Position
 
 _T = TypeVar("_T")
 
@@ -164,6 +164,20 @@ class Relay(Struct, frozen=True, kw_only=True):
     def who(self) -> Identity:
         """The verified identity, in the phases that have one (from FENCE on)."""
         return require(self.identity)
+
+    def next_manifest(self, kind: Kind, to: Position, entries: tuple[Entry, ...]) -> Manifest:
+        """Return the manifest of the next batch, from the cursor's position up to ``to``."""
+        return Manifest(
+            installation=require(self.installation),
+            shard=self.shard,
+            gen=self.at.gen,
+            kind=kind,
+            batch_no=self.at.batch_no + 1,
+            prev_crc=self.at.crc,
+            after=self.at.position,
+            to=to,
+            entries=entries,
+        )
 
 
 def require(value: _T | None) -> _T:

@@ -30,16 +30,18 @@ from outbox.relay.protocol.publication import (
     on_delivered,
 )
 from outbox.relay.protocol.record_hold import on_held_read
-from outbox.relay.protocol.replay import (
+from outbox.relay.protocol.state import Phase, Relay
+from outbox.relay.protocol.takeover import (
     on_bounds,
     on_compared,
     on_fenced,
+    on_lock_busy,
+    on_lock_taken,
     on_manifests_read,
     on_stored,
+    on_stores_identified,
     read_on,
 )
-from outbox.relay.protocol.state import Phase, Relay
-from outbox.relay.protocol.takeover import on_lock_busy, on_lock_taken, on_stores_identified
 from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
 
 

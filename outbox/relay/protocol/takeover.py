@@ -1,4 +1,8 @@
-"""IDLE and VERIFY: takes a shard's lock, and checks that both stores are the known ones."""
+"""IDLE to REPLAY: takes a shard over, and brings PostgreSQL and Kafka together before it publishes.
+
+It checks that both stores are the known ones, fences older producers, reads the manifests back,
+compares, and adopts or recovers. The fence comes before the log: until then the log may grow.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,39 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from outbox.messages.manifest import HELD, START, Kind, Manifest, Position
 from outbox.messages.message_id import SHARDS
-from outbox.relay.protocol.actions import Fence, IdentifyStores, Rest
-from outbox.relay.protocol.answers import LockBusy, LockTaken, StoresIdentified
-from outbox.relay.protocol.state import HaltReason, Phase, Relay
+from outbox.relay.protocol.actions import (
+    Compare,
+    Fence,
+    IdentifyStores,
+    MarkReleased,
+    ReadBounds,
+    ReadCommits,
+    ReadManifests,
+    Recover,
+    Rest,
+    SaveProgress,
+    StoreHalt,
+)
+from outbox.relay.protocol.answers import (
+    Bounds,
+    Compared,
+    Fenced,
+    LockBusy,
+    LockTaken,
+    ManifestsRead,
+    Stored,
+    StoresIdentified,
+)
+from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
 from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
 
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
+STUCK_SECONDS: Final = 60.0
+"""Longer than any transaction of the relay: a blocking one belongs to another program."""
+STUCK_POLL_SECONDS: Final = 5.0
 
 
 def on_lock_busy(state: Relay, _: LockBusy) -> Next:
@@ -56,3 +85,150 @@ def _difference(stores: StoresIdentified) -> HaltReason | None:
     if before.topic_id != now.topic_id:
         return HaltReason.TOPIC_CHANGED
     return HaltReason.DATABASE_CHANGED
+
+
+def on_fenced(state: Relay, _: Fenced) -> Next:
+    """Read the log's end only now: no other producer can write to it any more."""
+    return replace(state, phase=Phase.REPLAY), (ReadBounds(),)
+
+
+def on_bounds(state: Relay, bounds: Bounds) -> Next:
+    """Begin at the stored cursor; the log's end was read after the fence."""
+    stored = bounds.progress.cursor if bounds.progress else None
+    if stored is None and bounds.end > 0:
+        return halt(state, HaltReason.CURSOR_MISSING)
+    cursor = _after_marker(stored or Cursor(START, 0, 0, 0, 0), bounds)
+    if not bounds.start <= cursor.manifest_offset <= bounds.end:
+        return halt(state, HaltReason.PROGRESS_LOST)
+    begun = replace(
+        state,
+        cursor=cursor,
+        end=bounds.end,
+        found=(),
+        reached=False,
+        waited=0.0,
+        differs=False,
+    )
+    return read_on(begun)
+
+
+def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
+    """Return the cursor at the end of a log whose records have all expired.
+
+    The last manifest has the offset before the cursor, the marker of its transaction that of the
+    cursor. A manifest at that offset would have left a marker, too, and the log would end later.
+    """
+    is_next = bounds.start == bounds.end == cursor.manifest_offset + 1
+    return cursor._replace(manifest_offset=bounds.end) if is_next else cursor
+
+
+def read_on(state: Relay) -> Next:
+    """Read the next manifests, or run when there are none."""
+    first = state.at.manifest_offset
+    if first == state.end:
+        return run(state)
+    return state, (ReadManifests(first, state.end),)
+
+
+def on_manifests_read(state: Relay, read: ManifestsRead) -> Next:
+    """Use the manifests read; none within the allowed time means a foreign transaction."""
+    if not read.found and not read.reached:
+        return _wait_for_manifests(replace(state, waited=state.waited + read.waited))
+    return examine_next(replace(state, found=read.found, reached=read.reached, waited=0.0))
+
+
+def _wait_for_manifests(state: Relay) -> Next:
+    """Wait for the foreign transaction that hides them; after a minute an operator has to act."""
+    if state.waited < STUCK_SECONDS:
+        return state, (Rest(0.0),)
+    stuck = replace(state, halt=HaltReason.REPLAY_STUCK)
+    return stuck, (StoreHalt(HaltReason.REPLAY_STUCK), Rest(STUCK_POLL_SECONDS))
+
+
+def examine_next(state: Relay) -> Next:
+    """Check the next manifest that was read: its place in the chain, then its content."""
+    if not state.found:
+        return run(state) if state.reached else read_on(state)
+    found = state.found[0]
+    broken = _broken(state, found)
+    if broken is not None:
+        return halt(state, broken)
+    manifest = require(found.manifest)
+    if state.differs:
+        return _history(state)
+    return state, (Compare(state.at.position, manifest),)
+
+
+def _broken(state: Relay, found: Found) -> HaltReason | None:
+    """Return what is wrong with a manifest's place in the chain, or None."""
+    manifest = found.manifest
+    if manifest is None:
+        return HaltReason.CHAIN_BROKEN
+    if manifest.installation != state.installation:
+        return HaltReason.FOREIGN_MANIFEST
+    in_chain = manifest.shard == state.shard and _follows(manifest, state.at)
+    return None if in_chain else HaltReason.CHAIN_BROKEN
+
+
+def on_compared(state: Relay, compared: Compared) -> Next:
+    """FAST: continue if the commit log has exactly the manifest's messages in its range.
+
+    A release has no range, but its rows may be unmarked: its owner may have died before that.
+    """
+    manifest = require(state.found[0].manifest)
+    if not _same(state, manifest, compared):
+        return _history(state)
+    passed = _past_first(state, manifest.to)
+    if manifest.kind is Kind.BATCH:
+        return examine_next(passed)
+    return passed, (MarkReleased(manifest, passed.at, passed.who),)
+
+
+def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
+    is_batch = manifest.kind is Kind.BATCH
+    ids = tuple(entry.message_id for entry in manifest.entries)
+    held = (e.message_id for e in manifest.entries if e.status == HELD or not is_batch)
+    return (
+        compared.below_watermark
+        and manifest.after == state.at.position
+        and compared.message_ids == (ids if is_batch else ())
+        and compared.held.issuperset(held)
+    )
+
+
+def _history(state: Relay) -> Next:
+    """HISTORY: PostgreSQL lost its tail; store the batch there and keep the position."""
+    found = state.found[0]
+    passed = replace(_past_first(state, state.at.position), differs=True)
+    return passed, (Recover(require(found.manifest), found.offset, passed.at, passed.who),)
+
+
+def on_stored(state: Relay, _: Stored) -> Next:
+    """Continue after a batch was stored in PostgreSQL, or the rows of a release were marked."""
+    return examine_next(state)
+
+
+def _past_first(state: Relay, position: Position) -> Relay:
+    return replace(state, cursor=_past(state.at, state.found[0], position), found=state.found[1:])
+
+
+def run(state: Relay) -> Next:
+    """Start to publish under a new generation: everything below the end is known."""
+    cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
+    running = replace(
+        state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
+    )
+    begun = SaveProgress(cursor, state.who, begins=True)
+    return running, (begun, ReadCommits(cursor.position, state.narrowing.most))
+
+
+def _follows(manifest: Manifest, cursor: Cursor) -> bool:
+    """Return whether a manifest is the next of the cursor's chain."""
+    return manifest.batch_no == cursor.batch_no + 1 and manifest.prev_crc == cursor.crc
+
+
+def _past(cursor: Cursor, found: Found, position: Position) -> Cursor:
+    """Return the cursor after a manifest of the chain."""
+    manifest = require(found.manifest)
+    gen = max(manifest.gen, cursor.gen)
+    return Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)

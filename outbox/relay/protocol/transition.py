@@ -1,4 +1,8 @@
-"""The exits from a phase: a doubt drops the handle, a contradiction halts the shard."""
+"""The exits from a phase: a doubt drops the handle, a contradiction halts the shard.
+
+A batch is halved if Kafka refuses a record without naming it, or if the batch fails again and
+again: Kafka may not take that number of records in time, for example below a quota.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from outbox.messages.manifest import Kind, Manifest
 from outbox.relay.protocol.actions import (
     Action,
     CloseSession,
@@ -15,8 +20,7 @@ from outbox.relay.protocol.actions import (
     StoreHalt,
 )
 from outbox.relay.protocol.answers import Failed, StopAsked
-from outbox.relay.protocol.bisection import narrow_again
-from outbox.relay.protocol.state import WIDE, Failure, HaltReason, Phase, Relay
+from outbox.relay.protocol.state import WIDE, Failure, HaltReason, Narrowing, Phase, Relay
 
 Next = tuple[Relay, tuple[Action, ...]]
 """The next state and the plan that goes with it."""
@@ -93,3 +97,31 @@ def without_handle(state: Relay) -> Relay:
 def count_failure(state: Relay) -> Relay:
     """Count a failure in a row."""
     return replace(state, failures=min(state.failures + 1, MOST_FAILURES))
+
+
+def narrow(batch: Manifest) -> Narrowing:
+    """Return what to try next: the first half of the batch."""
+    suspects = len(batch.entries)
+    return Narrowing(suspects, max(1, suspects // 2))
+
+
+def narrow_again(state: Relay) -> Relay:
+    """Try half of the batch next if it has failed, though its records were sent for themselves."""
+    batch = state.batch
+    if batch is None or not batch.entries or not goes_apart(state):
+        return state
+    if batch.kind is Kind.BATCH:
+        return replace(state, narrowing=narrow(batch))
+    return replace(state, release_narrowing=narrow(batch))
+
+
+def goes_apart(state: Relay) -> bool:
+    """Return whether the manifest of a batch waits for its acknowledged records."""
+    of_release = state.batch is not None and state.batch.kind is not Kind.BATCH
+    return of_release or state.failures > 0 or state.narrowing != WIDE
+
+
+def advance(narrowing: Narrowing, messages: int) -> Narrowing:
+    """Return the remaining suspects after this number of messages was committed."""
+    suspects = narrowing.suspects - messages
+    return WIDE if suspects <= 0 else Narrowing(suspects, max(1, suspects // 2))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay.protocol.replay import STUCK_SECONDS
 from outbox.relay.protocol.state import Failure, Found, Refused, require
+from outbox.relay.protocol.takeover import STUCK_SECONDS
 from tests.model.relays import ReadEnd
 from tests.model.scene import (
     LONG_REPLAY,

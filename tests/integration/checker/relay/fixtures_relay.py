@@ -21,7 +21,7 @@ from outbox.clock import SystemClock
 from outbox.messages.message import Message
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
-from outbox.postgres.relay.shard_lock import LOCK_SPACE
+from outbox.postgres.relay.commit_log import LOCK_SPACE
 from outbox.postgres.sessions.connections import Connection
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings

@@ -19,7 +19,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.loopback import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
-from outbox.postgres.relay.shard_lock import LOCK_SPACE
+from outbox.postgres.relay.commit_log import LOCK_SPACE
 from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_databases import migrate
 from tests.fixtures_waiting import wait_for

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.bisection import advance, narrow
 from outbox.relay.protocol.state import WIDE, Narrowing, Phase, Refused
+from outbox.relay.protocol.transition import advance, narrow
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
