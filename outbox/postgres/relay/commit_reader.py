@@ -65,7 +65,14 @@ class CommitReader:
         rows = self._read_contents(session, ids) if ids else {}
         run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
         messages = self._committed(session, run)
-        batch = [(row[0], row[_TOPIC], row[_KEY]) for row in run]
+        positions = (
+            Position(xid, done + n)
+            for xid, done, half_ids, *_ in ranges
+            for n in range(1, len(half_ids) + 1)
+        )
+        batch = (
+            (row[0], row[_TOPIC], row[_KEY], at) for row, at in zip(run, positions, strict=False)
+        )
         holds = read_holds(session, self._shard, after, batch, any_held)
         if not ids:
             return Commits(after, due=holds.due, clock_ms=any_held.clock_ms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from outbox.errors import CommittedMessageDamaged, CursorMoved
@@ -23,9 +23,6 @@ from outbox.relay.protocol.state import Refused
 SQL: Final = load(__name__)
 WAITS: Final = "waits behind a refused record"
 """The ``publish_error`` of a message that was not itself refused."""
-
-BatchRow = tuple[HalfId, int, bytes | None]
-"""A message of a batch: its half id, topic id and key."""
 
 
 class BatchHolds(NamedTuple):
@@ -58,52 +55,32 @@ def read_any_held(session: Connection, shard: int) -> AnyHeld:
 def read_holds(
     session: Connection,
     shard: int,
-    position: Position,
-    batch: Sequence[BatchRow],
+    after: Position,
+    batch: Iterable[tuple[HalfId, int, bytes | None, Position]],
     any_held: AnyHeld,
 ) -> BatchHolds:
-    """Read how held records affect a batch that begins after a position."""
-    _, ever, any_open = any_held
-    if not ever:
+    """Read how held records affect a batch that begins after a position.
+
+    Of each message: its half id, topic id, key and own position.
+    """
+    if not any_held.ever:
         return NO_HOLDS
-    due = any_open and is_due(session, shard, position)
-    if not batch:
+    due = any_held.any_open and is_due(session, shard, after)
+    messages = [*batch]
+    if not messages:
         return NO_HOLDS._replace(due=due)
-    keyed = {(topic, key) for _, topic, key in batch if key is not None} if any_open else set()
     asked = {
         "shard": shard,
-        "half_ids": [half_id for half_id, _, _ in batch],
-        "topics": sorted({topic for _, topic, _ in batch}),
-        "key_topics": [topic for topic, _ in keyed],
-        "keys": [key for _, key in keyed],
+        "half_ids": [half_id for half_id, *_ in messages],
+        "topics": [topic for _, topic, *_ in messages],
+        "keys": [key for _, _, key, _ in messages],
+        "xids": [at.xid for *_, at in messages],
+        "ns": [at.n for *_, at in messages],
     }
-    row = session.execute(SQL["read_holds"], asked).fetchone()
-    assert row is not None
-    own, released, topics, key_topics, keys, firsts = ([*(column or ())] for column in row)
-    scopes = dict(zip(zip(key_topics, map(bytes, keys), strict=True), firsts, strict=True))
-    held = _held(batch, {*own}, {*topics}, scopes)
-    return BatchHolds(held, frozenset(released), due)
-
-
-def _held(
-    batch: Sequence[BatchRow],
-    own: Collection[int],
-    topics: Collection[int],
-    scopes: Mapping[tuple[int, bytes], int],
-) -> frozenset[HalfId]:
-    """Return the messages that are held themselves, or come after the first record of a scope.
-
-    That record is before the batch, or in it if Kafka has just refused it.
-    """
-    places = {half_id: place for place, (half_id, _, _) in enumerate(batch)}
-    begins: dict[tuple[int, bytes | None], int] = {
-        scope: places.get(HalfId(first), -1) for scope, first in scopes.items()
-    }
-    return frozenset(
-        half_id
-        for place, (half_id, topic, key) in enumerate(batch)
-        if half_id in own or topic in topics or place >= begins.get((topic, key), len(batch))
-    )
+    rows = session.execute(SQL["read_holds"], asked).fetchall()
+    held = frozenset(half_id for half_id, is_held, _ in rows if is_held)
+    released = frozenset(half_id for half_id, _, is_released in rows if is_released)
+    return BatchHolds(held, released, due)
 
 
 def is_due(session: Connection, shard: int, position: Position) -> bool:

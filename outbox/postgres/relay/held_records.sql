@@ -38,37 +38,23 @@ ON CONFLICT (half_id) DO NOTHING
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
 
 -- name: read_holds
--- Reads in one row how held records affect a batch, by key for each of its ids, topics and keys: which ids have a row
--- that is not released, which a released one, which topics are held as a whole, and for each held key (parallel
--- arrays) its first held record. A repair blocks no other record, nor does a record without a key.
-WITH own AS MATERIALIZED (
-    SELECT half_id, released_at IS NOT NULL AS released FROM outbox.held_record
-    WHERE half_id = ANY (%(half_ids)s::int8[])
-), topics AS MATERIALIZED (
-    SELECT topic_id, (
+-- Reads by key how held records affect each message of a batch: whether it is held, because it has a row that is not
+-- released, its topic is held as a whole, or an open record of its topic and key comes before it; and whether it has a
+-- released row. A repair blocks no other record, nor does a record without a key.
+SELECT half_id,
+    released IS false OR (
         SELECT true FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = t.topic_id AND h.topic_wide LIMIT 1
-    ) AS wide
-    FROM unnest(%(topics)s::int4[]) AS t (topic_id)
-    WHERE (
-        SELECT true FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = t.topic_id LIMIT 1
-    )
-), keys AS MATERIALIZED (
-    SELECT k.topic_id, k.key, (
-        SELECT h.half_id FROM outbox.open_held h
-        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = k.topic_id AND h.scope = sha256(k.key)
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = m.topic_id AND h.topic_wide LIMIT 1
+    ) IS NOT NULL OR (
+        SELECT (h.xid, h.n) < (m.xid, m.n) FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = m.topic_id AND h.scope = sha256(m.key)
         ORDER BY h.xid, h.n LIMIT 1
-    ) AS first
-    FROM unnest(%(key_topics)s::int4[], %(keys)s::bytea[]) AS k (topic_id, key)
-    WHERE k.topic_id IN (SELECT topic_id FROM topics WHERE wide IS NULL)
-)
-SELECT (SELECT array_agg(half_id) FROM own WHERE NOT released),
-    (SELECT array_agg(half_id) FROM own WHERE released),
-    (SELECT array_agg(topic_id) FROM topics WHERE wide),
-    (SELECT array_agg(topic_id ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL),
-    (SELECT array_agg(key ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL),
-    (SELECT array_agg(first ORDER BY topic_id, key) FROM keys WHERE first IS NOT NULL)
+    ) IS true, released IS true
+FROM (
+    SELECT *, (SELECT released_at IS NOT NULL FROM outbox.held_record r WHERE r.half_id = b.half_id) AS released
+    FROM unnest(%(half_ids)s::int8[], %(topics)s::int4[], %(keys)s::bytea[], %(xids)s::int8[], %(ns)s::int4[])
+        AS b (half_id, topic_id, key, xid, n)
+) m
 
 -- name: due_head
 -- Reads the first record of a scope that is due, at or below a position: a refused one or a repair that was due first,

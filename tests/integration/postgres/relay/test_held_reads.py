@@ -115,7 +115,7 @@ def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) 
     commit(shard.session, "slow", b"a", b"a", b"b", b"a")
     ids = [message.half_id for message in shard.log.read(shard.after).messages]
     shard.hold("slow", count=1, first=ids[1], keys=1)
-    shard.session.execute("UPDATE outbox.held_record SET key = 'a', xid = half_id >> 15")
+    shard.session.execute("UPDATE outbox.held_record SET key = 'a', xid = half_id >> 15, n = 2")
     commits = shard.log.read(shard.after)
     assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
 
