@@ -1,9 +1,9 @@
 """The SSRF guard of checks: judges a registered URL, and each address that a socket connects to.
 
 An address that is not globally routable is refused, unless the operator allows it by network or
-host name. Link-local and metadata addresses are always refused. The deny tables are our own, from
-IANA's special-purpose registries, because ``ipaddress.is_global`` calls several of these addresses
-public. An IPv4 address inside an IPv6 address is unwrapped first. Pure: no name is resolved here.
+host name. Link-local and metadata addresses are always refused. ``ipaddress`` knows IANA's
+special-purpose registries; of IPv6 only global unicast is public. An IPv4 address inside an IPv6
+address is unwrapped first. Pure: no name is resolved here.
 """
 
 from __future__ import annotations
@@ -89,26 +89,23 @@ def judge(url: CheckUrl, address: str, policy: SsrfPolicy) -> Rule | None:
     if seen is None:
         return Rule.HOST_FORM
     reached = _unwrapped(seen)
-    for refused, rule in (
-        (LINK_LOCAL, Rule.LINK_LOCAL),
-        (METADATA, Rule.METADATA),
-        (NEVER, Rule.NOT_GLOBAL),
-    ):
-        if _within(reached, refused):
-            return rule
-    return _judge_scope(url, reached, policy)
-
-
-def _judge_scope(url: CheckUrl, reached: Address, policy: SsrfPolicy) -> Rule | None:
-    """Judge what the operator may allow: ports, networks, hosts and plain http."""
-    if not _is_port_allowed(url, policy):
-        return Rule.PORT
     allowed = url.host in policy.hosts or _within(reached, policy.networks)
-    if not allowed and _within(reached, NOT_GLOBAL):
-        return Rule.NOT_GLOBAL
-    if url.scheme == "http" and not allowed:
-        return Rule.PLAIN_HTTP
+    for refused, rule in (
+        (reached.is_link_local, Rule.LINK_LOCAL),
+        (_within(reached, METADATA), Rule.METADATA),
+        (reached.is_multicast or reached.is_unspecified, Rule.NOT_GLOBAL),
+        (not _is_port_allowed(url, policy), Rule.PORT),
+        (not (allowed or _is_public(reached)), Rule.NOT_GLOBAL),
+        (not allowed and url.scheme == "http", Rule.PLAIN_HTTP),
+    ):
+        if refused:
+            return rule
     return None
+
+
+def _is_public(address: Address) -> bool:
+    is_unicast = address.version == 4 or address in GLOBAL_UNICAST
+    return address.is_global and is_unicast and not _within(address, SPECIAL)
 
 
 def _unwrapped(address: Address) -> Address:
@@ -120,17 +117,14 @@ def _unwrapped(address: Address) -> Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-# -- The deny tables -------------------------------------------------------------------------------
-
-
 def _networks(*texts: str) -> tuple[Network, ...]:
-    return tuple(ip_network(text) for text in texts)
+    return tuple(map(ip_network, texts))
 
 
 NAT64: Final = IPv6Network("64:ff9b::/96")
-
-LINK_LOCAL: Final = _networks("169.254.0.0/16", "fe80::/10")
-
+GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+SPECIAL: Final = _networks("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")
+"""Special-purpose addresses that ``ipaddress`` of some versions of Python calls public."""
 METADATA: Final = _networks(
     "100.100.100.200/32",  # Alibaba Cloud
     "168.63.129.16/32",  # Azure
@@ -138,39 +132,7 @@ METADATA: Final = _networks(
     "fd00:ec2::/32",  # Amazon
     "fd20:ce::254/128",  # Google
 )
-
-NEVER: Final = _networks("0.0.0.0/8", "::/128", "224.0.0.0/4", "255.255.255.255/32", "ff00::/8")
-"""Addresses that are no host; an operator cannot allow them."""
-
-NOT_GLOBAL: Final = _networks(
-    "10.0.0.0/8",
-    "100.64.0.0/10",
-    "127.0.0.0/8",
-    "172.16.0.0/12",
-    "192.0.0.0/24",
-    "192.0.2.0/24",
-    "192.31.196.0/24",
-    "192.52.193.0/24",
-    "192.88.99.0/24",
-    "192.168.0.0/16",
-    "192.175.48.0/24",
-    "198.18.0.0/15",
-    "198.51.100.0/24",
-    "203.0.113.0/24",
-    "224.0.0.0/3",
-    "::/3",
-    "2001::/23",
-    "2001:db8::/32",
-    "2002::/16",
-    "2620:4f:8000::/48",
-    "3fff::/20",
-    "4000::/2",
-    "8000::/1",
-)
-"""Special-purpose IPv4 blocks, and all IPv6 except 2000::/3; that has exceptions, too."""
-
 METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "instance-data"})
-LOOPBACK_NAMES: Final = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 _SHAPE: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<rest>[/?].*)?", re.DOTALL
@@ -231,7 +193,7 @@ def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
         return judge(url, url.host, policy)
     if url.host in METADATA_NAMES:
         return Rule.METADATA
-    if url.host in LOOPBACK_NAMES or url.host.endswith(".localhost"):
+    if url.host.split(".")[-1] == "localhost":
         return judge(url, "127.0.0.1", policy)
     if not _is_port_allowed(url, policy):
         return Rule.PORT

@@ -28,7 +28,6 @@ CONNECT_SECONDS: Final = 2.0
 ANSWER_BYTES: Final = 16 * 1024
 BATCH_ANSWER_BYTES: Final = 64 * 1024
 HEADER_BYTES: Final = 16 * 1024
-HEADER_COUNT: Final = 64
 READ_BYTES: Final = 4096
 
 
@@ -90,9 +89,6 @@ class HttpCheckEndpoint:
             auto_decompress=False,
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-            max_line_size=HEADER_BYTES // 2,
-            max_field_size=HEADER_BYTES // 2,
-            max_headers=HEADER_COUNT,
         )
 
 

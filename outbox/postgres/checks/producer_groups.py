@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -110,12 +111,7 @@ class PostgresProducerGroups:
         """Register or replace a group; see ProducerGroups.put."""
         secret, settings = new_secret(), settings_of(group)
         asked = {"name": group.name, "secret": self._ring.seal(secret, group.name), **settings}
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            await connection.execute(SQL["lock_name"], asked)
+        async with self._change(group.name) as connection:
             stored = await _read(connection, group.name)
             if stored is None and isinstance(precondition, int):
                 raise PreconditionFailed(0)
@@ -135,12 +131,7 @@ class PostgresProducerGroups:
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
         """Delete a group; see ProducerGroups.delete."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            await connection.execute(SQL["lock_name"], {"name": name})
+        async with self._change(name) as connection:
             stored = await _required(connection, name)
             if precondition is not None:
                 require_version(precondition, stored.version)
@@ -160,11 +151,7 @@ class PostgresProducerGroups:
         operator: str | None = None,
     ) -> ProducerGroup:
         """Stop or resume the checks of a group; see ProducerGroups.pause."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with self._change(name) as connection:
             group = await _required(connection, name)
             await connection.execute(
                 SQL["pause"],
@@ -178,11 +165,7 @@ class PostgresProducerGroups:
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
         """Give a group a new signing secret; see ProducerGroups.rotate_secret."""
         secret = new_secret()
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with self._change(name) as connection:
             cursor = await connection.execute(
                 SQL["rotate_secret"],
                 {
@@ -197,6 +180,13 @@ class PostgresProducerGroups:
                 raise UnknownGroup(name)
             await _audit(connection, "group.rotate_secret", name, key_id)
         return NewSecret(secret=secret, previous_expires_at=row[0])
+
+    @asynccontextmanager
+    async def _change(self, name: str) -> AsyncIterator[AsyncConnection]:
+        """Open a transaction in which no other changes the group of this name."""
+        async with available(), self._pool.connection() as connection, connection.transaction():
+            await connection.execute(SQL["lock_name"], {"name": name})
+            yield connection
 
 
 def settings_of(group: ProducerGroup) -> dict[str, Any]:
