@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import suppress
+from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
@@ -77,25 +77,16 @@ async def _look_up(host: str, port: int, family: int) -> Any:
     A thread cannot be stopped: when its call has given up, it runs on until the system gives up.
     It is a daemon, so it does not delay the end of the process. Raises OSError.
     """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Any] = loop.create_future()
-
-    def deliver(infos: Any, error: str | None) -> None:
-        if found.done():
-            return
-        if error is None:
-            found.set_result(infos)
-        else:
-            found.set_exception(OSError(error))
+    found: Future[Any] = Future()
 
     def work() -> None:
-        infos, error = None, None
+        found.set_running_or_notify_cancel()
         try:
             infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as raised:
-            error = str(raised)
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(deliver, infos, error)
+        except (OSError, UnicodeError) as error:
+            found.set_exception(OSError(str(error)))
+        else:
+            found.set_result(infos)
 
     Thread(target=work, daemon=True).start()
-    return await found
+    return await asyncio.wrap_future(found)

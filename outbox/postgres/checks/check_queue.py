@@ -69,8 +69,9 @@ class PostgresCheckQueue:
             row = await _read_group(connection, producer_group_id)
             if row is None:
                 return None
-            group, unreadable = read_group(row, ()), None
-            asks = _can_be_asked(row)
+            group, unreadable, breaker = read_group(row, ()), None, _breaker(row)
+            is_open = breaker is not None and breaker.state(row["now"]) is BreakerState.OPEN
+            asks = not (row["rests"] or is_open)
             if asks:
                 try:
                     group = replace(group, secrets=valid_secrets(self._decrypt, row, group.name))
@@ -109,12 +110,6 @@ def _due(**row: Any) -> GroupDue:
 _group_due: Final = kwargs_row(_due)
 
 
-def _can_be_asked(row: Mapping[str, Any]) -> bool:
-    breaker = _breaker(row)
-    is_open = breaker is not None and breaker.state(row["now"]) is BreakerState.OPEN
-    return not (row["rests"] or is_open)
-
-
 async def _read_slice(
     connection: AsyncConnection,
     group: ProducerGroup,
@@ -148,25 +143,31 @@ async def _read_slice(
 async def _read_halves(
     cursor: AsyncCursor[dict[str, Any]], rows: Sequence[Mapping[str, Any]], *, with_value: bool
 ) -> dict[int, Mapping[str, Any]]:
-    half_ids = sorted({row["half_id"] for row in rows})
-    bounds = {"low": half_ids[0], "high": half_ids[-1]}
-    asked = {"half_ids": half_ids, "with_value": with_value, **bounds}
+    half_ids = [row["half_id"] for row in rows]
+    asked = {
+        "half_ids": half_ids,
+        "ids": [row["id"] for row in rows],
+        "rounds": [row["round"] for row in rows],
+        "with_value": with_value,
+        "low": min(half_ids),
+        "high": max(half_ids),
+    }
     await cursor.execute(SQL["claimed_halves"], asked)
-    return {row["half_id"]: row for row in await cursor.fetchall()}
+    return {row["look_id"]: row for row in await cursor.fetchall()}
 
 
 def _bounded(
     read: Sequence[Mapping[str, Any]], halves: Mapping[int, Mapping[str, Any]]
 ) -> tuple[QueueRow, ...]:
     """Return the first rows, at least one, whose undecided values have SLICE_BYTES together."""
-    rows = [_queue_row(row, halves[row["half_id"]]) for row in read]
-    sizes = ((halves[row.half_id]["value_bytes"] or 0) if row.drop is None else 0 for row in rows)
+    rows = [_queue_row(row, halves[row["id"]]) for row in read]
+    sizes = ((halves[row.look_id]["value_bytes"] or 0) if row.drop is None else 0 for row in rows)
     before = accumulate(sizes, initial=0)
     return tuple(row for row, size in zip(rows, before, strict=False) if size < SLICE_BYTES)
 
 
 def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
-    drop = _drop(row, found)
+    drop = found["drop"] and Drop(found["drop"])
     return QueueRow(
         look_id=row["id"],
         delay_seconds=row["delay_seconds"],
@@ -180,11 +181,3 @@ def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
         drop=drop,
         parked=found["parked"],
     )
-
-
-def _drop(row: Mapping[str, Any], found: Mapping[str, Any]) -> Drop | None:
-    if not found["stored"]:
-        return Drop.UNKNOWN
-    if found["decided"]:
-        return Drop.DECIDED
-    return Drop.VOID if row["round"] < found["current_round"] else None

@@ -52,17 +52,16 @@ ORDER BY q.due_by, c.delay_seconds, q.id
 LIMIT %(limit)s
 
 -- name: claimed_halves
--- Reads, by key, the halves of due rows, whether they have an op, their current round and whether they are parked.
+-- Reads, by key, the halves of due rows, why a row is skipped (no half, an op, a newer round), and whether the half is
+-- parked.
 -- The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
-SELECT asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
+SELECT asked.look_id, asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
     CASE WHEN %(with_value)s THEN h.value END AS value, octet_length(h.value) AS value_bytes, h.headers, h.content_type,
     h.traceparent, h.tags, h.key_id,
-    h.nonce IS NOT NULL AS stored,
-    o.decided IS NOT NULL AS decided,
-    coalesce(r.round, 1) AS current_round,
+    CASE WHEN h.nonce IS NULL THEN 'unknown' WHEN o.decided THEN 'decided' WHEN asked.round < r.round THEN 'void' END AS drop,
     p.half_id IS NOT NULL AND p.resumed_at IS NULL AS parked
-FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
+FROM unnest(%(ids)s::int8[], %(half_ids)s::int8[], %(rounds)s::int4[]) AS asked (look_id, half_id, round)
 LEFT JOIN LATERAL (
     SELECT * FROM outbox.half_message
     WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0

@@ -7,7 +7,6 @@ compare-and-set: if another checker has passed these rows, everything is rolled 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -40,7 +39,6 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     """
     group = settlement.group
     async with connection.transaction(), connection.cursor() as cursor:
-        await _require_server(cursor, settlement.server_started_at)
         await _move(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
         if settlement.resumed:
@@ -62,18 +60,11 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     )
 
 
-async def _require_server(cursor: Cursor, started_at: datetime | None) -> None:
-    if started_at is None:
-        return
-    await cursor.execute(SQL["is_same_server"], {"started_at": started_at})
-    if await cursor.fetchone() != (True,):
-        raise CursorMoved
-
-
 async def _move(cursor: Cursor, settlement: Settlement) -> None:
     """Move the cursors from where they were read, and delete the rows that they pass."""
     asked = {
         "group": settlement.group.id,
+        "started_at": settlement.server_started_at,
         "delays": list(settlement.moves),
         "positions": [position for position, _ in settlement.moves.values()],
         "goals": [goal for _, goal in settlement.moves.values()],
@@ -139,17 +130,17 @@ async def _park(
     if not parkings:
         return frozenset()
     half_ids = [row.half_id for row, _ in parkings]
-    await cursor.execute(
-        SQL["park"],
+    parked = [
         {
-            "half_ids": half_ids,
-            "rounds": [row.round for row, _ in parkings],
-            "reasons": [reason.value for _, reason in parkings],
-            "check_counts": [row.check_count for row, _ in parkings],
-            "low": min(half_ids),
-            "high": max(half_ids),
-        },
-    )
+            "half_id": row.half_id,
+            "round": row.round,
+            "reason": reason,
+            "check_count": row.check_count,
+        }
+        for row, reason in parkings
+    ]
+    bounds = {"low": min(half_ids), "high": max(half_ids)}
+    await cursor.execute(SQL["park"], {"parked": Jsonb(parked), **bounds})
     return frozenset(HalfId(row[0]) for row in await cursor.fetchall())
 
 

@@ -1,15 +1,12 @@
--- name: is_same_server
--- Returns whether the server that was read is this one. After a failover that lost the last transactions, their ids are
--- given once more: rows of other halves would leave the queue.
-SELECT pg_postmaster_start_time() = %(started_at)s
-
 -- name: move_cursors
 -- Moves the cursors of a group's delay classes from where they were read, and locks them. Fewer rows than given
--- means that another checker has settled these rows.
+-- means that another checker has settled these rows, or that the server that was read is not this one: after a failover
+-- that lost the last transactions, their ids are given once more, and rows of other halves would leave the queue.
 UPDATE outbox.check_class c
 SET position = moved.goal
 FROM unnest(%(delays)s::int4[], %(positions)s::int8[], %(goals)s::int8[]) AS moved (delay, position, goal)
 WHERE c.producer_group_id = %(group)s AND c.delay_seconds = moved.delay AND c.position = moved.position
+    AND pg_postmaster_start_time() = coalesce(%(started_at)s::timestamptz, pg_postmaster_start_time())
 
 -- name: remove
 -- Deletes the rows that the cursors have passed, each by key: the queue keeps only what is open.
@@ -60,8 +57,7 @@ INSERT INTO outbox.parked_message AS p (
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, h.topic_id, h."partition",
     h.check_immunity_seconds, h.transaction_id, h.key, h.value, h.headers, h.content_type, h.traceparent,
     h.tags, h.key_id, clock_timestamp(), aside.reason, aside.check_count
-FROM unnest(%(half_ids)s::int8[], %(rounds)s::int4[], %(reasons)s::text[], %(check_counts)s::int4[])
-    AS aside (half_id, round, reason, check_count)
+FROM jsonb_to_recordset(%(parked)s) AS aside (half_id int8, round int4, reason text, check_count int4)
 CROSS JOIN LATERAL (
     SELECT * FROM outbox.half_message
     WHERE half_id = aside.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0

@@ -6,19 +6,18 @@ the watermark and never reads halves of the last second. Nothing is scanned twic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from outbox.checks.check_round import SweepRound
 from outbox.checks.delays import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import open_classes
-from outbox.postgres.sessions.array_literal import number_array
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
@@ -90,29 +89,19 @@ async def _queue(
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
-            due = [half.prepared_at + timedelta(seconds=half.immunity_seconds) for half in found]
-            delays = [
-                class_of_first_check(
-                    (at - part["now"]).total_seconds(), half.groups_immunity_seconds
-                )
-                for half, at in zip(found, due, strict=True)
-            ]
-            groups = [half.producer_group_id for half in found]
-            await open_classes(cursor, set(zip(groups, delays, strict=True)))
-            await cursor.execute(SQL["queue"], _columns(found, groups, delays, due))
+            queued = [_first_check(half, part["now"]) for half in found]
+            await open_classes(cursor, {(each["group_id"], each["delay"]) for each in queued})
+            await cursor.execute(SQL["queue"], {"queued": Jsonb(queued)})
 
 
-def _columns(
-    found: list[_Undecided], groups: list[int], delays: list[int], due: list[datetime]
-) -> dict[str, str]:
+def _first_check(half: _Undecided, now: datetime) -> dict[str, Any]:
+    """Return the row of the queue for a half: due when its immunity ends."""
+    due_at = half.prepared_at + timedelta(seconds=half.immunity_seconds)
+    remaining = (due_at - now).total_seconds()
     return {
-        "groups": number_array(groups),
-        "delays": number_array(delays),
-        "half_ids": number_array(half.half_id for half in found),
-        "prepared": _time_array(half.prepared_at for half in found),
-        "due": _time_array(due),
+        "group_id": half.producer_group_id,
+        "delay": class_of_first_check(remaining, half.groups_immunity_seconds),
+        "half_id": half.half_id,
+        "prepared_at": str(half.prepared_at),
+        "due_at": str(due_at),
     }
-
-
-def _time_array(times: Iterable[datetime]) -> str:
-    return "{" + ",".join([time.isoformat() for time in times]) + "}"

@@ -41,9 +41,7 @@ WHERE p.position = %(position)s
 -- name: queue
 -- Appends the first reference of halves that a sweep found undecided, due when their immunity ends.
 INSERT INTO outbox.check_queue (producer_group_id, delay_seconds, id, half_id, age_from, due_at)
-SELECT group_id, delay, (flush.xid << 15) + place, half_id, prepared_at, due_at
-FROM unnest(
-    %(groups)s::int4[], %(delays)s::int4[], %(half_ids)s::int8[], %(prepared)s::timestamptz[],
-    %(due)s::timestamptz[]
-) WITH ORDINALITY AS found (group_id, delay, half_id, prepared_at, due_at, place)
+SELECT group_id, delay, (flush.xid << 15) + row_number() OVER (), half_id, prepared_at, due_at
+FROM jsonb_to_recordset(%(queued)s) AS found (
+    group_id int4, delay int4, half_id int8, prepared_at timestamptz, due_at timestamptz)
 CROSS JOIN (SELECT outbox.current_xid() AS xid) flush

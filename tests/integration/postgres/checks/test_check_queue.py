@@ -277,7 +277,9 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
     nodes = await explain(
         world,
         check_queue.SQL["claimed_halves"],
+        ids=ids,
         half_ids=ids,
+        rounds=[1] * len(ids),
         low=ids[0],
         high=ids[-1],
         with_value=False,
