@@ -19,7 +19,7 @@ from api.ingest.topic_cache import TopicCache
 from api.lifecycle import Flushes
 from outbox.clock import SystemClock
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
-from outbox.messages.ports import TopicCatalogue
+from outbox.messages.topics import TopicCatalogue
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import statuses_now
@@ -49,7 +49,7 @@ class IngestWiring:
             catalogue or KafkaTopicCatalogue(servers, config),
             clock,
             create=settings.create_topics,
-            seen=PostgresSeenTopics(pool),
+            seen=PostgresSeenTopics(pool).all,
         )
         self.name_cache = NameCache(PostgresInternedNames(pool), clock)
         store, waiting = PostgresHalfStore(pool), FlushLimits(waiting_rows=WAITING_ROWS)

@@ -37,7 +37,7 @@ from api.stores_view import shared_store_view
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import endpoint_of
-from outbox.messages.ports import TopicCatalogue
+from outbox.messages.topics import TopicCatalogue
 from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges

@@ -19,7 +19,7 @@ from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
 from outbox.messages.message import Message
 from outbox.messages.record import asks_for_delay, is_reserved
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 
 KEY_MAX_BYTES: Final = 8192
 HEADERS_MAX: Final = 64

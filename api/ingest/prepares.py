@@ -23,7 +23,7 @@ from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import GroupDeleted, Message, PrepareOutcome
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 
 NO_TARGET: Final = {
     "unknown-topic": "Kafka shows this service no such topic: create it, or its Kafka principal"

@@ -9,14 +9,13 @@ Size limits and permissions are those of the relay's principal: the checker stor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Final
 
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
-from outbox.messages.ports import TopicCatalogue
-from outbox.messages.seen_topics import UNSEEN, SeenTopic, SeenTopics
+from outbox.messages.topics import UNSEEN, SeenTopic, TopicCatalogue
 
 FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
@@ -37,8 +36,9 @@ class TopicCache:
         clock: Clock,
         *,
         create: bool,
-        seen: SeenTopics | None = None,
+        seen: Callable[[], Awaitable[Mapping[str, SeenTopic]]] | None = None,
     ) -> None:
+        """Take Kafka's list, and what reads the stored views of the relay's principal."""
         self._catalogue = catalogue
         self._stored = seen
         self._seen: Mapping[str, SeenTopic] = {}
@@ -130,7 +130,7 @@ class TopicCache:
         """Read the stored views; without PostgreSQL the last ones stay."""
         if self._stored is not None:
             with suppress(DatabaseUnavailable):
-                self._seen = await self._stored.all()
+                self._seen = await self._stored()
 
     async def _create_topics(self, topics: list[str]) -> None:
         """Create topics, and wait until the brokers' metadata shows them."""

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
-from outbox.messages.seen_topics import SeenTopic, SeenTopics, TopicView
+from outbox.messages.topics import SeenTopic
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from outbox.kafka.topic_view import KafkaTopicView
+    from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 
 POLL_SECONDS: Final = 15.0
 
@@ -23,7 +27,11 @@ class TopicWatch:
     """Looks at every topic once per step."""
 
     def __init__(
-        self, topics: SeenTopics, view: TopicView, locks: AdvisoryLocks, metrics: Metrics
+        self,
+        topics: PostgresSeenTopics,
+        view: KafkaTopicView,
+        locks: AdvisoryLocks,
+        metrics: Metrics,
     ) -> None:
         self._topics = topics
         self._view = view

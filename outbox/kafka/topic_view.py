@@ -15,7 +15,7 @@ from outbox.kafka.client_config import PRODUCER_DEFAULTS, REQUEST_SECONDS, admin
 from outbox.kafka.permission import TO_RELAY, missing_rights
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import BATCH, DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 
 OWN_HEADERS: Final = (
     MESSAGE_ID + "-" * 36,
@@ -31,7 +31,7 @@ _MAX_MESSAGE: Final = "message.max.bytes"
 
 
 class KafkaTopicView:
-    """The TopicView on an admin client with the relay's properties."""
+    """The view that the relay's principal has, on an admin client with the relay's properties."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
         self._admin = admin_client(bootstrap_servers, kafka_config)
@@ -39,7 +39,7 @@ class KafkaTopicView:
         self._compresses = any(kafka_config.get(name, "none") != "none" for name in _COMPRESSION)
 
     def read(self, topics: Collection[str]) -> Mapping[str, SeenTopic]:
-        """Return what is seen of the topics that exist; see TopicView."""
+        """Return what is seen of the topics that exist. Raises KafkaUnavailable."""
         serve(self._admin)
         if not topics:
             return {}
@@ -62,7 +62,7 @@ class KafkaTopicView:
         return seen
 
     def missing_rights(self, topics: Collection[str]) -> Collection[str]:
-        """Return in words the rights that the relay lacks; see TopicView."""
+        """Return in words each right that the relay lacks on these topics or the manifests'."""
         required = dict.fromkeys({PROGRESS_TOPIC, *topics}, TO_RELAY)
         return missing_rights(self._admin, required).values()
 

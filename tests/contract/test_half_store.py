@@ -1,4 +1,4 @@
-"""The contract of every HalfStore."""
+"""The contract of the half store."""
 
 from __future__ import annotations
 
@@ -18,28 +18,25 @@ from outbox.messages.message import (
     State,
     TransactionIdReused,
 )
-from outbox.messages.ports import HalfStore
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import PLAN_ONCE, make_pool
-from tests.contract.fixtures_memory_store import MemoryHalfStore
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 COMMIT, ROLLBACK, UNKNOWN = Resolution.COMMIT, Resolution.ROLLBACK, Resolution.UNKNOWN
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.postgres)])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[HalfStore]:
-    if request.param == "memory":
-        yield MemoryHalfStore()
-        return
-    url = request.getfixturevalue("database_url")
-    async with make_pool(url, "test", pool_max=10, plans=PLAN_ONCE) as pool:
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[PostgresHalfStore]:
+    async with make_pool(database_url, "test", pool_max=10, plans=PLAN_ONCE) as pool:
         await store_group(pool, make_group())
         await store_topic(pool, "points-earned")
         yield PostgresHalfStore(pool)
 
 
-async def prepared(store: HalfStore, **fields: object) -> Prepared:
+async def prepared(store: PostgresHalfStore, **fields: object) -> Prepared:
     (answer,) = await store.prepare([make_message(**fields)])  # type: ignore[arg-type]
     assert isinstance(answer, Prepared)
     return answer
@@ -49,13 +46,13 @@ def ending(half: Prepared, decision: Resolution = COMMIT, **fields: object) -> E
     return End(half_id=half.half.half_id, nonce=half.half.nonce, decision=decision, **fields)  # type: ignore[arg-type]
 
 
-async def ended(store: HalfStore, end: End) -> Ended:
+async def ended(store: PostgresHalfStore, end: End) -> Ended:
     (answer,) = await store.end([end])
     assert isinstance(answer, Ended)
     return answer
 
 
-async def test_a_prepared_half_is_undecided_until_it_is_ended(store: HalfStore) -> None:
+async def test_a_prepared_half_is_undecided_until_it_is_ended(store: PostgresHalfStore) -> None:
     half = await prepared(store)
     answer = await ended(store, ending(half, UNKNOWN))
     assert (answer.status.state, answer.already_ended, answer.status.op) == (
@@ -69,7 +66,7 @@ async def test_a_prepared_half_is_undecided_until_it_is_ended(store: HalfStore) 
     ("decision", "state"), [(COMMIT, State.COMMITTED), (ROLLBACK, State.ROLLED_BACK)]
 )
 async def test_the_first_decision_is_final(
-    store: HalfStore, decision: Resolution, state: State
+    store: PostgresHalfStore, decision: Resolution, state: State
 ) -> None:
     half = await prepared(store)
     first = await ended(store, ending(half, decision))
@@ -90,7 +87,7 @@ async def test_the_first_decision_is_final(
 
 
 async def test_an_end_with_unknown_of_a_decided_message_gets_the_decision(
-    store: HalfStore,
+    store: PostgresHalfStore,
 ) -> None:
     half = await prepared(store)
     first = await ended(store, ending(half, ROLLBACK))
@@ -99,7 +96,7 @@ async def test_an_end_with_unknown_of_a_decided_message_gets_the_decision(
 
 
 async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
-    store: HalfStore,
+    store: PostgresHalfStore,
 ) -> None:
     half = await prepared(store)
     answers = await store.end([ending(half, ROLLBACK), ending(half, COMMIT)])
@@ -110,7 +107,9 @@ async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
     assert second.status.state is State.ROLLED_BACK
 
 
-async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(store: HalfStore) -> None:
+async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(
+    store: PostgresHalfStore,
+) -> None:
     half = await prepared(store)
     guessed = End(half_id=half.half.half_id, nonce=half.half.nonce ^ 1, decision=COMMIT)  # type: ignore[arg-type]
     assert await store.end([guessed]) == [NoSuchMessage()]
@@ -118,7 +117,7 @@ async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(store: Hal
 
 
 async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_one(
-    store: HalfStore,
+    store: PostgresHalfStore,
 ) -> None:
     half, nameless = await prepared(store, transaction_id="t-1"), await prepared(store)
     for decision in (COMMIT, UNKNOWN):
@@ -131,7 +130,7 @@ async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_o
     assert await store.end([ending(half, COMMIT, transaction_id="t-2")]) == [NoSuchMessage()]
 
 
-async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: HalfStore) -> None:
+async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: PostgresHalfStore) -> None:
     half = await prepared(store)
     foreign = ending(half, COMMIT, groups=frozenset({99}))
     own = ending(half, COMMIT, groups=frozenset({1, 99}))
@@ -140,7 +139,7 @@ async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: HalfSto
     assert await store.end([foreign]) == [NoSuchMessage()]
 
 
-async def test_a_repeated_prepare_answers_with_the_first_message(store: HalfStore) -> None:
+async def test_a_repeated_prepare_answers_with_the_first_message(store: PostgresHalfStore) -> None:
     first = await prepared(store, transaction_id="invoice-1")
     again = await prepared(store, transaction_id="invoice-1")
     assert again.replayed
@@ -150,7 +149,7 @@ async def test_a_repeated_prepare_answers_with_the_first_message(store: HalfStor
 
 @pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
 async def test_a_repeated_prepare_of_a_decided_message_answers_with_its_decision(
-    store: HalfStore, decision: Resolution
+    store: PostgresHalfStore, decision: Resolution
 ) -> None:
     first = await prepared(store, transaction_id="invoice-1")
     op = (await ended(store, ending(first, decision))).status.op
@@ -159,13 +158,13 @@ async def test_a_repeated_prepare_of_a_decided_message_answers_with_its_decision
     assert (again.status.message_id, again.status.op) == (first.half.message_id, op)
 
 
-async def test_a_transaction_id_with_other_content_is_refused(store: HalfStore) -> None:
+async def test_a_transaction_id_with_other_content_is_refused(store: PostgresHalfStore) -> None:
     first = await prepared(store, transaction_id="invoice-1")
     (answer,) = await store.prepare([make_message(transaction_id="invoice-1", value=b"other")])
     assert answer == TransactionIdReused(existing_message_id=first.half.message_id)
 
 
-async def test_twins_in_one_flush_make_one_half(store: HalfStore) -> None:
+async def test_twins_in_one_flush_make_one_half(store: PostgresHalfStore) -> None:
     twin = make_message(transaction_id="invoice-1")
     first, second = await store.prepare([twin, twin])
     assert isinstance(first, Prepared)
@@ -174,13 +173,13 @@ async def test_twins_in_one_flush_make_one_half(store: HalfStore) -> None:
     assert first.half == second.half
 
 
-async def test_concurrent_twins_make_one_half(store: HalfStore) -> None:
+async def test_concurrent_twins_make_one_half(store: PostgresHalfStore) -> None:
     answers = await asyncio.gather(*(prepared(store, transaction_id="invoice-1") for _ in range(8)))
     assert len({answer.half.message_id for answer in answers}) == 1
     assert sum(not answer.replayed for answer in answers) == 1
 
 
-async def test_two_hundred_racing_ends_give_one_decision(store: HalfStore) -> None:
+async def test_two_hundred_racing_ends_give_one_decision(store: PostgresHalfStore) -> None:
     """A25, D1: one winner; every other answer has the stored decision."""
     half = await prepared(store)
     racers = [ending(half, COMMIT if n % 2 else ROLLBACK) for n in range(200)]
@@ -193,7 +192,7 @@ async def test_two_hundred_racing_ends_give_one_decision(store: HalfStore) -> No
     assert ops == {winners[0].status.op}
 
 
-async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: HalfStore) -> None:
+async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: PostgresHalfStore) -> None:
     message = make_message(
         key=b"\x00\xff",
         value=None,

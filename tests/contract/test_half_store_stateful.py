@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
@@ -27,12 +27,12 @@ from hypothesis.stateful import (
 
 from outbox.messages.message import DecidedBy, End, Ended, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId, shard_in
-from outbox.postgres.sessions.connections import make_pool
+from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.sessions.connections import PLAN_ONCE, connect, make_pool
 from tests.contract.fixtures_half_store_model import Dictionary
-from tests.contract.fixtures_half_stores import MemoryPlace, Place, PostgresPlace
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
-pytestmark = pytest.mark.deep
+pytestmark = [pytest.mark.deep, pytest.mark.postgres]
 
 _T = TypeVar("_T")
 GROUPS = (make_group("account", id=1), make_group("billing", id=2))
@@ -64,6 +64,32 @@ SCOPES = st.sampled_from(
 DECIDERS = st.sampled_from([DecidedBy.PRODUCER, DecidedBy.CHECK, DecidedBy.OPERATOR])
 ANY_RESOLUTION = st.sampled_from(list(Resolution))
 HALVES: Bundle[HalfId] = Bundle("halves")
+
+
+class Place:
+    """A database; each store has its own pool."""
+
+    def __init__(self, database_url: str) -> None:
+        self._url = database_url
+        self._stack = AsyncExitStack()
+
+    async def open(self) -> PostgresHalfStore:
+        """Return a store on new connections, as in a new process."""
+        pool = make_pool(self._url, "stateful", pool_max=3, pool_min=1, plans=PLAN_ONCE)
+        return PostgresHalfStore(await self._stack.enter_async_context(pool))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._stack.aclose()
+
+    def commit_log(self) -> list[HalfId]:
+        """Return every id of the commit log, in order within each shard."""
+        with connect(self._url, "stateful") as connection:
+            rows = connection.execute(
+                "SELECT i.half_id FROM outbox.commit_log l,"
+                " unnest(l.half_ids) WITH ORDINALITY AS i (half_id, n) ORDER BY l.xid, i.n"
+            )
+            return [row[0] for row in rows]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -228,24 +254,19 @@ SETTINGS = settings(
 )
 
 
-def test_a_memory_store_answers_as_a_dictionary_would() -> None:
-    run_state_machine_as_test(_machine(MemoryPlace), settings=settings(SETTINGS, max_examples=30))
-
-
-@pytest.mark.postgres
 def test_postgres_answers_as_a_dictionary_would(database_url: str) -> None:
     """A failure is reported as it was found: shrinking it would take minutes of restarts."""
     asyncio.run(_register(database_url))
     run_state_machine_as_test(
-        _machine(lambda: PostgresPlace(database_url)),
+        _machine(database_url),
         settings=settings(SETTINGS, max_examples=12, phases=[Phase.generate]),
     )
 
 
-def _machine(place: Callable[[], Place]) -> type[StoreMachine]:
+def _machine(database_url: str) -> type[StoreMachine]:
     class Here(StoreMachine):
         def __init__(self) -> None:
-            super().__init__(place())
+            super().__init__(Place(database_url))
 
     return Here
 

@@ -10,7 +10,7 @@ import pytest
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
-from outbox.messages.ports import TopicCatalogue
+from outbox.messages.topics import TopicCatalogue
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 

@@ -41,7 +41,7 @@ SQL: Final = load(__name__)
 
 
 class PostgresHalfStore:
-    """The HalfStore on a pool of connections."""
+    """Stores half messages and their decisions; one call is one flush and one database commit."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -49,7 +49,11 @@ class PostgresHalfStore:
         self._sql_outbox = PostgresSqlOutbox(pool)
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
-        """Store half messages; see HalfStore.prepare."""
+        """Store half messages durably and answer in the order of the request.
+
+        A row that the database refuses fails alone (Unstorable). At most ``ROWS_PER_TRANSACTION``
+        messages per call. Raises DatabaseUnavailable when nothing is known to be stored.
+        """
         async with (
             available(),
             self._pool.connection() as connection,
@@ -58,7 +62,11 @@ class PostgresHalfStore:
             return await self._prepare(connection, messages)
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
-        """Decide half messages, after earlier commits of the SQL outbox; see HalfStore.end."""
+        """Decide half messages and answer in the order of the request; the first wins (G2).
+
+        Earlier commits of the SQL outbox come first. UNKNOWN writes nothing. Raises
+        DatabaseUnavailable; the same ends may be repeated.
+        """
         await self._sql_outbox.admit()
         async with (
             available(),

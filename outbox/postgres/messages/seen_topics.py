@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from psycopg.rows import tuple_row
 
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 
@@ -18,13 +18,13 @@ SQL: Final = load(__name__)
 
 
 class PostgresSeenTopics:
-    """The SeenTopics on a pool of connections."""
+    """The stored views on a pool. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def all(self) -> Mapping[str, SeenTopic]:
-        """Return the stored view of every topic; see SeenTopics."""
+        """Return the stored view of every topic that ever had a message."""
         async with (
             available(),
             self._pool.connection() as connection,

@@ -35,7 +35,7 @@ from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 from outbox.postgres.sessions.connections import connect
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from outbox.relay.ports import UnnamedRecord
@@ -121,8 +121,9 @@ class StoredTopics:
 def watch(secured: SecuredBroker) -> str:
     """Return what a checker that looks at its topics logs."""
     view = KafkaTopicView(secured.servers, secured.config("outbox-checker"))
+    topics: Any = StoredTopics()
     with capture_logs() as logs:
-        asyncio.run(TopicWatch(StoredTopics(), view, FreeLocks(), Metrics()).step())
+        asyncio.run(TopicWatch(topics, view, FreeLocks(), Metrics()).step())
     return "\n".join(f"{each['event']}: {each['error']}" for each in logs)
 
 

@@ -271,23 +271,6 @@ async def test_a_repeated_prepare_of_a_decided_message_is_refused_with_the_decis
     assert (await stored(pool))[0] == 2
 
 
-async def test_concurrent_twins_over_two_processes_give_one_message(
-    database_url: str, pool: Pool
-) -> None:
-    async with AsyncExitStack() as stack:
-        services = [
-            await stack.enter_async_context(running(settings_for(database_url))) for _ in range(2)
-        ]
-        await services[0].put_group()
-        answers = await asyncio.gather(
-            *(services[n % 2].prepare(transaction_id="t-1") for n in range(40))
-        )
-    assert {answer.status_code for answer in answers} == {201}
-    assert len({answer.json()["message_id"] for answer in answers}) == 1
-    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
-    assert (await stored(pool))[0] == 1
-
-
 async def test_the_trace_context_of_the_prepare_is_stored(service: Service, pool: Pool) -> None:
     good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     for given in (good, "nonsense", "00-" + "0" * 32 + "-b7ad6b7169203331-01"):

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewPartitions
 from checker.maintenance.topic_watch import TopicWatch
 from devservers.kafka import EmbeddedKafka
 from outbox.kafka.topic_view import BATCH_BYTES, KafkaTopicView
-from outbox.messages.seen_topics import SeenTopic
+from outbox.messages.topics import SeenTopic
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.metrics import Metrics

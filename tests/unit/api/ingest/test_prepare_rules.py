@@ -7,7 +7,7 @@ import pytest
 from api.http.problems import Problem
 from api.ingest.prepare_rules import refuse_unpublishable
 from outbox.messages.message import Message
-from outbox.messages.seen_topics import UNSEEN, SeenTopic
+from outbox.messages.topics import UNSEEN, SeenTopic
 
 LIMIT = 20
 KEY = b"k" * 4
