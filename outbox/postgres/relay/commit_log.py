@@ -15,7 +15,7 @@ import psycopg
 
 from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
-from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
+from outbox.messages.message_id import HalfId, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay import held_records
 from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
@@ -30,6 +30,8 @@ from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462
 """The first key of the relay's advisory locks; the second key is the shard."""
+GONE: Final = b""
+"""The id of a message whose half is gone: no manifest has it."""
 COMPARISONS: Final = 3
 """In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
 
@@ -137,7 +139,9 @@ class PostgresCommitLog:
         row = self._compared(asked)
         for _ in range(COMPARISONS - 1):
             row = row if row[0] else self._compared(asked)
-        return Compared(_message_ids(row[1], row[2]), row[0], frozenset(_message_ids(*row[3:])))
+        below, listed, held = row
+        message_ids = tuple(each.bytes if each else GONE for each in listed or ())
+        return Compared(message_ids, below, frozenset(each.bytes for each in held or ()))
 
     def _compared(self, asked: dict[str, Any]) -> tuple[Any, ...]:
         with self._session() as session:
@@ -150,7 +154,7 @@ class PostgresCommitLog:
         pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
-            held_records.mark_published(session, manifest.batch_no, manifest.published, {})
+            held_records.mark_published(session, manifest, manifest.published, None)
             self._save(session, cursor, identity)
         return rolled_back
 
@@ -182,7 +186,8 @@ class PostgresCommitLog:
     ) -> None:
         """Mark a release's rows and move the cursor, in one transaction; see CommitLog."""
         with self._session() as session, session.transaction():
-            held_records.mark_released(session, manifest, places)
+            ids = [entry.message_id for entry in manifest.entries]
+            held_records.mark_published(session, manifest, ids, places)
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
@@ -257,12 +262,3 @@ def _publication(shard: int, batch: PublishedBatch) -> dict[str, Any]:
 
 def _half_ids(entries: Sequence[Entry]) -> list[HalfId]:
     return [split_message_id(entry.message_id)[0] for entry in entries]
-
-
-def _message_ids(half_ids: list[int] | None, nonces: list[int] | None) -> tuple[bytes, ...]:
-    """Return message ids; a half that is gone (nonce -1) gets an id that no manifest has."""
-    pairs = zip(half_ids or (), nonces or (), strict=True)
-    return tuple(
-        b"" if nonce < 0 else message_id_bytes(HalfId(half_id), Nonce(nonce))
-        for half_id, nonce in pairs
-    )

@@ -50,7 +50,7 @@ WHERE p.manifest_offset IS NULL OR EXCLUDED.halt_reason <> 'cursor_missing'
 
 -- name: compare
 -- Reads in one snapshot: whether a manifest's end is below the watermark, the ids of its range in the commit log
--- with their random bits (by key; bounds prune leaves), and which of its ids are held.
+-- as message ids, NULL where the half is gone (by key; bounds prune leaves), and which of its ids are held.
 WITH ids AS MATERIALIZED (
     SELECT l.xid, i.half_id, i.n
     FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids) WITH ORDINALITY AS i (half_id, n)
@@ -58,7 +58,7 @@ WITH ids AS MATERIALIZED (
         AND (l.xid, i.n) > (%(from_xid)s::int8, %(from_n)s::int8)
         AND (l.xid, i.n) <= (%(to_xid)s::int8, %(to_n)s::int8)
 ), identified AS MATERIALIZED (
-    SELECT ids.*, coalesce(h.nonce, -1) AS nonce
+    SELECT ids.*, outbox.message_id(ids.half_id, h.nonce) AS message_id
     FROM ids
     LEFT JOIN LATERAL (
         SELECT nonce FROM outbox.half_message
@@ -66,10 +66,8 @@ WITH ids AS MATERIALIZED (
     ) h ON true
 )
 SELECT %(to_xid)s < outbox.watermark(),
-    (SELECT array_agg(half_id ORDER BY xid, n) FROM identified),
-    (SELECT array_agg(nonce ORDER BY xid, n) FROM identified),
-    (SELECT array_agg(half_id) FROM outbox.held_record WHERE half_id = ANY (%(held)s::int8[])),
-    (SELECT array_agg(nonce) FROM outbox.held_record WHERE half_id = ANY (%(held)s::int8[]))
+    (SELECT array_agg(message_id ORDER BY xid, n) FROM identified),
+    (SELECT array_agg(outbox.message_id(half_id, nonce)) FROM outbox.held_record WHERE half_id = ANY (%(held)s::int8[]))
 
 -- name: try_lock
 -- Asks for the shard's lock without waiting. The session has it until it ends.

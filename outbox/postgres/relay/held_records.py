@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from outbox.errors import CommittedMessageDamaged, CursorMoved
-from outbox.messages.manifest import PUBLISHED, Kind, Manifest, Position
+from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
@@ -164,37 +164,27 @@ def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
     session.execute(SQL["postpone"], row)
 
 
-def mark_released(session: Connection, manifest: Manifest, places: Places | None) -> None:
-    """Mark the rows that a release lists, in the transaction that moves the cursor."""
-    listed = [entry.message_id for entry in manifest.entries]
-    produced = [entry.message_id for entry in manifest.entries if entry.status == PUBLISHED]
-    mark_published(session, manifest.batch_no, listed, _placed(produced, places))
-
-
 def mark_published(
-    session: Connection,
-    batch_no: int,
-    message_ids: Sequence[bytes],
-    placed: Mapping[bytes, tuple[int, int]],
+    session: Connection, manifest: Manifest, message_ids: Sequence[bytes], places: Places | None
 ) -> None:
-    """Mark the rows, if any, of messages that Kafka has."""
-    pairs = [split_message_id(message_id) for message_id in message_ids]
-    places = [placed.get(message_id, (None, None)) for message_id in message_ids]
+    """Mark the rows, if any, of messages that Kafka has, by a manifest.
+
+    ``places`` are those of its P entries, None if they are not known.
+    """
+    placed: dict[bytes, tuple[int, int]] = {}
+    if places is not None:
+        pairs = zip(places.partitions, places.offsets, strict=True)
+        placed = dict(zip(manifest.published, pairs, strict=True))
+    ids = [split_message_id(message_id) for message_id in message_ids]
+    found = [placed.get(message_id, (None, None)) for message_id in message_ids]
     row = {
-        "batch_no": batch_no,
-        "half_ids": [half_id for half_id, _ in pairs],
-        "nonces": [nonce for _, nonce in pairs],
-        "partitions": [partition for partition, _ in places],
-        "offsets": [offset for _, offset in places],
+        "batch_no": manifest.batch_no,
+        "half_ids": [half_id for half_id, _ in ids],
+        "nonces": [nonce for _, nonce in ids],
+        "partitions": [partition for partition, _ in found],
+        "offsets": [offset for _, offset in found],
     }
     session.execute(SQL["mark_released"], row)
-
-
-def _placed(message_ids: Sequence[bytes], places: Places | None) -> Mapping[bytes, tuple[int, int]]:
-    if places is None:
-        return {}
-    pairs = zip(places.partitions, places.offsets, strict=True)
-    return dict(zip(message_ids, pairs, strict=True))
 
 
 def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
