@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from outbox.checks.producer_group import OnCheckMax
-from outbox.messages.message import DecidedBy, Ended, HalfMessage, State
+from outbox.messages.message import DecidedBy, Ended, State
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import (
     Answer,
@@ -23,47 +23,6 @@ pytestmark = pytest.mark.postgres
 PARKED_FOR = "SELECT parked_reason FROM outbox.parked_message"
 
 NO_SERVER = "http://127.0.0.1:1/check"
-
-
-def planned(plan: dict[str, str]) -> Answer:
-    """Return an endpoint that answers each message as planned for it."""
-
-    async def answer(request: web.Request, check: Check) -> web.StreamResponse:
-        return await says(plan[check["message_id"]])(request, check)
-
-    return answer
-
-
-async def test_a18_every_kind_of_end_and_verdict_has_its_effect(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url, check_max=3)
-        halves = await world.prepare(group, 120)
-        by_kind: list[list[HalfMessage]] = [halves[kind::5] for kind in range(5)]
-        committed, rolled_back, check_commit, check_rollback, silent = by_kind
-        producer.answer = planned(
-            {str(half.message_id): "COMMIT" for half in check_commit}
-            | {str(half.message_id): "ROLLBACK" for half in check_rollback}
-            | {str(half.message_id): "UNKNOWN" for half in silent}
-        )
-        for half in committed:
-            await world.end(half, "COMMIT")
-        for half in rolled_back:
-            await world.end(half, "ROLLBACK")
-        await world.pass_time(6)
-        await world.sweep()
-        for _ in range(4):
-            while (await world.check(group)).more:
-                pass
-            await world.pass_time(30)
-    assert Counter(await world.states(halves)) == {
-        State.COMMITTED: 48,
-        State.ROLLED_BACK: 48,
-        State.PARKED: 24,
-    }
-    logged = await world.rows("SELECT unnest(half_ids) FROM outbox.commit_log")
-    expected = sorted(half.half_id for half in (*committed, *check_commit))
-    assert sorted(row[0] for row in logged) == expected
-    assert len(producer.asked) == 24 + 24 + 24 * 3
 
 
 @pytest.mark.parametrize(

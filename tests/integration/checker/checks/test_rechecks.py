@@ -57,19 +57,6 @@ async def test_a31_a_half_parked_for_100_hours_is_checked_at_once_and_not_parked
     assert await world.rows(committed, half=half.half_id) == [([half.half_id],)]
 
 
-async def test_a_recheck_voids_the_waiting_row(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.prepare(group)
-        await world.pass_time(1)
-        await world.sweep()
-        await world.recheck(half)
-        first = await world.check(group)
-        await world.pass_time(5)
-        second = await world.check(group)
-    assert (first.asked, second.asked, second.dropped) == (1, 0, 1)
-
-
 async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)

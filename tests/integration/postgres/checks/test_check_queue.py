@@ -175,17 +175,6 @@ async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(wor
     assert await world.states([half]) == [State.PARKED]
 
 
-async def test_groups_are_listed_with_their_overdue_time(world: World) -> None:
-    early, late = await world.group(NO_SERVER), await world.group(NO_SERVER, "member")
-    await world.due(early)
-    await world.prepare(late)
-    await world.pass_time(1)
-    await world.sweep()
-    overdue = {each.producer_group: each.overdue_seconds for each in await world.queue.due_groups()}
-    assert 1 <= overdue["account"] < 3
-    assert -5 <= overdue["member"] < -2
-
-
 async def test_a_settlement_takes_its_xid_after_it_is_complete(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group = await world.group(producer.url)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -30,23 +29,6 @@ async def test_one_hanging_group_leaves_half_of_the_calls(limit: int, held: int)
         assert semaphore.held(HANGING) == held
         release.set()
     assert semaphore.held(HANGING) == 0
-
-
-async def test_a_freed_call_goes_to_the_group_that_holds_the_fewest() -> None:
-    semaphore, order = FairSemaphore(1), []
-
-    async def call(group: int) -> None:
-        async with semaphore.call(group):
-            order.append(group)
-            await settle()
-
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(semaphore.call(HANGING))
-        waiting = [asyncio.create_task(call(group)) for group in (HANGING, HANGING, HEALTHY)]
-        await settle()
-        assert order == []
-    await asyncio.gather(*waiting)
-    assert sorted(order) == [HANGING, HANGING, HEALTHY]
 
 
 async def test_a_group_without_a_call_waits_for_one_call_and_not_for_a_queue() -> None:

@@ -58,14 +58,6 @@ def slice_of(count: int, **group: Any) -> DueSlice:
     return make_slice(*rows, group=make_group(**group))
 
 
-async def test_a_round_asks_in_due_order_and_settles_once() -> None:
-    queue, clock = ListedQueue([slice_of(5, max_inflight=1)]), ManualClock()
-    endpoint = Endpoint(clock)
-    round_ = await check_back_of(queue, endpoint, clock).run_once(1)
-    assert endpoint.calls == [[1], [2], [3], [4], [5]]
-    assert (round_.asked, round_.put_back, round_.more, len(queue.settled)) == (5, 5, False, 1)
-
-
 async def test_a_round_starts_no_call_after_its_asking_time() -> None:
     queue, clock = ListedQueue([slice_of(5, max_inflight=1)]), ManualClock()
     endpoint = Endpoint(clock, seconds=ASKING_SECONDS / 2)

@@ -67,12 +67,9 @@ def test_a_probe_without_a_result_keeps_the_wait() -> None:
         (Answer(outcome=Outcome.TIMEOUT), True),
         (Answer(outcome=Outcome.UNREACHABLE), True),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), True),
         (Answer(outcome=Outcome.HTTP_ERROR, http_status=429), False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=404), False),
         (Answer(outcome=Outcome.BAD_VERDICT), False),
         (Answer(outcome=Outcome.UNKNOWN), False),
-        (Answer(outcome=Outcome.COMMIT), False),
     ],
 )
 def test_silence_and_server_errors_feed_it_and_answers_do_not(answer: Answer, feeds: bool) -> None:

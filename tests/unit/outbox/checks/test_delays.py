@@ -11,7 +11,7 @@ def test_delays_up_to_a_minute_stay_exact() -> None:
     assert [quantise(seconds) for seconds in (-1, 0, 1, 37, 60)] == [0, 0, 1, 37, 60]
 
 
-@pytest.mark.parametrize("seconds", [61, 90, 100, 600, 1799, 3600, 50_000, 86_400])
+@pytest.mark.parametrize("seconds", [61, 600, 50_000, 86_400])
 def test_longer_delays_are_rounded_up_by_about_five_percent(seconds: int) -> None:
     assert seconds <= quantise(seconds) <= min(seconds * 1.06 + 1, 86_400)
 
@@ -38,14 +38,11 @@ def test_an_endpoint_can_delay_a_check_but_not_hasten_it(retry_after: int, secon
     ("remaining", "immunity", "delay"),
     [
         (4.97, 6, 5),
-        (98.9, 100, 99),
         (3598.9, 3600, 3599),
         (-0.1, 1, 0),
-        (-500.0, 6, 0),
         (2.5, 6, 3),
         (900.2, 3600, quantise(901)),
         (3598.9, None, quantise(3599)),
-        (40.3, None, 41),
     ],
 )
 def test_a_first_check_has_an_exact_class_when_its_groups_immunity_was_swept_in_time(
