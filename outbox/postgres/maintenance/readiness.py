@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import DatabaseUnavailable, SchemaBehind
 from outbox.operators.health_check import HEARTBEAT_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -42,12 +42,11 @@ class PostgresReadiness:
         try:
             async with available(), self._pool.connection(timeout=ANSWER_SECONDS) as connection:
                 with connection.answering_within(ANSWER_SECONDS):
-                    state = await _state(connection, BEATS_MISSED * HEARTBEAT_SECONDS)
+                    revision, silent = await _state(connection)
+        except SchemaBehind:
+            return {"postgres": OK, **unknown, "migrations": "none"}
         except DatabaseUnavailable:
             return {"postgres": self._pool.refusal or "unavailable", **unknown}
-        if state is None:
-            return {"postgres": OK, **unknown, "migrations": "none"}
-        revision, silent = state
         return {
             "postgres": OK,
             "migrations": OK if revision == self._revision else "behind",
@@ -55,12 +54,9 @@ class PostgresReadiness:
         }
 
 
-async def _state(connection: AsyncConnection, silent_after: int) -> tuple[str, list[str]] | None:
-    """Return the revision and the silent tasks; None for a database that was never migrated."""
-    row = await (await connection.execute(SQL["revision"])).fetchone()
-    if row is None or not row[0]:
-        return None
-    asked = {"tasks": list(NEEDED_TASKS), "silent_after": silent_after}
+async def _state(connection: AsyncConnection) -> tuple[str, list[str]]:
+    """Return the revision and the silent tasks."""
+    asked = {"tasks": list(NEEDED_TASKS), "silent_after": BEATS_MISSED * HEARTBEAT_SECONDS}
     state = await (await connection.execute(SQL["state"], asked)).fetchone()
     assert state is not None
     return state[0], state[1]

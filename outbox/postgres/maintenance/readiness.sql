@@ -1,7 +1,3 @@
--- name: revision
--- Returns whether the database was ever migrated.
-SELECT to_regclass('outbox.alembic_version') IS NOT NULL AND to_regclass('outbox.progress') IS NOT NULL
-
 -- name: state
 -- Reads the newest applied migration, and which of the tasks have no heartbeat that is new enough. One that is as far
 -- ahead is from before the clock was set back.
