@@ -68,7 +68,7 @@ class Guard(AbstractResolver):
     def _refuse(self, address: tuple[Any, ...]) -> None:
         rule = judge(self._url, str(address[0]), self._policy)
         if rule is not None:
-            raise CheckUrlForbidden(rule.value)
+            raise CheckUrlForbidden(rule)
 
 
 async def _look_up(host: str, port: int, family: int) -> Any:

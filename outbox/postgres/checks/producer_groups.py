@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,7 +69,8 @@ class PostgresProducerGroups:
         """Return groups in the order of their names; see ProducerGroups.page."""
         found = None if names is None else list(names)
         async with available(), self._pool.connection() as connection:
-            return await _read_page(connection, found, after, limit, tripped=tripped)
+            rows = await _rows(connection, found, after, limit, tripped=tripped)
+        return [read_group(row, ()) for row in rows]
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group; see ProducerGroups.get."""
@@ -79,15 +79,12 @@ class PostgresProducerGroups:
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
         """Return one group with its secrets, and the database's time; see ProducerGroups."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            group = await _required(connection, name)
-            await cursor.execute(SQL["signing"], {"name": name})
-            [row] = await cursor.fetchall()
-        return replace(group, secrets=valid_secrets(self._ring.open, row, name)), row["now"]
+        async with available(), self._pool.connection() as connection:
+            rows = await _rows(connection, [name])
+        if not rows:
+            raise UnknownGroup(name)
+        secrets = valid_secrets(self._ring.open, rows[0], name)
+        return read_group(rows[0], secrets), rows[0]["now"]
 
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the secret's age; see ProducerGroups.health."""
@@ -212,22 +209,23 @@ async def _refuse_unfinished(connection: AsyncConnection, group: ProducerGroup) 
         raise GroupInUse(group.name)
 
 
-async def _read_page(
+async def _rows(
     connection: AsyncConnection,
     names: list[str] | None,
     after: str = "",
     limit: int = 1,
     *,
     tripped: bool = False,
-) -> list[ProducerGroup]:
+) -> list[dict[str, Any]]:
     asked = {"names": names, "after": after, "limit": limit, "tripped": tripped}
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(SQL["page"], asked)
-        return [read_group(row, ()) for row in await cursor.fetchall()]
+        return await cursor.fetchall()
 
 
 async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:
-    return next(iter(await _read_page(connection, [name])), None)
+    rows = await _rows(connection, [name])
+    return read_group(rows[0], ()) if rows else None
 
 
 async def _required(connection: AsyncConnection, name: str) -> ProducerGroup:

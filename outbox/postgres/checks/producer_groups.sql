@@ -4,10 +4,11 @@ SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)
 
 -- name: page
 -- Reads registered groups by name, after the last one of the previous page; if asked, only some names, or only those with
--- a breaker that is not closed.
+-- a breaker that is not closed. With their secrets, and the database's time.
 SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
     transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at,
+    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret, previous_secrets, previous_expire_at,
+    clock_timestamp() AS now,
     CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
@@ -39,12 +40,6 @@ CROSS JOIN LATERAL (
     ) looked
 ) queued
 WHERE g.name = %(name)s AND g.deleted_at IS NULL
-
--- name: signing
--- Reads the secrets of a registered group, and the database's time.
-SELECT secret, previous_secrets, previous_expire_at, clock_timestamp() AS now
-FROM outbox.producer_group
-WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: put
 -- Registers a group, or replaces the settings of a group of this name and raises its version. The pause and the
