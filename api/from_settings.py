@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.authentication.loopback_authenticator import is_loopback
-from api.http.rate_limits import RateLimits, rate_limits
+from api.http.rate_limits import RateLimit
 from api.ingest.prepare_rules import INTERNAL_TOPICS, PreparePolicy
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
@@ -58,14 +58,14 @@ def prepare_policy(settings: Settings) -> PreparePolicy:
     )
 
 
-def rates(settings: Settings, clock: SystemClock) -> RateLimits:
-    """Return the rate limits of clients."""
-    return rate_limits(
-        settings.rate_prepare_per_second,
-        settings.rate_read_per_second,
-        settings.http_workers,
-        clock,
-    )
+def prepare_rate(settings: Settings, clock: SystemClock) -> RateLimit:
+    """Return the limit of a key's prepares; all processes together grant the configured rate."""
+    return RateLimit("prepare", settings.rate_prepare_per_second / settings.http_workers, clock)
+
+
+def read_rate(settings: Settings, clock: SystemClock) -> RateLimit:
+    """Return the same for its reads."""
+    return RateLimit("read", settings.rate_read_per_second / settings.http_workers, clock)
 
 
 def group_defaults(settings: Settings) -> dict[str, int]:

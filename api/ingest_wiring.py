@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from api.from_settings import prepare_policy, rates
+from api.from_settings import prepare_policy, prepare_rate
 from api.http.admission import BODY_MAX_BYTES
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.ends import Ends
@@ -67,7 +67,7 @@ class IngestWiring:
         return HotRoutes(
             Prepares(self.flushes.prepares, names, self.topic_cache, policy, counted),
             Ends(self.flushes.ends, names, publications, counted),
-            rates(self._settings, self._clock).prepares,
+            prepare_rate(self._settings, self._clock),
             BODY_MAX_BYTES,
             _own_or_given if traced else traceparent_of,
         )

@@ -12,8 +12,7 @@ from fastapi.routing import APIRoute
 
 from api.app import operation_id
 from api.guard import is_public
-from api.http.problem_document import ProblemDocument
-from api.http.problems import KINDS, MEDIA_TYPE
+from api.http.problems import KINDS, MEDIA_TYPE, ProblemDocument
 from api.ingest.hot_routes import PREFIX
 from api.ingest.schemas import (
     EndBatch,

@@ -19,12 +19,11 @@ from api.from_settings import (
     group_defaults,
     key_ring_of,
     pepper,
-    rates,
+    read_rate,
     refuse_insecure_bind,
 )
 from api.guard import Guard
-from api.http.admission import Admission
-from api.http.authentication.authenticator import Authenticator
+from api.http.admission import Admission, Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.request_metrics import RequestMetrics
@@ -228,7 +227,7 @@ def _guard(
     return Guard(
         app,
         hot_routes.find,
-        Admission(authenticator, rates(settings, clock).reads),
+        Admission(authenticator, read_rate(settings, clock)),
         RequestMetrics(services.metrics, clock),
         console=_console(settings, app, authenticator, services.version),
         lifespan=partial(lifespan, app),

@@ -25,7 +25,7 @@ from api.console.search import EXAMPLE, QUALIFIERS
 from api.console.session import COOKIE, Session, SessionSeal, sealed_session
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
-from api.http.authentication.authenticator import Authenticator
+from api.http.admission import Authenticator
 from api.http.authentication.loopback_authenticator import is_loopback
 from api.http.problems import KINDS, Problem, problem_of
 from outbox.access import NOBODY, Caller

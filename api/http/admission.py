@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Final, Protocol
 
-from api.http.authentication.authenticator import Authenticator
 from api.http.problems import Problem
 from api.http.rate_limits import RateLimit
 from api.http.request_body import declared_size
@@ -21,6 +20,16 @@ much of it as is left free."""
 REQUEST_BYTES: Final = 16_384
 BYTES_A_BODY_BYTE: Final = 4
 """What a waiting request takes in memory (measured): so much, and so much for each byte of it."""
+
+
+class Authenticator(Protocol):
+    """Finds the caller by the headers of a request."""
+
+    def admit(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse what no caller of this mode sends, on every path; raises Problem."""
+
+    async def caller(self, authorization: bytes | None) -> Caller:
+        """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""
 
 
 class Admission:

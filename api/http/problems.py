@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from pydantic import BaseModel, ConfigDict
 
 from outbox.errors import (
     ConfigurationError,
@@ -154,6 +155,22 @@ KINDS: Final[dict[str, ProblemKind]] = {
     ),
     "not-ready": ProblemKind(503, "Not ready", "`checks` shows which part is not ready."),
 }
+
+
+class ProblemDocument(BaseModel):
+    """A problem (RFC 9457) with further members; ``errors`` points at each broken rule."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    retryable: bool
+    request_id: str
+    errors: list[dict[str, Any]] | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ class _Bucket:
 
 
 class RateLimit:
-    """One limit, for example of prepares; ``per_second`` 0 switches it off."""
+    """One limit of a process, for example of prepares; ``per_second`` 0 switches it off."""
 
     def __init__(self, name: str, per_second: float, clock: Clock) -> None:
         self._name = name
@@ -77,19 +77,3 @@ class RateLimit:
             (b"ratelimit-policy", policy.encode()),
             (b"ratelimit", f'"{self._name}";r={left};t={full_in}'.encode()),
         ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
-    """The limits of one process for a key's prepares and reads."""
-
-    prepares: RateLimit
-    reads: RateLimit
-
-
-def rate_limits(prepares: int, reads: int, processes: int, clock: Clock) -> RateLimits:
-    """Return one process' share of the rates; all processes together grant the configured rate."""
-    return RateLimits(
-        prepares=RateLimit("prepare", prepares / processes, clock),
-        reads=RateLimit("read", reads / processes, clock),
-    )

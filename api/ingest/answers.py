@@ -18,7 +18,6 @@ from outbox.messages.message import (
     Prepared,
     PrepareOutcome,
     State,
-    Unstorable,
 )
 from outbox.messages.message_id import HalfId, message_id_text
 
@@ -41,8 +40,6 @@ def prepare_answer(
         return already_ended(outcome.status, PREPARED_BEFORE)
     if isinstance(outcome, GroupDeleted):
         return invalid("/producer_group", "is not registered", "unknown-group")
-    if isinstance(outcome, Unstorable):
-        return invalid("", "the database cannot store this message")
     facts = {"existing_message_id": str(outcome.existing_message_id)}
     return Problem(slug="transaction-id-reused", facts=facts)
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from outbox.access import Caller
-from outbox.checks.ports import InternedNames
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from outbox.postgres.messages.interned_names import PostgresInternedNames
 
 FRESH_SECONDS: Final = 1.0
 TURN_SECONDS: Final = 5.0
@@ -30,7 +32,7 @@ NamedT = TypeVar("NamedT")
 class NameCache:
     """Producer groups by name, topic ids by name, group names by id."""
 
-    def __init__(self, names: InternedNames, clock: Clock) -> None:
+    def __init__(self, names: PostgresInternedNames, clock: Clock) -> None:
         self._names = names
         self._groups = _FreshValues(names.groups, clock)
         self._group_ids = _FreshValues(names.group_ids, clock)

@@ -59,22 +59,6 @@ class CheckEndpoint(Protocol):
         """
 
 
-class InternedNames(Protocol):
-    """Interned names: hot tables have ids instead of the names of producer groups and topics."""
-
-    async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
-        """Return those of these groups that are registered, without their secrets."""
-
-    async def group_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Return group names by id, deleted groups included."""
-
-    async def group_ids(self, names: Collection[str]) -> dict[str, int]:
-        """Return group ids by name, deleted groups included: their messages still have them."""
-
-    async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
-        """Return the ids of these topics; new names get new ids."""
-
-
 class ProducerGroups(Protocol):
     """Registered producer groups; every change is audited and raises the version."""
 

@@ -203,13 +203,7 @@ class GroupDeleted(Struct, frozen=True, kw_only=True, gc=False):
     """The message's producer group was deleted meanwhile; nothing was stored."""
 
 
-class Unstorable(Struct, frozen=True, kw_only=True, gc=False):
-    """PostgreSQL refused this row's data; the rest of its flush was stored."""
-
-    detail: str
-
-
-PrepareOutcome = Prepared | AlreadyDecided | TransactionIdReused | GroupDeleted | Unstorable
+PrepareOutcome = Prepared | AlreadyDecided | TransactionIdReused | GroupDeleted
 
 
 EndOutcome = Ended | NoSuchMessage

@@ -30,7 +30,8 @@ from outbox.messages.message_id import (
     shard_of,
 )
 from outbox.messages.record import digest_of
-from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data
+from outbox.postgres.messages.half_rows import copy_data
+from outbox.postgres.messages.halves import COPY_HALVES
 from outbox.postgres.sessions.array_literal import number_array, text_array
 from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy, give_up_copy
 from outbox.postgres.sessions.statements import load

@@ -6,18 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from outbox.messages.message import HalfMessage, Headers, Message
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.postgres.sessions.reads import rows_of
-from outbox.postgres.sessions.statements import load
 
-if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AsyncConnection
-
-SQL: Final = load(__name__)
-COPY_HALVES: Final = SQL["copy_halves"]
 _COPY_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 """The head of COPY's binary form: no flags, no extension."""
 _COPY_END: Final = b"\xff\xff"
@@ -97,28 +90,6 @@ def _texts(texts: Sequence[str]) -> bytes:
     if not texts:
         return _NULL
     return _bytea(_TEXTS(1, 0, _TEXT_OID, len(texts), 1) + b"".join(map(_text, texts)))
-
-
-async def read_shown_half(
-    connection: AsyncConnection, half_id: HalfId
-) -> tuple[HalfMessage, bool] | None:
-    """Read a half, and whether its headers are damaged; then it has none. None: unknown id."""
-    rows = await _rows(connection, [half_id])
-    return read_without_damage(rows[0]) if rows else None
-
-
-async def read_whole_halves(
-    connection: AsyncConnection, half_ids: Sequence[HalfId]
-) -> dict[HalfId, HalfMessage | None]:
-    """Read halves by id without unknown ids; None is a half whose stored form is broken."""
-    return {row["half_id"]: read_if_whole(row) for row in await _rows(connection, half_ids)}
-
-
-async def _rows(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> list[dict[str, Any]]:
-    if not half_ids:
-        return []
-    asked = {"half_ids": list(half_ids), **bounds(half_ids)}
-    return await rows_of(connection, SQL["read_halves"], asked)
 
 
 def read_half(row: Mapping[str, Any]) -> HalfMessage:

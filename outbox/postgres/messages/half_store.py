@@ -1,15 +1,13 @@
 """Stores half messages by COPY and decides them by one statement; a call is a flush, one commit.
 
-Nothing here is updated or deleted. A batch is complete before its transaction takes an xid, also
-when the batch is retried, so the order of xids is the order of arrival.
+Nothing here is updated or deleted. A batch is complete before its transaction takes an xid, so the
+order of xids is the order of arrival. The rules of a prepare keep out what no row can have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-
-import psycopg
 
 from outbox.messages.message import (
     AlreadyDecided,
@@ -22,12 +20,12 @@ from outbox.messages.message import (
     Prepared,
     PrepareOutcome,
     TransactionIdReused,
-    Unstorable,
 )
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
 from outbox.postgres.messages.half_flush import GroupsDeleted, HalfFlushes
-from outbox.postgres.messages.half_rows import read_whole_halves, same_request
+from outbox.postgres.messages.half_rows import same_request
+from outbox.postgres.messages.halves import read_whole_halves
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import available
@@ -51,8 +49,8 @@ class PostgresHalfStore:
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
         """Store half messages durably and answer in the order of the request.
 
-        A row that the database refuses fails alone (Unstorable). At most ``ROWS_PER_TRANSACTION``
-        messages per call. Raises DatabaseUnavailable when nothing is known to be stored.
+        At most ``ROWS_PER_TRANSACTION`` messages per call. Raises DatabaseUnavailable when nothing
+        is known to be stored.
         """
         async with (
             available(),
@@ -82,8 +80,6 @@ class PostgresHalfStore:
             return []
         try:
             flush = await self._flushes.run(connection, messages)
-        except psycopg.DataError as error:
-            return await self._bisect(connection, messages, error)
         except GroupsDeleted as gone:
             return await self._prepare_others(connection, messages, gone.group_ids)
         lost = [m for m, stored in zip(messages, flush.stored, strict=True) if not stored]
@@ -112,16 +108,6 @@ class PostgresHalfStore:
         retired = [m for m, answer in zip(messages, answers, strict=True) if answer is None]
         stored = iter(await self._prepare(connection, retired))
         return [next(stored) if answer is None else answer for answer in answers]
-
-    async def _bisect(
-        self, connection: AsyncConnection, messages: Sequence[Message], error: psycopg.DataError
-    ) -> Sequence[PrepareOutcome]:
-        """Store a refused batch in two parts, down to the row that PostgreSQL refuses."""
-        if len(messages) == 1:
-            return [Unstorable(detail=type(error).__name__)]
-        middle = len(messages) // 2
-        first = await self._prepare(connection, messages[:middle])
-        return [*first, *await self._prepare(connection, messages[middle:])]
 
 
 async def _read_repeated(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
-
-from psycopg.rows import dict_row
+from typing import TYPE_CHECKING, Any, Final
 
 from outbox.checks.producer_group import ProducerGroup
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -19,42 +18,33 @@ SQL: Final = load(__name__)
 
 
 class PostgresInternedNames:
-    """The InternedNames on a pool of connections."""
+    """The names on a pool of connections. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
-        """Return registered groups by name; see InternedNames.groups."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["groups"], {"names": list(names)})
-            return {row["name"]: read_group(row, ()) for row in await cursor.fetchall()}
+        """Return those of these groups that are registered, without their secrets."""
+        return {row["name"]: read_group(row, ()) for row in await self._rows("groups", names)}
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Return group names by id; see InternedNames.group_names."""
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["group_names"], {"ids": list(ids)})
-            return {row[0]: row[1] for row in await cursor.fetchall()}
+        """Return group names by id, deleted groups included."""
+        return {row["id"]: row["name"] for row in await self._rows("group_names", ids)}
 
     async def group_ids(self, names: Collection[str]) -> dict[str, int]:
-        """Return group ids by name; see InternedNames.group_ids."""
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["group_ids"], {"names": list(names)})
-            return {row[0]: row[1] for row in await cursor.fetchall()}
+        """Return group ids by name, deleted groups included: their messages still have them."""
+        return {row["name"]: row["id"] for row in await self._rows("group_ids", names)}
 
     async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
-        """Return the ids of topics; see InternedNames.intern_topics."""
+        """Return the ids of these topics; new names get new ids."""
         wanted = sorted(set(names))
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["topics"], {"names": wanted})
-            known = {row[0]: row[1] for row in await cursor.fetchall()}
-            new = [name for name in wanted if name not in known]
-            if new:
-                await connection.execute(SQL["intern_topics"], {"names": new})
-                cursor = await connection.execute(SQL["topics"], {"names": new})
-                known.update({row[0]: row[1] for row in await cursor.fetchall()})
+        known = {row["name"]: row["id"] for row in await self._rows("topics", wanted)}
+        new = [name for name in wanted if name not in known]
+        if new:
+            await self._rows("intern_topics", new)
+            known |= {row["name"]: row["id"] for row in await self._rows("topics", new)}
         return known
+
+    async def _rows(self, statement: str, asked: Collection[Any]) -> list[dict[str, Any]]:
+        async with available(), self._pool.connection() as connection:
+            return await rows_of(connection, SQL[statement], {"asked": list(asked)})

@@ -25,7 +25,8 @@ from outbox.operators.message_view import (
     MessagePage,
     MessageView,
 )
-from outbox.postgres.messages.half_rows import read_half, read_shown_half
+from outbox.postgres.messages.half_rows import read_half
+from outbox.postgres.messages.halves import read_shown_half
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators import queues
 from outbox.postgres.operators.candidates import (

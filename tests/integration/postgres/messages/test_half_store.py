@@ -12,7 +12,6 @@ from outbox.messages.message import (
     Prepared,
     Resolution,
     TransactionIdReused,
-    Unstorable,
 )
 from outbox.messages.message_id import shard_in, shard_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
@@ -71,12 +70,6 @@ async def test_a_cycle_writes_no_more_wal_than_its_limit(
             await store.end(commits(await store.prepare(messages)))
         costs.append((await wal_bytes(pool) - before) / (FLUSHES * FLUSH))
     assert min(costs) <= WAL_BYTES_PER_CYCLE, costs
-
-
-async def test_only_the_row_that_postgresql_refuses_fails(store: PostgresHalfStore) -> None:
-    bad = make_message(content_type="text/\x00plain")
-    answers = await store.prepare([make_message(), bad, make_message()])
-    assert [type(answer) for answer in answers] == [Prepared, Unstorable, Prepared]
 
 
 @pytest.mark.parametrize("decided", [False, True])

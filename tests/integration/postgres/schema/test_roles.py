@@ -78,7 +78,7 @@ def statements(role: str) -> Iterator[tuple[str, str]]:
     for module in sorted({*programs}.union(*map(graph.find_upstream_modules, programs))):
         if (PROJECT / module.replace(".", "/")).with_suffix(".sql").exists():
             loaded = load(module)
-            for name in loaded.names():
+            for name in loaded:
                 full = f"{module}.{name}"
                 yield from ((full, text) for text in FILLED_IN.get(full, (loaded[name],)))
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from api.http.problems import Problem, headers_of
-from api.http.rate_limits import RateLimit, rate_limits
+from api.http.rate_limits import RateLimit
 from outbox.access import Caller
 from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
@@ -65,12 +65,6 @@ def test_what_is_owed_is_paid_back_before_anything_passes() -> None:
     clock.seconds += 1
     limit.spend(key("a"))
     RateLimit("read", 0, clock).owe(key("a"), 9)
-
-
-def test_processes_share_the_rate() -> None:
-    limit = rate_limits(4, 0, 2, ManualClock()).prepares
-    limit.spend(key("a"), 2)
-    refusal(limit, key("a"))
 
 
 def test_a_rate_of_zero_limits_nothing() -> None:
