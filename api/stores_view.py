@@ -11,7 +11,6 @@ from outbox.clock import Clock, SystemClock
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.health.kafka_checks import kafka_checks, unreachable
 from outbox.kafka.health.partition_states import partition_states
-from outbox.kafka.health.record_message import message_at
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
@@ -84,7 +83,7 @@ class StoresView:
         """Return the message of a record; see StoreView.message_at."""
         self._require_kafka()
         reader = KafkaLogReader(self._servers, self._settings.kafka_config)
-        return message_at(reader, Partition(topic, partition), offset)
+        return reader.message_at(Partition(topic, partition), offset)
 
     def settings(self) -> Sequence[ShownSetting]:
         """Return every setting; see StoreView.settings."""

@@ -22,10 +22,10 @@ from outbox.kafka.client_config import (
     refuse_unusable,
     transactional_id,
 )
-from outbox.kafka.health.topic_durability import topic_durability, weak_topics
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
 from outbox.kafka.publisher import KafkaPublisher
+from outbox.kafka.topics import read_topics, weak_topics
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
@@ -75,9 +75,10 @@ def preflight(settings: Settings) -> Preflight:
         if not facts.newer_than_4_2:
             return safety_of(facts)
         with OperatorView(database_url) as view:
-            topics = topic_durability(servers, config, {PROGRESS_TOPIC, *view.topics()})
+            names = {PROGRESS_TOPIC, *view.topics()}
+        weak = weak_topics(read_topics(admin_client(servers, config), names).values())
         allowed = settings.relay_allow_kafka_release
-        return (*safety_of(facts), judge_release(weak_topics(topics), allowed=allowed))
+        return (*safety_of(facts), judge_release(weak, allowed=allowed))
 
     return Preflight({"postgres": postgres, "kafka": kafka})
 

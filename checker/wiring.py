@@ -25,7 +25,7 @@ from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import endpoint_of
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
-from outbox.kafka.record_names import KafkaRecordNames
+from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.operators.activity import ActivityWriter, ProcessActivity
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
@@ -144,7 +144,7 @@ def _parked_copies(
 
 def _orphan_names(settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks) -> PeriodicTask:
     """Return the task that names messages that only Kafka has."""
-    records = KafkaRecordNames(settings.required_bootstrap_servers(), settings.kafka_config)
+    records = KafkaTopicScan(settings.required_bootstrap_servers(), settings.kafka_config)
     return PeriodicTask(
         name="orphans", step=OrphanNames(PostgresOrphans(pool), records, locks).step
     )

@@ -12,17 +12,16 @@ from uuid import UUID
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.errors import IdsBehind
-from outbox.kafka.batch_scan import Seen, scan
 from outbox.kafka.client_config import (
     admin_client,
     consumer_config,
     producer_config,
     transactional_id,
 )
-from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.publisher import KafkaPublisher
+from outbox.kafka.topic_scan import KafkaTopicScan, Seen
 from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
@@ -153,8 +152,8 @@ class ShardResolution:
         publisher.drop()
 
     def _scan(self, desk: ShardAdmin) -> Iterator[Seen]:
-        facts = KafkaLogReader(self._servers, self.settings.kafka_config)
-        yield from scan(facts, self._consumer, desk.topics(), self.shard)
+        scan = KafkaTopicScan(self._servers, self.settings.kafka_config)
+        yield from scan.of_shard(desk.topics(), self.shard)
 
     def _progress_log(self) -> KafkaProgressLog:
         admin = admin_client(self._servers, self.settings.kafka_config)

@@ -11,9 +11,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from outbox.errors import ConfigurationError
+from outbox.errors import ConfigurationError, KafkaUnavailable
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
-from outbox.telemetry.redaction import HIDDEN
 
 REQUEST_SECONDS: Final = 10.0
 """The time limit of a request for metadata."""
@@ -89,26 +88,32 @@ def refuse_unusable(config: Mapping[str, Any]) -> None:
 def admin_client(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> AdminClient:
     """Return an admin client, which threads can share; it reconnects after an outage.
 
-    Raises ConfigurationError if no client can have these properties.
+    A long-lived one must be polled at times: it keeps its notes, such as lost connections, in
+    memory until then, without a bound while Kafka is away. Raises ConfigurationError if no client
+    can have these properties.
     """
-    refusals = ConnectionRefusals()
-    fixed: dict[str, Any] = {
-        **NO_CREATION,
-        "bootstrap.servers": bootstrap_servers,
-        "error_cb": refusals.note,
-    }
+    fixed = {**NO_CREATION, "bootstrap.servers": bootstrap_servers}
     with _usable(kafka_config):
-        return ExplainingAdminClient({"log_level": 0, **kafka_config, **fixed}, refusals)
+        return ExplainingAdminClient({"log_level": 0, **kafka_config, **fixed})
 
 
-def explained(admin: AdminClient, error: KafkaException) -> str:
-    """Return an error of a request in words, with why its connection was refused."""
-    text = str(error.args[0].str())
-    if not isinstance(admin, ExplainingAdminClient):
-        return text
-    with suppress(KafkaException):
-        admin.poll(0)
-    return admin.refusals.explain(text)
+@contextmanager
+def answered(admin: AdminClient | None = None) -> Iterator[None]:
+    """Raise KafkaUnavailable for an error of Kafka, and for an answer that is too late.
+
+    The error of an ``admin`` says why its connection was refused.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        text = str(error.args[0].str())
+        if isinstance(admin, ExplainingAdminClient):
+            with suppress(KafkaException):
+                admin.poll(0)
+            text = admin.refusals.explain(text)
+        raise KafkaUnavailable(f"Kafka: {text}") from error
+    except TimeoutError as error:
+        raise KafkaUnavailable("Kafka did not answer in time") from error
 
 
 class ConnectionRefusals:
@@ -135,40 +140,28 @@ class ConnectionRefusals:
 class ExplainingAdminClient(AdminClient):
     """An admin client that knows why its connections were refused."""
 
-    def __init__(self, config: dict[str, Any], refusals: ConnectionRefusals) -> None:
-        super().__init__(config)
-        self.refusals = refusals
-
-
-def serve(admin: AdminClient) -> None:
-    """Take what the client has noted, such as lost connections.
-
-    It keeps its notes in memory until then, without a bound while Kafka is away.
-    """
-    admin.poll(0)
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.refusals = ConnectionRefusals()
+        super().__init__(config | {"error_cb": self.refusals.note})
 
 
 @contextmanager
 def _usable(config: Mapping[str, Any]) -> Iterator[None]:
-    """Raise ConfigurationError for properties that the library refuses, without their values."""
+    """Raise ConfigurationError for properties that the library refuses, without their values.
+
+    The library quotes a value, or one of a list, and cuts a long one: it may be a misplaced secret.
+    Then only the names of the properties are shown.
+    """
     try:
         yield
     except KafkaException as error:
-        reason = _without_values(error.args[0].str(), config)
+        reason = str(error.args[0].str())
+        values = [str(value) for name, value in config.items() if name != "bootstrap.servers"]
+        parts = [part[:WHOLE_MAX] for value in values for part in (value, *value.split(","))]
+        if any(part.strip() and part in reason for part in parts):
+            names = sorted(name for name in config if name in reason)
+            reason = f"librdkafka refuses the value of {' or '.join(names)}"
         raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {reason}") from None
-
-
-def _without_values(text: str, config: Mapping[str, Any]) -> str:
-    """Hide values that the library quotes, whole or one of a list: one may be a misplaced secret.
-
-    It cuts a long value, so nothing after the beginning of one is shown.
-    """
-    values = [str(value) for name, value in config.items() if name != "bootstrap.servers"]
-    parts = {part for value in values for part in (value, *value.split(",")) if part.strip()}
-    for part in sorted(parts, key=len, reverse=True):
-        rest = r"[\s\S]*" if len(part) > WHOLE_MAX else r"(?![\w.])"
-        text = re.sub(rf"(?<![\w.]){re.escape(part[:WHOLE_MAX])}{rest}", lambda _: HIDDEN, text)
-    return text
 
 
 def producer_config(

@@ -5,14 +5,14 @@ Threads may share it. It only reads, never in a consumer group, and always with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from threading import Event
 from typing import Any, Final
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
@@ -26,9 +26,10 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclOperation
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, serve
-from outbox.kafka.permission import missing_rights, next_event
-from outbox.kafka.topic_description import describe
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered
+from outbox.kafka.permission import next_event
+from outbox.kafka.topics import TO_READ, read_topics
+from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
 
 RETRIES: Final = 10
@@ -45,11 +46,13 @@ FINAL: Final = (
 """Errors after which a partition returns no more events."""
 
 _PAUSE: Final = Event()
-_SPEC: Final[Mapping[LogEnd, tuple[Callable[[], Any], IsolationLevel]]] = {
-    LogEnd.START: (OffsetSpec.earliest, IsolationLevel.READ_UNCOMMITTED),
-    LogEnd.HIGH_WATERMARK: (OffsetSpec.latest, IsolationLevel.READ_UNCOMMITTED),
-    LogEnd.LAST_STABLE: (OffsetSpec.latest, IsolationLevel.READ_COMMITTED),
+_SPEC: Final[Mapping[LogEnd, tuple[OffsetSpec, IsolationLevel]]] = {
+    LogEnd.START: (OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED),  # type: ignore[no-untyped-call]
+    LogEnd.HIGH_WATERMARK: (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),  # type: ignore[no-untyped-call]
+    LogEnd.LAST_STABLE: (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),  # type: ignore[no-untyped-call]
 }
+NO_RECORD: Final = -1
+"""The offset of a time after the last record."""
 _STAMPED_BY: Final = {
     TIMESTAMP_CREATE_TIME: "CreateTime",
     TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
@@ -65,11 +68,9 @@ class KafkaLogReader:
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
         """Return every partition of the topics that exist."""
-        serve(self._admin)
-        try:
+        self._admin.poll(0)
+        with answered(self._admin):
             known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
-        except KafkaException as error:
-            raise _unavailable(error) from error
         return [
             Partition(topic, number)
             for topic in sorted(set(topics) & known.keys())
@@ -78,41 +79,44 @@ class KafkaLogReader:
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
         """Return one offset per partition."""
-        if not partitions:
-            return Offsets(offsets={})
-        offsets, errors = self._ask(partitions, end)
-        for _ in range(RETRIES):
-            if not errors:
-                break
-            _PAUSE.wait(RETRY_SECONDS)
-            self._refresh_leaders()
-            again, errors = self._ask(errors, end)
-            offsets |= again
-        if not offsets:
-            raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
-        return Offsets(offsets=offsets, errors=errors)
+        return self._offsets(partitions, *_SPEC[end])
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
         """Return each partition's first offset of that time or later; see LogFacts."""
-        if not partitions:
-            return Offsets(offsets={})
-        asked = [TopicPartition(t, n, int(at.timestamp() * 1000)) for t, n in partitions]
-        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
-            try:
-                answers = consumer.offsets_for_times(asked, REQUEST_SECONDS)
-            except KafkaException as error:
-                raise _unavailable(error) from error
-        return _with_offsets(answers)
+        since = OffsetSpec.for_timestamp(int(at.timestamp() * 1000))
+        return self._offsets(partitions, since, IsolationLevel.READ_COMMITTED)
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Return the facts of each topic; see LogFacts.describe."""
-        return describe(self._admin, topics)
+        return {
+            name: each.lacks(*TO_READ)
+            or TopicFacts(
+                id=each.id,
+                partitions=each.partitions,
+                compacts="compact" in each.settings.get("cleanup.policy", ""),
+            )
+            for name, each in read_topics(self._admin, topics).items()
+        }
 
     def require_read(self, topics: Collection[str]) -> None:
         """Raise KafkaForbidden if this principal may not read one of the topics, or not see it."""
-        required = dict.fromkeys(topics, (AclOperation.READ,))
-        for words in missing_rights(self._admin, required).values():
-            raise KafkaForbidden(words)
+        for each in read_topics(self._admin, topics).values():
+            if words := each.lacks(AclOperation.READ):
+                raise KafkaForbidden(words)
+
+    def message_at(self, partition: Partition, offset: int) -> str | None:
+        """Return the message id in the headers of a committed record; None: there is none.
+
+        Raises KafkaForbidden, KafkaUnavailable.
+        """
+        self.require_read([partition.topic])
+        if partition not in self.partitions([partition.topic]):
+            return None
+        for record in self.records([(partition, offset)]):
+            for name, value in record.headers:
+                if name == MESSAGE_ID and value is not None:
+                    return value.decode(errors="replace")
+        return None
 
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
         """Read the first record at or after each offset, all at once; see LogReader."""
@@ -120,7 +124,6 @@ class KafkaLogReader:
         if not places:
             return {}
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
-            consumer.assign([TopicPartition(t, n, at) for (t, n), at in places.items()])
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
@@ -129,24 +132,56 @@ class KafkaLogReader:
         if not places:
             return []
         with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
-            return list(_read_each(consumer, sorted(places)))
+            return [record for place in sorted(places) if (record := _at(consumer, *place))]
 
-    def _refresh_leaders(self) -> None:
-        """Request the current leaders: librdkafka would keep asking the old ones."""
-        with suppress(KafkaException):
-            self._admin.list_topics(timeout=REQUEST_SECONDS)
+    def _offsets(
+        self,
+        partitions: Collection[Partition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel,
+    ) -> Offsets:
+        if not partitions:
+            return Offsets(offsets={})
+        offsets, errors = self._ask(partitions, spec, isolation)
+        for _ in range(RETRIES):
+            if not errors:
+                break
+            _PAUSE.wait(RETRY_SECONDS)
+            with suppress(KafkaException):
+                # librdkafka would keep asking the old leaders.
+                self._admin.list_topics(timeout=REQUEST_SECONDS)
+            again, errors = self._ask(errors, spec, isolation)
+            offsets |= again
+        if errors and not offsets:
+            raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
+        return Offsets(offsets=offsets, errors=errors)
 
     def _ask(
-        self, partitions: Iterable[Partition], end: LogEnd
+        self,
+        partitions: Iterable[Partition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel,
     ) -> tuple[dict[Partition, int], dict[Partition, str]]:
-        serve(self._admin)
-        spec, isolation = _SPEC[end]
+        self._admin.poll(0)
         futures = self._admin.list_offsets(
-            {TopicPartition(topic, number): spec() for topic, number in partitions},
+            {TopicPartition(topic, number): spec for topic, number in partitions},
             isolation_level=isolation,
             request_timeout=REQUEST_SECONDS,
         )
-        return _collect(futures)
+        offsets: dict[Partition, int] = {}
+        errors: dict[Partition, str] = {}
+        for asked, future in futures.items():
+            partition = Partition(asked.topic, asked.partition)
+            try:
+                offset = future.result(timeout=2 * REQUEST_SECONDS).offset
+            except (KafkaException, TimeoutError) as error:
+                errors[partition] = _words(error)
+                continue
+            if offset == OFFSET_INVALID:  # The connection broke; librdkafka calls this no error.
+                errors[partition] = "no offset was returned"
+            elif offset != NO_RECORD:
+                offsets[partition] = offset
+        return offsets, errors
 
     def _consumer_config(self) -> dict[str, Any]:
         return {
@@ -162,51 +197,20 @@ class KafkaLogReader:
         }
 
 
-def _collect(
-    futures: Mapping[TopicPartition, Future[Any]],
-) -> tuple[dict[Partition, int], dict[Partition, str]]:
-    offsets: dict[Partition, int] = {}
-    errors: dict[Partition, str] = {}
-    for asked, future in futures.items():
-        partition = Partition(asked.topic, asked.partition)
-        try:
-            offset = future.result(timeout=2 * REQUEST_SECONDS).offset
-        except (KafkaException, TimeoutError) as error:
-            errors[partition] = _words(error)
-            continue
-        if offset < 0:  # The connection broke; librdkafka calls this no error.
-            errors[partition] = "no offset was returned"
-        else:
-            offsets[partition] = offset
-    return offsets, errors
-
-
-def _with_offsets(answers: Iterable[TopicPartition]) -> Offsets:
-    """Split the answers; a partition without a record of that time or later has no offset."""
-    found = {Partition(each.topic, each.partition): each for each in answers}
-    return Offsets(
-        offsets={
-            p: each.offset for p, each in found.items() if not each.error and each.offset >= 0
-        },
-        errors={p: each.error.str() for p, each in found.items() if each.error},
-    )
-
-
-def _read_each(consumer: Consumer, places: Sequence[tuple[Partition, int]]) -> Iterator[LogRecord]:
-    for partition, offset in places:
-        consumer.assign([TopicPartition(partition.topic, partition.number, offset)])
-        message = _next_of(consumer, partition)
-        if message is not None and message.error() is None and message.offset() == offset:
-            yield _record(partition, message)
+def _at(consumer: Consumer, partition: Partition, offset: int) -> LogRecord | None:
+    """Return the record of that offset; None: it is gone, or a marker."""
+    record = _first_of_each(consumer, {partition: offset}).get(partition)
+    return record if record is not None and record.offset == offset else None
 
 
 def _first_of_each(
     consumer: Consumer, places: Mapping[Partition, int]
 ) -> dict[Partition, LogRecord | None]:
-    """Return the first record of each partition, or None at the end of its log.
+    """Read the first record of each partition, or None at the end of its log.
 
     An offset that has expired since it was read is left out: nothing is known about it.
     """
+    consumer.assign([TopicPartition(*place, at) for place, at in places.items()])
     found: dict[Partition, LogRecord | None] = {}
     waiting = {*places}
     while waiting:
@@ -226,15 +230,6 @@ def _first_of_each(
     return found
 
 
-def _next_of(consumer: Consumer, partition: Partition) -> Message | None:
-    """Return the next event of this partition; skip late events of the previous one."""
-    for _ in range(3):
-        message = next_event(consumer, RECORD_SECONDS)
-        if message is None or (message.topic(), message.partition()) == partition:
-            return message
-    return None
-
-
 def _record(partition: Partition, message: Message) -> LogRecord:
     headers: Iterable[tuple[str, str | bytes | None]] = message.headers() or ()  # type: ignore[assignment]
     return LogRecord(
@@ -244,15 +239,12 @@ def _record(partition: Partition, message: Message) -> LogRecord:
         value=_bytes(message.value()),
         headers=tuple((name, _bytes(value)) for name, value in headers),
         stamped_by=_STAMPED_BY.get(message.timestamp()[0]),
+        written_at_ms=message.timestamp()[1],
     )
 
 
 def _bytes(given: str | bytes | None) -> bytes | None:
     return given.encode() if isinstance(given, str) else given
-
-
-def _unavailable(error: KafkaException) -> KafkaUnavailable:
-    return KafkaUnavailable(f"Kafka: {_words(error)}")
 
 
 def _words(error: Exception) -> str:

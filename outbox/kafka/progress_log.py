@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from outbox.clock import SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS, explained, serve
+from outbox.kafka.client_config import REQUEST_SECONDS, answered
 from outbox.kafka.permission import next_event, permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
@@ -62,8 +62,8 @@ class KafkaProgressLog:
         The cluster's id comes from the metadata: librdkafka's DescribeCluster aborts the process
         when every broker is fenced for a moment (an answer without brokers and topics).
         """
-        serve(self._admin)
-        with _translated(self._admin, self._topic):
+        self._admin.poll(0)
+        with self._reading():
             metadata = self._admin.list_topics(self._topic, timeout=REQUEST_SECONDS)
             futures = self._admin.describe_topics(
                 TopicCollection([self._topic]), request_timeout=REQUEST_SECONDS
@@ -75,7 +75,7 @@ class KafkaProgressLog:
 
     def bounds(self) -> tuple[int, int]:
         """Return the start and end offset of the shard's log, with aborted records and markers."""
-        with _translated(self._admin, self._topic):
+        with self._reading():
             start = self._end(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
@@ -86,12 +86,17 @@ class KafkaProgressLog:
         more.
         """
         deadline = self._clock.monotonic() + self._wait_seconds
-        with _translated(self._admin, self._topic), closing(Consumer(self._config)) as consumer:
+        with self._reading(), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])
             found, reached = self._read(consumer, end, deadline)
             if not found and not reached:
                 self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
             return found, reached
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with answered(self._admin), permitted("READ", the_topic(self._topic)):
+            yield
 
     def _read(
         self, consumer: Consumer, end: int, deadline: float
@@ -147,12 +152,3 @@ def _found(message: Message) -> Found:
 def _offset(message: Message) -> int:
     offset = message.offset()
     return -1 if offset is None else offset
-
-
-@contextmanager
-def _translated(admin: AdminClient, topic: str) -> Iterator[None]:
-    try:
-        with permitted("READ", the_topic(topic)):
-            yield
-    except KafkaException as error:
-        raise KafkaUnavailable(explained(admin, error)) from error

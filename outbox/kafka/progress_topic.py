@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,9 +15,10 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import admin_client, explained
-from outbox.kafka.permission import THE_CLUSTER, permitted, the_topic
+from outbox.errors import KafkaForbidden
+from outbox.kafka.client_config import admin_client, answered
+from outbox.kafka.permission import THE_CLUSTER, needed, permitted, the_topic
+from outbox.kafka.topics import read_topics
 from outbox.relay.server_requirements import (
     MAX_TIMEOUT,
     NOT_SHOWN,
@@ -75,7 +75,7 @@ def ensure_progress_topic(
     KafkaUnavailable if Kafka does not answer in time or refuses.
     """
     admin = admin_client(bootstrap_servers, kafka_config or {})
-    with _translated(admin):
+    with answered(admin):
         known = admin.list_topics(timeout=timeout_seconds)
         if PROGRESS_TOPIC in known.topics:
             return False
@@ -93,7 +93,7 @@ def progress_topic_facts(
     Raises KafkaUnavailable.
     """
     admin = admin_client(bootstrap_servers, kafka_config or {})
-    with _translated(admin):
+    with answered(admin):
         known = admin.list_topics(timeout=timeout_seconds)
         topic = known.topics.get(PROGRESS_TOPIC)
         brokers = _broker_settings(admin, known.brokers, timeout_seconds)
@@ -102,7 +102,7 @@ def progress_topic_facts(
             brokers=len(known.brokers),
             topics=len(known.topics),
             partitions=len(topic.partitions) if topic else 0,
-            settings=_stored_settings(admin, timeout_seconds) if topic else {},
+            settings=_stored_settings(admin) if topic else {},
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
             newer_than_4_2=any(CORDONED in broker for broker in brokers),
@@ -132,22 +132,11 @@ def topic_settings(replication: int) -> dict[str, str]:
     }
 
 
-@contextmanager
-def _translated(admin: AdminClient) -> Iterator[None]:
-    """Raise KafkaUnavailable for a refusal and for an answer that is too late."""
-    try:
-        yield
-    except KafkaException as error:
-        raise KafkaUnavailable(f"Kafka: {explained(admin, error)}") from error
-    except TimeoutError as error:
-        raise KafkaUnavailable("Kafka did not answer in time") from error
-
-
-def _stored_settings(admin: AdminClient, timeout_seconds: float) -> dict[str, str]:
-    resource = ConfigResource(ResourceType.TOPIC, PROGRESS_TOPIC)
-    with permitted("DESCRIBE_CONFIGS", the_topic(PROGRESS_TOPIC)):
-        entries = admin.describe_configs([resource])[resource].result(timeout=timeout_seconds)
-    return {name: str(entry.value) for name, entry in entries.items()}
+def _stored_settings(admin: AdminClient) -> Mapping[str, str]:
+    topic = read_topics(admin, [PROGRESS_TOPIC])[PROGRESS_TOPIC]
+    if not topic.settings:
+        raise KafkaForbidden(needed("DESCRIBE_CONFIGS", the_topic(PROGRESS_TOPIC)))
+    return topic.settings
 
 
 def _broker_settings(

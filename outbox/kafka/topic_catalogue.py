@@ -10,8 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from outbox.errors import KafkaUnavailable
-from outbox.kafka.client_config import admin_client, serve
+from outbox.kafka.client_config import admin_client, answered
 from outbox.kafka.permission import FORBIDDEN, needed, the_topic
 from outbox.telemetry.events import Event, get_logger
 
@@ -42,11 +41,9 @@ class KafkaTopicCatalogue:
 
     def partitions(self) -> Mapping[str, int]:
         """Return every topic's partition count; see TopicCatalogue.partitions."""
-        serve(self._admin)
-        try:
+        self._admin.poll(0)
+        with answered(self._admin):
             metadata = self._admin.list_topics(timeout=ASK_SECONDS)
-        except KafkaException as error:
-            raise KafkaUnavailable(str(error)) from error
         return {
             name: len(topic.partitions)
             for name, topic in metadata.topics.items()
@@ -66,17 +63,16 @@ class KafkaTopicCatalogue:
 
     def _exists(self, topic: str, created: Future[None]) -> bool:
         """Return whether the topic exists now; False: Kafka refuses to create it."""
-        try:
-            created.result(timeout=CREATE_SECONDS)
-        except TimeoutError as error:
-            raise KafkaUnavailable("Kafka did not answer in time") from error
-        except KafkaException as error:
-            refusal = error.args[0]
-            if refusal.code() < 0 or refusal.code() in PASSING:
-                raise KafkaUnavailable(str(error)) from error
-            if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                self._note_refusal(topic, refusal)
-                return False
+        with answered(self._admin):
+            try:
+                created.result(timeout=CREATE_SECONDS)
+            except KafkaException as error:
+                refusal = error.args[0]
+                if refusal.code() < 0 or refusal.code() in PASSING:
+                    raise
+                if refusal.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    self._note_refusal(topic, refusal)
+                    return False
         return True
 
     def _note_refusal(self, topic: str, refusal: KafkaError) -> None:

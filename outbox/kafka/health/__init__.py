@@ -1,1 +1,1 @@
-"""What `outbox doctor` asks Kafka: durability of topics, open transactions, share groups."""
+"""What `outbox doctor` asks Kafka: durability of topics, open transactions."""

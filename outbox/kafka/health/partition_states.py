@@ -1,22 +1,36 @@
-"""The partitions of the topics that had messages, as the console shows them."""
+"""The partitions of topics, and their transactions that are open or never ended.
+
+Kafka ends a transaction that is open for too long. One that is older than its time limit hangs: its
+marker was skipped, and no `read_committed` consumer gets past it.
+
+The time of a record is its producer's, and Kafka Streams and mirrors copy it. So the age of a
+stranger's transaction is known only by the brokers' time (`LogAppendTime`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from outbox.kafka.health.open_transactions import (
-    OpenTransaction,
-    PartitionEnds,
-    partition_ends,
-    transactions_behind,
-)
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicPartition
+
+from outbox.errors import KafkaForbidden
+from outbox.kafka.client_config import PRODUCER_FIXED
 from outbox.kafka.log_reader import KafkaLogReader
-from outbox.kafka.progress_topic import progress_topic_facts
+from outbox.kafka.permission import next_event
+from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts
+from outbox.messages.record import MESSAGE_ID
 from outbox.operators.store_view import PartitionState
-from outbox.reconciliation.log import Partition
+from outbox.reconciliation.log import LogEnd
+
+READ_SECONDS: Final = 10.0
+SWEEP_SECONDS: Final = 50.0
+"""Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
+SENT_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000
+"""Kafka has a record of the relay so soon after its time, or never."""
 
 
 def partition_states(
@@ -26,46 +40,72 @@ def partition_states(
     topics: Collection[str],
     now: float,
 ) -> Sequence[PartitionState]:
-    """Return every partition, in order; ``now`` is epoch seconds. Raises KafkaUnavailable."""
-    ends = partition_ends(log, topics)
-    found = transactions_behind(bootstrap_servers, kafka_config, ends)
-    if not found:
-        return [_state(each, at) for each, at in ends.items()]
-    longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
-    first_open = {each.partition: each for each in found}
-    hanging = {each.partition for each in found if each.hangs(now, longest)}
-    suspects = {each.partition for each in found if each.may_hang(now, longest)}
-    return [
-        replace(
-            _state(each, at, first_open.get(each), find_producer(bootstrap_servers, each)),
-            hangs=each in hanging,
-            suspected=each in suspects,
+    """Return every partition that answers, in order; ``now`` is epoch seconds.
+
+    Raises KafkaUnavailable.
+    """
+    partitions = log.partitions(topics)
+    # The stable offsets are read last: a transaction that has ended meanwhile is not behind.
+    ends = log.offsets(partitions, LogEnd.HIGH_WATERMARK).offsets
+    stable = log.offsets(partitions, LogEnd.LAST_STABLE).offsets
+    states = [
+        PartitionState(
+            topic=each.topic,
+            partition=each.number,
+            end_offset=max(at, ends.get(each, at)),
+            last_stable_offset=at,
         )
-        for each, at in ends.items()
+        for each, at in sorted(stable.items())
     ]
+    if all(each.last_stable_offset == each.end_offset for each in states):
+        return states
+    longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
+    config = {**kafka_config, "bootstrap.servers": bootstrap_servers, **_READER}
+    with closing(Consumer(config, logger=None)) as consumer:
+        return [
+            _open(each, _first_record(consumer, each), now, longest, bootstrap_servers)
+            if each.last_stable_offset < each.end_offset
+            else each
+            for each in states
+        ]
 
 
-def _state(
-    place: Partition,
-    ends: PartitionEnds,
-    first_open: OpenTransaction | None = None,
-    command: str | None = None,
+_READER: Final[Mapping[str, Any]] = {
+    "group.id": "outbox-doctor",
+    "enable.auto.commit": False,
+    "isolation.level": "read_uncommitted",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "log_level": 0,
+}
+
+
+def _first_record(consumer: Consumer, at: PartitionState) -> Message | None:
+    """Return the first record of the open transaction; None: it may not, or cannot, be read."""
+    consumer.assign([TopicPartition(at.topic, at.partition, at.last_stable_offset)])
+    message = None
+    with suppress(KafkaForbidden):  # The doctor names rights that are missing.
+        message = next_event(consumer, READ_SECONDS)
+    return None if message is None or message.error() is not None else message
+
+
+def _open(
+    state: PartitionState, first: Message | None, now: float, longest: float, servers: str
 ) -> PartitionState:
-    began = None if first_open is None else first_open.began
-    return PartitionState(
-        topic=place.topic,
-        partition=place.number,
-        end_offset=ends.end,
-        last_stable_offset=ends.stable,
-        open_since=datetime.fromtimestamp(began, UTC) if began is not None else None,
-        ours=first_open is not None and first_open.ours,
-        command=command if first_open is not None else None,
-    )
-
-
-def find_producer(bootstrap_servers: str, place: Partition) -> str:
-    """Return the command that names the producer of an open transaction."""
-    where = f"--topic {place.topic} --partition {place.number}"
-    return (
-        f"kafka-transactions.sh --bootstrap-server {bootstrap_servers} describe-producers {where}"
+    """Return the state with its open transaction; ``longest`` is the limit of strangers (s)."""
+    where = f"--topic {state.topic} --partition {state.partition}"
+    command = f"kafka-transactions.sh --bootstrap-server {servers} describe-producers {where}"
+    state = replace(state, suspected=True, command=command)
+    if first is None:
+        return state
+    headers: Any = first.headers() or ()
+    ours = state.topic == PROGRESS_TOPIC or any(name == MESSAGE_ID for name, _ in headers)
+    stamped_by, began_ms = first.timestamp()
+    is_old = now - began_ms / 1000 > (SENT_SECONDS if ours else longest) + SWEEP_SECONDS
+    return replace(
+        state,
+        open_since=datetime.fromtimestamp(began_ms / 1000, UTC),
+        ours=ours,
+        suspected=is_old,
+        hangs=is_old and (ours or stamped_by == TIMESTAMP_LOG_APPEND_TIME),
     )

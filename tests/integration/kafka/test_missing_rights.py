@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
@@ -23,15 +24,12 @@ from benchmarks.load.committed import commit_directly
 from checker.maintenance.topic_watch import TopicWatch
 from outbox.clock import SystemClock
 from outbox.errors import KafkaForbidden
-from outbox.kafka.batch_scan import scan
-from outbox.kafka.client_config import consumer_config
 from outbox.kafka.health.kafka_checks import kafka_checks
-from outbox.kafka.health.open_transactions import open_transactions
-from outbox.kafka.health.record_message import message_at
+from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.kafka.record_names import KafkaRecordNames
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
+from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP
@@ -319,8 +317,7 @@ def test_no_right_on_a_consumer_group_is_needed(secured: SecuredBroker) -> None:
     """Each read goes on until the transaction ends, so that the group's refusal arrives first."""
     half_id, nonce = HalfId(1 << 20), Nonce(7)
     config = secured.config(CHECKER)
-    names = KafkaRecordNames(secured.servers, config)
-    of_checker = consumer_config(secured.servers, config)
+    scan = KafkaTopicScan(secured.servers, config)
     log = KafkaLogReader(secured.servers, config)
     sought = [UnnamedRecord(half_id, nonce, FIRST_SHARD, 0)]
     headers = (
@@ -330,17 +327,13 @@ def test_no_right_on_a_consumer_group_is_needed(secured: SecuredBroker) -> None:
     )
     with ThreadPoolExecutor(2) as pool:
         with written(secured, *headers) as offset:
-            (found,) = (
-                each
-                for each in open_transactions(secured.servers, config, [TOPIC])
-                if each.offset == offset
-            )
-            scanned = pool.submit(lambda: list(scan(log, of_checker, [TOPIC], 4)))
-            read = pool.submit(names.read, sought, [TOPIC])
+            (found,) = partition_states(log, secured.servers, config, [TOPIC], time.time())
+            scanned = pool.submit(lambda: list(scan.of_shard([TOPIC], 4)))
+            read = pool.submit(scan.read, sought, [TOPIC])
             wait(list[Future[Any]]((scanned, read)), timeout=3)
         assert (half_id, nonce) in [each[1:] for each in scanned.result(60)]
         assert [each.producer_group for each in read.result(60)] == ["billing"]
-    assert (found.began is not None, found.ours) == (True, True)
+    assert (found.last_stable_offset, found.ours) == (offset, True)
     (again,) = log.records([(Partition(TOPIC, 0), offset)])
     assert again.value == b"v"
-    assert message_at(log, Partition(TOPIC, 0), offset) == message_id_text(half_id, nonce)
+    assert log.message_at(Partition(TOPIC, 0), offset) == message_id_text(half_id, nonce)

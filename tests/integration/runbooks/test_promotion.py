@@ -25,7 +25,7 @@ from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
 from devservers.unprivileged import unprivileged_user
-from outbox.kafka.record_names import KafkaRecordNames
+from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.messages.message_id import SHARDS, Nonce, message_id_text
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
@@ -156,7 +156,7 @@ async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
         new.relay_again().close()
         assert new.values(4) == [b"kept", b"pending", b"lost", b"new"]
     async with make_pool(url, "test", pool_max=1) as pool:
-        records = KafkaRecordNames(new.bootstrap_servers, {}, new.progress_topic)
+        records = KafkaTopicScan(new.bootstrap_servers, {}, new.progress_topic)
         await OrphanNames(PostgresOrphans(pool), records, FreeLocks()).step()
     monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
     capsys.readouterr()

@@ -1,22 +1,13 @@
-"""`outbox doctor` against real brokers: releases, replicas, open transactions, share groups."""
+"""`outbox doctor` against real brokers: releases, replicas, open transactions."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
-from uuid import uuid4
 
 import psycopg
 import pytest
-from confluent_kafka import Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 
 from devservers.artifacts import kafka_version
 from devservers.kafka import EmbeddedKafka
@@ -26,34 +17,17 @@ from tests.e2e.fixtures_command import Ended, outbox
 from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_separate_broker import separate_broker
-from tests.fixtures_waiting import wait_for
 from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 SKIPPING = "4.3.1"
 """A release that skips the markers of a partition without a leader."""
-SHARE_GROUPS = [4, 2]
-"""The first release whose brokers offer share groups by themselves."""
 SKIPS_MARKERS = [4, 3]
 """From this release on a single broker is one to avoid."""
-HOUR = 3600.0
-SECONDS = 60.0
 Verdicts = dict[str, tuple[str, str]]
 Doctor = Callable[[str, str], Verdicts]
 Run = Callable[..., Ended]
-
-
-def needs_skipping_release() -> None:
-    """Skip where the release is not fetched."""
-    if not kafka_version(SKIPPING):
-        pytest.skip(f"Kafka {SKIPPING} is not fetched: make kafka KAFKA={SKIPPING}")
-
-
-def needs_share_groups(release: str) -> None:
-    """Skip where the broker's release has them switched off."""
-    if release and [int(part) for part in release.split(".")] < SHARE_GROUPS:
-        pytest.skip(f"Kafka {release} has no share groups: they begin with 4.2")
 
 
 @pytest.fixture
@@ -91,7 +65,8 @@ def data_topic(database_url: str, servers: str, **config: str) -> str:
 @pytest.fixture
 def skipping_broker(tmp_path: Path) -> Iterator[str]:
     """One broker of the release with the defect."""
-    needs_skipping_release()
+    if not kafka_version(SKIPPING):
+        pytest.skip(f"Kafka {SKIPPING} is not fetched: make kafka KAFKA={SKIPPING}")
     with separate_broker(tmp_path, progress_topic=True, release=SKIPPING) as broker:
         yield broker.bootstrap_servers
 
@@ -136,14 +111,6 @@ def test_a_transaction_of_a_relay_hangs_when_it_is_older_than_kafka_lets_it_beco
     assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
 
 
-def test_a_transaction_of_a_stranger_that_copies_old_records_does_not_hang(
-    doctor: Doctor, database_url: str, servers: str
-) -> None:
-    topic = data_topic(database_url, servers)
-    with copies_old_records(servers, topic):
-        assert doctor(database_url, servers)["hanging transactions"][0] == "ok"
-
-
 @pytest.mark.parametrize(
     ("stamped", "verdict"), [("CreateTime", "warning"), ("LogAppendTime", "ok")]
 )
@@ -155,58 +122,3 @@ def test_only_the_time_of_a_broker_proves_the_age_of_a_strangers_transaction(
         found = doctor(database_url, servers)["hanging transactions"]
     assert found[0] == verdict, found
     assert (f"{topic}/0 from offset" in found[1]) == (verdict != "ok")
-
-
-@contextmanager
-def copies_old_records(servers: str, topic: str) -> Iterator[None]:
-    """Write records of an hour ago meanwhile, in short transactions, one after the other."""
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"copy-{uuid4()}"})
-    producer.init_transactions(SECONDS)
-    begun, stop = Event(), Event()
-
-    def copy() -> None:
-        while not stop.is_set():
-            producer.begin_transaction()
-            producer.produce(topic, b"v", timestamp=int((time.time() - HOUR) * 1000))
-            producer.flush(SECONDS)
-            begun.set()
-            stop.wait(2.0)
-            producer.commit_transaction(SECONDS)
-
-    with ThreadPoolExecutor() as threads:
-        copying = threads.submit(copy)
-        try:
-            assert begun.wait(SECONDS)
-            yield
-        finally:
-            stop.set()
-            copying.result()
-
-
-def set_isolation(servers: str, group: str, isolation: str) -> None:
-    """Set what a share group reads."""
-    entry = ConfigEntry(
-        "share.isolation.level", isolation, incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    admin.incremental_alter_configs([resource])[resource].result(timeout=SECONDS)
-
-
-def test_a_share_group_is_a_warning_until_it_reads_committed_records_only(
-    doctor: Doctor, database_url: str, servers: str, request: pytest.FixtureRequest
-) -> None:
-    needs_share_groups(request.config.getoption("--kafka-release"))
-    topic, group = data_topic(database_url, servers), f"share-{uuid4()}"
-    config = {"bootstrap.servers": servers, "group.id": group, "log_level": 0}
-    with closing(ShareConsumer(config)) as consumer:
-        consumer.subscribe([topic])
-
-        def found() -> tuple[str, str]:
-            consumer.poll(timeout=0.5)
-            return doctor(database_url, servers)["share groups"]
-
-        wait_for(lambda: group in found()[1], seconds=SECONDS)
-        assert found()[0] == "warning"
-        set_isolation(servers, group, "read_committed")
-        assert group not in found()[1]

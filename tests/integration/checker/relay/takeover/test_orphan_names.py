@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from checker.maintenance.orphan_names import POLL_SECONDS, OrphanNames
-from outbox.kafka.record_names import KafkaRecordNames
+from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.messages.message import DecidedBy, End, Ended, NoSuchMessage, Resolution, State
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.postgres.messages.half_store import PostgresHalfStore
@@ -69,7 +69,7 @@ def publish(world: RelayWorld) -> None:
 
 def names(world: RelayWorld, pool: Pool) -> OrphanNames:
     """Return the task, in this world."""
-    records = KafkaRecordNames(world.bootstrap_servers, {}, world.progress_topic)
+    records = KafkaTopicScan(world.bootstrap_servers, {}, world.progress_topic)
     return OrphanNames(PostgresOrphans(pool), records, FreeLocks())
 
 

@@ -1,17 +1,39 @@
-"""A topic whose settings do not come is never taken for one that keeps everything."""
+"""What the brokers say of topics: missing rights, and settings that do not come."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka import topic_description
+from outbox.kafka.topics import TO_RELAY, Topic, read_topics
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+DESCRIBE_CONFIGS = AclOperation.DESCRIBE_CONFIGS
+
+
+@pytest.mark.parametrize(
+    ("allowed", "missing"),
+    [
+        ([READ, WRITE, DESCRIBE_CONFIGS], None),
+        ([READ], "WRITE and DESCRIBE_CONFIGS"),
+        ((), "WRITE and READ and DESCRIBE_CONFIGS"),
+        (None, None),
+    ],
+)
+def test_a_missing_right_is_named_with_its_topic_and_the_page_unless_the_broker_does_not_say(
+    allowed: Collection[AclOperation] | None, missing: str | None
+) -> None:
+    said = Topic(name="invoices", allowed=allowed).lacks(*TO_RELAY)
+    page = "on the topic invoices: docs/security.md, Kafka ACLs"
+    assert said == (missing and f"this principal needs {missing} {page}")
 
 
 class Admin:
@@ -33,21 +55,9 @@ class Admin:
         return {ConfigResource(ResourceType.TOPIC, "points"): answer}
 
 
-def describe(error: Exception) -> object:
-    """Describe a topic by a broker that answers so."""
-    return topic_description.describe(Admin(error), ["points"])  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     "error", [TimeoutError(), KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))]
 )
 def test_settings_that_do_not_come_are_an_unavailable_kafka(error: Exception) -> None:
     with pytest.raises(KafkaUnavailable):
-        describe(error)
-
-
-@pytest.mark.parametrize(
-    "code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED]
-)
-def test_a_topic_that_is_missing_or_forbidden_is_left_to_its_description(code: int) -> None:
-    assert describe(KafkaException(KafkaError(code))) == {}
+        read_topics(Admin(error), ["points"])  # type: ignore[arg-type]

@@ -1,0 +1,176 @@
+"""Reads the records of data topics: which messages Kafka has, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from outbox.clock import SystemClock
+from outbox.errors import InvalidMessageId, KafkaUnavailable
+from outbox.kafka.client_config import answered, consumer_config
+from outbox.kafka.log_reader import KafkaLogReader
+from outbox.kafka.permission import next_event
+from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.messages.manifest import decode
+from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, parse_message_id
+from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID
+from outbox.reconciliation.log import LogEnd, Offsets, Partition
+from outbox.relay.ports import RecordName, UnnamedRecord
+
+T = TypeVar("T")
+Headers = Mapping[str, Any]
+POLL_SECONDS: Final = 0.25
+STUCK_SECONDS: Final = 60.0
+"""Longer than the longest possible transaction of the relay."""
+EARLIER: Final = timedelta(minutes=1)
+"""Longer than the longest transaction of the relay."""
+
+
+class Seen(NamedTuple):
+    """A committed record of the shard."""
+
+    batch_no: int
+    half_id: HalfId
+    nonce: Nonce
+
+
+class KafkaTopicScan:
+    """Reads of whole topics; only tests change ``progress_topic``. It is the RecordNames, too."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        kafka_config: Mapping[str, Any],
+        progress_topic: str = PROGRESS_TOPIC,
+    ) -> None:
+        self._log = KafkaLogReader(bootstrap_servers, kafka_config)
+        self._config = consumer_config(bootstrap_servers, kafka_config)
+        self._progress_topic = progress_topic
+
+    def of_shard(self, topics: Collection[str], shard: int) -> Iterator[Seen]:
+        """Yield the shard's committed records, from each log's start to its high watermark.
+
+        Call it only when the shard's producers are fenced: later commits are not seen. Raises
+        KafkaUnavailable when an end is not reached: a partial result is useless.
+        """
+        return self._records(topics, None, lambda headers: _seen(headers, shard))
+
+    def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
+        """Return the names of the records that the topics still have; see RecordNames."""
+        wanted = {(each.half_id, each.nonce) for each in sought}
+        found: dict[tuple[HalfId, Nonce], RecordName] = {}
+        since = self._since(sought)
+        for name in self._records(topics, since, lambda headers: _name(headers, wanted)):
+            found.setdefault((name.half_id, name.nonce), name)
+            if len(found) == len(wanted):
+                break
+        return list(found.values())
+
+    def _since(self, sought: Sequence[UnnamedRecord]) -> datetime | None:
+        """Return a time before which none of the records was written; None: it is unknown.
+
+        Records have PostgreSQL's time, and those of a manifest are at most one transaction older.
+        It is unknown unless Kafka still has the manifests that list all of them.
+        """
+        places = {
+            (Partition(self._progress_topic, each.shard), each.manifest_offset) for each in sought
+        }
+        manifests = self._log.records(places)
+        listed = {known for each in manifests for known in decode(each.value or b"").published}
+        if not listed.issuperset(message_id_bytes(each.half_id, each.nonce) for each in sought):
+            return None
+        first = min(each.written_at_ms for each in manifests)
+        return datetime.fromtimestamp(first / 1000, UTC) - EARLIER
+
+    def _records(
+        self,
+        topics: Collection[str],
+        since: datetime | None,
+        read: Callable[[Headers], T | None],
+    ) -> Iterator[T]:
+        """Yield the results of ``read`` for the records up to the high watermarks."""
+        partitions = self._log.partitions(topics)
+        starts = _all_of(
+            self._log.offsets(partitions, LogEnd.START)
+            if since is None
+            else self._log.offsets_since(partitions, since)
+        )
+        ends = _all_of(self._log.offsets(partitions, LogEnd.HIGH_WATERMARK))
+        unread = {each: ends[each] for each, start in starts.items() if start < ends[each]}
+        with answered(), closing(Consumer(self._config)) as consumer:
+            consumer.assign([TopicPartition(*each, starts[each]) for each in unread])
+            yield from _read_to_ends(consumer, unread, read)
+
+
+def _read_to_ends(
+    consumer: Consumer, unread: dict[Partition, int], read: Callable[[Headers], T | None]
+) -> Iterator[T]:
+    clock = SystemClock()
+    moved_at = clock.monotonic()
+    while unread:
+        message = next_event(consumer, POLL_SECONDS)
+        if message is None:
+            if clock.monotonic() - moved_at > STUCK_SECONDS:
+                raise KafkaUnavailable(f"Kafka: the end of {next(iter(unread))} was not reached")
+            continue
+        place, offset = _place(message)
+        end, is_record = unread.get(place), _is_record(message)
+        if end is None:
+            continue
+        moved_at = clock.monotonic()
+        if is_record and offset < end and (seen := _read(message, read)) is not None:
+            yield seen
+        if (offset + 1 if is_record else offset) >= end:
+            del unread[place]
+            consumer.pause([TopicPartition(*place)])
+
+
+def _all_of(offsets: Offsets) -> Mapping[Partition, int]:
+    """Return the offsets if none is unknown. Raises KafkaUnavailable."""
+    if offsets.errors:
+        raise KafkaUnavailable(f"Kafka: {next(iter(offsets.errors.items()))}")
+    return offsets.offsets
+
+
+def _place(message: Message) -> tuple[Partition, int]:
+    offset = message.offset()
+    place = Partition(str(message.topic()), int(message.partition() or 0))
+    return place, -1 if offset is None else offset
+
+
+def _is_record(message: Message) -> bool:
+    """Return False for an end-of-partition event, whose offset counts markers too."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    return error is None
+
+
+def _read(message: Message, read: Callable[[Headers], T | None]) -> T | None:
+    """Read the headers; None without ours, which are those of a stranger's record."""
+    try:
+        return read(dict(message.headers() or ()))
+    except (KeyError, ValueError, TypeError, InvalidMessageId):
+        return None
+
+
+def _seen(headers: Headers, shard: int) -> Seen | None:
+    """Return the ids; None for a record of another shard."""
+    of_shard, batch_no, _ = bytes(headers[BATCH]).decode().split(".")
+    if int(of_shard) != shard:
+        return None
+    return Seen(int(batch_no), *parse_message_id(bytes(headers[MESSAGE_ID]).decode()))
+
+
+def _name(headers: Headers, wanted: Collection[tuple[HalfId, Nonce]]) -> RecordName | None:
+    """Return the name of one of the wanted records."""
+    half_id, nonce = parse_message_id(bytes(headers[MESSAGE_ID]).decode())
+    if (half_id, nonce) not in wanted:
+        return None
+    group, transaction_id = bytes(headers[PRODUCER_GROUP]).decode(), headers.get(TRANSACTION_ID)
+    text = None if transaction_id is None else bytes(transaction_id).decode()
+    return RecordName(half_id, nonce, group, text)

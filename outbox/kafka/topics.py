@@ -1,0 +1,141 @@
+"""What the brokers say of topics: partitions, replicas, settings, and what this principal may do.
+
+`docs/security.md` lists the rights of each program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.admin._topic import TopicDescription
+
+from outbox.kafka.client_config import REQUEST_SECONDS, answered
+from outbox.kafka.permission import needed, the_topic
+
+TO_READ: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+"""What every program needs on each topic: its records, and whether it loses some."""
+TO_RELAY: Final = (AclOperation.WRITE, *TO_READ)
+SAFE_REPLICAS: Final = 3
+SAFE_IN_SYNC: Final = 2
+_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic that exists; without partitions, it is hidden from this principal."""
+
+    name: str
+    id: str = ""
+    partitions: int = 0
+    replicas: int = 0
+    """of the partition that has the fewest"""
+    present: int = 0
+    """in-sync replicas of the partition that has the fewest; 0: a partition has no leader"""
+    allowed: Collection[Enum] | None = None
+    """What this principal may do; None: the broker does not say, and refuses nothing."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Empty: this principal may not read them."""
+
+    @property
+    def in_sync(self) -> int | None:
+        """Return min.insync.replicas; None: unknown."""
+        value = self.settings.get("min.insync.replicas")
+        return None if value is None else int(value)
+
+    @property
+    def survives_one_broker(self) -> bool:
+        """Return whether a partition keeps a leader when one broker dies."""
+        enough = self.in_sync is None or self.in_sync >= SAFE_IN_SYNC
+        return self.replicas >= SAFE_REPLICAS and enough
+
+    @property
+    def takes_records(self) -> bool:
+        """Return whether each partition has a leader and enough replicas in sync.
+
+        Kafka asks for no more replicas than there are.
+        """
+        return self.present >= min(self.in_sync or 1, self.replicas)
+
+    def lacks(self, *required: AclOperation) -> str | None:
+        """Return in words which of the required rights are missing; None: all are there."""
+        allowed = required if self.allowed is None else self.allowed
+        missing = [each.name for each in required if each not in allowed]
+        return needed(" and ".join(missing), the_topic(self.name)) if missing else None
+
+
+def read_topics(admin: AdminClient, names: Collection[str]) -> Mapping[str, Topic]:
+    """Return the topics that exist, by name.
+
+    Raises KafkaUnavailable, also for settings that do not come: without them a compacted topic
+    would look as if it had lost messages.
+    """
+    if not names:
+        return {}
+    futures = admin.describe_topics(
+        TopicCollection(sorted(names)),
+        include_authorized_operations=True,
+        request_timeout=REQUEST_SECONDS,
+    )
+    settings = _settings(admin, names)
+    topics: dict[str, Topic] = {}
+    for name, future in futures.items():
+        with answered(admin):
+            try:
+                known = future.result(2 * REQUEST_SECONDS)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    topics[name] = Topic(name=name, allowed=())
+                elif code not in _MISSING:
+                    raise
+            else:
+                topics[name] = _topic(known, settings.get(name, {}))
+    return topics
+
+
+def weak_topics(topics: Collection[Topic]) -> list[str]:
+    """Return in words the topics that do not survive the loss of one broker."""
+    return [
+        f"{each.name} (replication {each.replicas}, min.insync.replicas {each.in_sync or '-'})"
+        for each in topics
+        if each.partitions and not each.survives_one_broker
+    ]
+
+
+def _topic(known: TopicDescription, settings: Mapping[str, str]) -> Topic:
+    parts = known.partitions
+    return Topic(
+        name=known.name,
+        id=str(known.topic_id),
+        partitions=len(parts),
+        replicas=min((len(each.replicas) for each in parts), default=0),
+        present=min((len(each.isr) if each.leader else 0 for each in parts), default=0),
+        allowed=known.authorized_operations or None,
+        settings=settings,
+    )
+
+
+def _settings(admin: AdminClient, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of each topic that shows them to this principal."""
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
+    futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
+    found: dict[str, Mapping[str, str]] = {}
+    for resource, future in futures.items():
+        with answered(admin):
+            try:
+                entries = future.result(2 * REQUEST_SECONDS)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code not in _MISSING and code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+            else:
+                found[resource.name] = {name: str(each.value) for name, each in entries.items()}
+    return found
