@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from outbox.messages.message_id import parse_message_id
-from tests.contract.service.fixtures_service import CHECK_MAX, INTERVAL, MAX_AGE, ServicePlace
+from tests.contract.service.fixtures_service import ServicePlace
+from tests.contract.service.fixtures_service_model import CHECK_MAX, INTERVAL, MAX_AGE
 from tests.integration.api.fixtures_service import TOPIC
 
 pytestmark = pytest.mark.postgres

@@ -9,7 +9,8 @@ import httpx2
 import pytest
 
 from outbox.messages.message_id import parse_message_id
-from tests.contract.service.fixtures_service import MAX_AGE, PUBLISHED, ServicePlace
+from tests.contract.service.fixtures_service import PUBLISHED, ServicePlace
+from tests.contract.service.fixtures_service_model import MAX_AGE
 from tests.integration.api.fixtures_service import TOPIC
 
 pytestmark = pytest.mark.postgres

@@ -10,17 +10,28 @@ from typing import Any
 import httpx2
 from aiohttp import web
 
+from checker.maintenance.retention import Retirer
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.messages.message_id import parse_message_id
+from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.sessions.connections import Pool, make_pool
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+from tests.contract.service.fixtures_service_model import (
+    BUSY,
+    CHECK_MAX,
+    IMMUNITY,
+    INTERVAL,
+    MAX_AGE,
+    NOT_FOUND,
+    SILENT,
+)
 from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, running, settings_for
 from tests.integration.checker.fixtures_checks import LOOPBACK_ALLOWED, World
-from tests.integration.checker.fixtures_producer import Check, Producer, verdict
+from tests.integration.checker.fixtures_producer import Check, Producer, status, verdict
+from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
-IMMUNITY, INTERVAL, CHECK_MAX, MAX_AGE = 600, 1000, 3, 6600
-"""Of the groups; seconds but for the number of checks."""
 PAST = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
 UPDATE outbox.parked_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
@@ -29,17 +40,42 @@ UPDATE outbox.recheck SET rechecked_at = rechecked_at - %(by)s * interval '1 sec
 UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',
     age_from = age_from - %(by)s * interval '1 second';
 """
+NEXT_LEAF = """
+UPDATE outbox.installation SET base = base + (1 << 20);
+SELECT outbox.create_leaves(1)
+"""
 PUBLISHED = """
 INSERT INTO outbox.progress (name, position)
 SELECT 'relay:' || shard, outbox.watermark() FROM generate_series(0, 15) AS shard
 ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
 """
+UNDECIDED = """
+SELECT outbox.message_id(half_id, nonce)::text FROM outbox.half_message
+WHERE half_id NOT IN (SELECT half_id FROM outbox.op_message)
+"""
+LISTED = """
+SELECT (SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)),
+    EXISTS (SELECT FROM outbox.op_message
+        WHERE half_id = %(half)s AND decision = 1 AND xid >> 20 = ANY (%(gone)s))
+"""
+LEAF_SHIFT = 35
 SETTLED = "SELECT pg_snapshot_xmin(s) = pg_snapshot_xmax(s) FROM pg_current_snapshot() AS s"
 """No transaction is open: the server's own vacuum also makes the sweep wait."""
 ROUNDS = 50
 CALLS = 4
 """The limit of concurrent checks: all programs share one loop, and a call has a deadline."""
 CALL_SECONDS = 30
+
+
+class PatientRetirement(PostgresRetirement):
+    """Retries while another session, for example a vacuum, holds a leaf for a moment."""
+
+    async def remove(self, leaf: int) -> bool:
+        """Remove a leaf; retry while it is locked."""
+        for _ in range(ROUNDS):
+            if await super().remove(leaf):
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -49,6 +85,8 @@ class ServicePlace:
     database_url: str
     answers: dict[str, str] = field(default_factory=dict)
     """The producers' answer for each message."""
+    _gone: set[int] = field(default_factory=set)
+    """The leaves that were retired."""
     _outer: AsyncExitStack = field(default_factory=AsyncExitStack)
     _api: AsyncExitStack = field(default_factory=AsyncExitStack)
     _pool: Pool | None = None
@@ -69,6 +107,11 @@ class ServicePlace:
         arm(None)
         await self._api.aclose()
         await self._outer.aclose()
+
+    async def restart(self) -> None:
+        """Stop the API cleanly and start it again."""
+        await self._api.aclose()
+        await self._start()
 
     async def register(self, name: str, *, rolls_back: bool) -> ProducerGroup:
         """Register a group whose checks this object answers."""
@@ -118,6 +161,40 @@ class ServicePlace:
                 return
         raise AssertionError("the rounds come to no end")
 
+    async def next_leaf(self) -> None:
+        """Let all new rows go to a new leaf."""
+        await self.checker().execute(NEXT_LEAF)
+
+    async def retire(self) -> set[int]:
+        """Publish the committed messages, then retire without retention; return the leaves."""
+        assert self._pool is not None
+        await self.sweep()
+        await self.checker().execute(PUBLISHED)
+        await self.next_leaf()
+        retirement = PatientRetirement(self._pool, retention_seconds=0)
+        removed = set(await Retirer(retirement, FreeLocks(), self.checker().metrics).retire())
+        self._gone |= removed
+        return removed
+
+    async def attempts(self, message_id: str) -> list[tuple[int, str, bool]]:
+        """Return the stored checks: attempt, outcome, whether spent."""
+        rows = await self.checker().rows(
+            "SELECT attempt, outcome, counted FROM outbox.check_attempt"
+            " WHERE half_id = %(half)s ORDER BY look_id",
+            half=parse_message_id(message_id)[0],
+        )
+        return [(attempt, outcome, counted) for attempt, outcome, counted in rows]
+
+    async def undecided(self) -> list[str]:
+        """Return the undecided messages, also those whose producer got no answer."""
+        return [message_id for (message_id,) in await self.checker().rows(UNDECIDED)]
+
+    async def listed(self, message_id: str) -> int:
+        """Return how often the commit log lists a message, or did before its leaf was retired."""
+        half, gone = parse_message_id(message_id)[0], list(self._gone)
+        ((listed, was_listed),) = await self.checker().rows(LISTED, half=half, gone=gone)
+        return int(listed) + int(was_listed)
+
     def checker(self) -> World:
         """Return a new checker without knowledge of earlier calls."""
         assert self._pool is not None
@@ -135,4 +212,15 @@ class ServicePlace:
         self._service = await self._api.enter_async_context(service)
 
     async def _answer(self, request: web.Request, check: Check) -> web.StreamResponse:
-        return verdict(check, self.answers.get(check["message_id"], "UNKNOWN"))
+        said = self.answers.get(check["message_id"], "UNKNOWN")
+        if said == SILENT:
+            assert request.transport is not None
+            request.transport.close()
+        if said in (NOT_FOUND, BUSY, SILENT):
+            return await status(int(said) if said != SILENT else 200)(request, check)
+        return verdict(check, said)
+
+
+def leaf_of(message_id: str) -> int:
+    """Return the leaf of a message."""
+    return parse_message_id(message_id)[0] >> LEAF_SHIFT
