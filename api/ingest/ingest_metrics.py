@@ -1,11 +1,8 @@
-"""Counts stored messages, decisions and conflicts, and measures the time to a decision.
-
-A log line per message is written only when debug logging is on.
-"""
+"""Counts stored messages, decisions and conflicts, and measures the time to a decision."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from api.ingest.name_cache import NameCache
@@ -18,7 +15,6 @@ from outbox.messages.message import (
     PrepareOutcome,
     Resolution,
 )
-from outbox.telemetry.events import Event, debug_logger, trace_facts
 from outbox.telemetry.metrics import Metrics
 
 KindT = TypeVar("KindT", bound=Hashable)
@@ -32,25 +28,18 @@ class IngestMetrics:
     def __init__(self, metrics: Metrics, name_cache: NameCache) -> None:
         self._metrics = metrics
         self._names = name_cache
-        self._debug = debug_logger()
         self._durations: dict[tuple[str, str], Any] = {}
 
     def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
         """Count the messages that a flush stored; a replay is not counted again."""
         stored = [
-            item.half for item in outcomes if isinstance(item, Prepared) and not item.replayed
+            item.half.message.producer_group
+            for item in outcomes
+            if isinstance(item, Prepared) and not item.replayed
         ]
         prepared = self._metrics["half_prepared_total"]
-        for group, number in _counts([half.message.producer_group for half in stored]).items():
+        for group, number in _counts(stored).items():
             prepared.labels(group).inc(number)
-        if self._debug is not None:
-            for half in stored:
-                self._debug.debug(
-                    Event.HALF_PREPARED,
-                    message_id=str(half.message_id),
-                    producer_group=half.message.producer_group,
-                    **trace_facts(half.message.traceparent),
-                )
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
         """Count the decisions that a flush made, and the ends that contradict one."""
@@ -63,21 +52,6 @@ class IngestMetrics:
         for (conflict, group, decision, decided_by), number in counts.items():
             metric = self._metrics["end_conflicts_total" if conflict else "half_ended_total"]
             metric.labels(names.get(group, ""), decision.value, decided_by.value).inc(number)
-        if self._debug is not None:
-            for item in ended:
-                if not item.already_ended:
-                    self._log_ended(item.status, names)
-
-    def _log_ended(self, status: MessageStatus, names: Mapping[int, str]) -> None:
-        assert self._debug is not None
-        decision, decided_by = _decision_labels(status)
-        self._debug.debug(
-            Event.HALF_ENDED,
-            message_id=str(status.message_id),
-            producer_group=names.get(status.producer_group_id, ""),
-            decision=decision,
-            decided_by=decided_by,
-        )
 
     def _observe_durations(self, ended: Sequence[Ended]) -> None:
         durations = self._metrics["half_resolution_duration_seconds"]

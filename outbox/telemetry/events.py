@@ -22,7 +22,6 @@ _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 class Event(StrEnum):
     """The log events: one per change of state, none per poll."""
 
-    HALF_PREPARED = "half_prepared"
     HALF_ENDED = "half_ended"
     HALF_PARKED = "half_parked"
     HALF_PUBLISHED = "half_published"
@@ -148,12 +147,6 @@ def log_uncaught_errors() -> None:
 def get_logger() -> Any:
     """Return the logger; call ``log.info(Event.X, fact=…)``."""
     return structlog.get_logger()
-
-
-def debug_logger() -> Any | None:
-    """Return the logger if debug lines are written, else None: then the caller can skip them."""
-    logger = get_logger()
-    return logger if logger.is_enabled_for(logging.DEBUG) else None
 
 
 def trace_facts(traceparent: str | None) -> dict[str, str]:
