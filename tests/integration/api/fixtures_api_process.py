@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx2
 
+from devservers.loopback import free_ports
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
 from tests.fixtures_plain_http import NO_TLS
@@ -37,9 +37,7 @@ def environment(database_url: str, **settings: str) -> dict[str, str]:
 
 def free_port() -> int:
     """Return a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+    return free_ports(1)[0]
 
 
 class Process:

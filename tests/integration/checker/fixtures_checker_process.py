@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from devservers.loopback import free_ports
 from outbox.settings.environment import process_environment
 from tests.fixtures_databases import as_role
 from tests.fixtures_programs import program
@@ -48,9 +48,7 @@ class CheckerProcess:
 
 def free_port() -> int:
     """Return a port without a listener."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
 
 
 async def start_checker(*arguments: str, **settings: str) -> CheckerProcess:
