@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from checker.relay import executor
 from devservers.artifacts import kafka_version
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
@@ -21,7 +22,7 @@ from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import start_checker
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, first_batch
 from tests.integration.checker.relay.test_preflight import assert_refused
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
@@ -108,16 +109,26 @@ def _led(admin: AdminClient) -> bool:
 
 
 def test_a_commit_while_all_replicas_are_away_is_visible_once_on_the_usual_release(
-    world: RelayWorld, mortal: Sequence[EmbeddedKafka]
+    world: RelayWorld, mortal: Sequence[EmbeddedKafka], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staying, dying = mortal
     world.bootstrap_servers = staying.bootstrap_servers
     world.topic, world.progress_topic = "data", "progress"
     world.commit_values(b"one", b"two")
-    with world.process("relay.before_commit=sleep:4000#1"):
-        wait_for(lambda: world.log_length() == 2)
-        dying.kill()
-        wait_for(lambda: _is_stored(world), seconds=READY_SECONDS)
+    seen: list[int] = []
+
+    def reach(point: str) -> bool:
+        if point == "relay.before_commit" and not seen:
+            seen.append(world.log_length())
+            dying.kill()
+        return False
+
+    monkeypatch.setattr(executor, "hit", reach)
+    relay = world.relay()
+    assert first_batch(relay) == 2
+    assert seen == [2], "both records were there before the commit, and no marker"
+    assert _is_stored(world)
+    relay.close()
     dying.launch()
     dying.wait_ready(READY_SECONDS)
     world.commit_values(b"three")
