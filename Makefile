@@ -16,10 +16,8 @@ RUNTIME := .runtime/.fetched
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Runs a quiet command, and shows that it runs.
 STEP := $(PYTHON) -m cli.dev.setup_step
-# The longest first: what comes last is short, so all workers end together.
-SUITES := tests/spark tests/e2e tests/chaos tests/integration tests/contract tests/model tests/unit
 # Tests wait for servers more than they compute, so two cores carry more workers; each starts its own servers.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --durations=15
+PYTEST := $(BIN)/python -m pytest -n 5 --dist loadfile --ignore tests/containers --no-loadscope-reorder --durations=15
 # The main walk is first: .ci/run may not have time for all.
 CONTAINERS := tests/containers/test_stack.py $(filter-out %/test_stack.py,$(sort $(wildcard tests/containers/test_*.py)))
 DIST ?= dist
@@ -46,10 +44,10 @@ client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
 
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: five minutes
-	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m "not deep" $(SUITES)
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m "not deep"
 
 test-deep: setup ## Run storms, clusters, failovers and the crash harness: fourteen minutes
-	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m deep $(SUITES)
+	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m deep
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
 	@$(BIN)/python -m pytest -rs --durations=5 $(CONTAINERS)

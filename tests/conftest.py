@@ -20,6 +20,30 @@ pytest_plugins = ["tests.fixtures_servers"]
 settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("outbox")
 
+LONGEST_FIRST = (
+    "tests/integration/checker/relay/takeover/test_crashes.py",
+    "tests/integration/checker/relay/refusals/test_held.py",
+    "tests/spark/audit/faults/test_planted_faults.py",
+    "tests/e2e/command/test_outbox_dev.py",
+    "tests/spark/jvm/test_standalone_cluster.py",
+    "tests/spark/audit/test_run_size.py",
+    "tests/e2e/demo",
+    "tests/chaos/test_smoke.py",
+    "tests/integration/failpoints",
+    "tests/e2e",
+    "tests/spark/audit",
+    "tests/integration/api/http/test_schemathesis.py",
+    "tests/spark",
+    "tests/chaos",
+    "tests/integration/checker",
+    "tests/integration/kafka",
+    "tests/integration/runbooks",
+    "tests/integration",
+    "tests/contract",
+    "tests/model",
+    "tests/unit",
+)
+"""The order of the files: what comes last is short, so all workers end together."""
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 
@@ -29,6 +53,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "deep" or not collection_path.name.startswith("test_"):
         return None
     return None if DEEP.search(collection_path.read_text("utf-8")) else True
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first; those of one folder stay together and share what it starts."""
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    return next(n for n, start in enumerate((*LONGEST_FIRST, "")) if nodeid.startswith(start))
 
 
 def pytest_collection_finish() -> None:

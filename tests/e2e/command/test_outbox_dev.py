@@ -44,9 +44,9 @@ def revived(own_service: Service) -> Iterator[tuple[Service, str, str]]:
         yield again, url, kept
 
 
-def test_each_program_has_a_role_of_its_own_that_is_no_superuser(service: Service) -> None:
+def test_each_program_has_a_role_of_its_own_that_is_no_superuser(own_service: Service) -> None:
     roles = dict(
-        service.rows(
+        own_service.rows(
             "SELECT DISTINCT usename, rolsuper FROM pg_stat_activity"
             " JOIN pg_roles ON rolname = usename WHERE starts_with(application_name, 'outbox-')"
         )
@@ -54,8 +54,8 @@ def test_each_program_has_a_role_of_its_own_that_is_no_superuser(service: Servic
     assert roles == {"outbox_api": False, "outbox_checker": False}
 
 
-def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(service: Service) -> None:
-    facts = service.facts()
+def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(own_service: Service) -> None:
+    facts = own_service.facts()
     assert set(facts) == {
         "api_url",
         "kafka_bootstrap_servers",
@@ -66,15 +66,15 @@ def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(service: Serv
     }
     assert set(facts["pids"]) == {"postgres", "kafka", "api", "checker"}
     assert all(alive(pid) for pid in facts["pids"].values())
-    assert (service.data_dir / "dev.json").stat().st_mode & 0o777 == 0o600
-    assert service.http.get("/readyz").status_code == 200
+    assert (own_service.data_dir / "dev.json").stat().st_mode & 0o777 == 0o600
+    assert own_service.http.get("/readyz").status_code == 200
 
 
-def test_a_second_start_exits_5_and_names_the_holder(service: Service) -> None:
-    ended = outbox("dev", "--data-dir", str(service.data_dir))
+def test_a_second_start_exits_5_and_names_the_holder(own_service: Service) -> None:
+    ended = outbox("dev", "--data-dir", str(own_service.data_dir))
     assert ended.code == 5
-    assert f"process {service.process.pid}" in ended.err
-    assert service.http.get("/readyz").status_code == 200
+    assert f"process {own_service.process.pid}" in ended.err
+    assert own_service.http.get("/readyz").status_code == 200
 
 
 def test_a_port_in_use_exits_5(tmp_path: Path) -> None:

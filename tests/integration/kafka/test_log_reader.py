@@ -72,11 +72,6 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
     assert facts.offsets([partition], LogEnd.START).offsets == {partition: 1}
 
 
-def test_an_unreachable_broker_raises_kafka_unavailable() -> None:
-    with pytest.raises(KafkaUnavailable):
-        KafkaLogReader("127.0.0.1:1").partitions(["points"])
-
-
 def test_a_time_selects_the_first_record_of_then_or_later_and_none_if_all_are_older(
     facts: KafkaLogReader, topic: str, producer: Producer
 ) -> None:

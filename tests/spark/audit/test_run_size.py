@@ -5,7 +5,7 @@ Tests of single steps run them distributed, tests of whole audits as small runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from spark.columns.frames import Mode
 from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
-from tests.spark.audit.faults.fixtures_every_fault import plant
 from tests.spark.audit.faults.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
@@ -26,20 +25,12 @@ pytestmark = REAL_STORES
 SLOW: Final = TopicRule(latency=LatencyTarget(p99_seconds=60, minutes=3))
 
 
-def plant_disorder(writer: OutboxWriter) -> object:
-    """Write both stores with disorder, wrong places and wrong clocks."""
-    return Plant(writer).everything()
-
-
 @pytest.mark.deep
-@pytest.mark.parametrize("fill", [plant, plant_disorder])
 def test_a_small_run_reports_what_a_distributed_run_reports(
-    writer: OutboxWriter,
-    parts: RunContext,
-    options: Options,
-    fill: Callable[[OutboxWriter], object],
+    writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
-    fill(writer)
+    """Both stores have disorder, wrong places and wrong clocks."""
+    Plant(writer).everything()
     small = replace(options, topic_rules={f"{writer.prefix}-slow": SLOW})
     distributed = replace(small, small_rows=0, mode=Mode.TWO_LEVEL)
     found = [shown(Audit(parts, each).run()) for each in (small, distributed)]

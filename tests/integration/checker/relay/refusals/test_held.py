@@ -184,8 +184,8 @@ def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWor
     "point",
     [
         "relay.after_hold=kill#1",
-        "relay.after_held_select=kill#1",
-        "relay.after_release_mark=kill#1",
+        pytest.param("relay.after_held_select=kill#1", marks=pytest.mark.deep),
+        pytest.param("relay.after_release_mark=kill#1", marks=pytest.mark.deep),
         "relay.after_commit=kill#2",
     ],
 )

@@ -24,9 +24,9 @@ MESSAGES = 3000
 UNLOCKED = "relay.lock=skip"
 AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
 """The end of the topic after two batches of ten with their markers, and a third without."""
-ARROWS = """
-lock verify fence watermark replay select begin first_produce data_flush manifest commit cursor
-"""
+STEPS = ["after_begin", "after_first_produce", "after_manifest", "before_commit", "after_commit"]
+"""Those at which Kafka may have a part of the batch, or PostgreSQL not yet know it."""
+OTHER_STEPS = ["lock", "verify", "fence", "watermark", "replay", "select", "data_flush", "cursor"]
 
 
 def assert_once_and_in_order(records: Sequence[Record], count: int, keys: int = KEYS) -> None:
@@ -107,7 +107,8 @@ def test_f18_two_relays_on_one_shard_without_the_lock_harm_nothing(world: RelayW
 
 
 @pytest.mark.parametrize(
-    "point", [*(f"relay.after_{step}" for step in ARROWS.split()), "relay.before_commit"]
+    "point",
+    [*STEPS, *(pytest.param(f"after_{step}", marks=pytest.mark.deep) for step in OTHER_STEPS)],
 )
 def test_a_relay_that_dies_at_a_step_of_its_protocol_loses_and_doubles_nothing(
     world: RelayWorld, point: str
@@ -115,7 +116,7 @@ def test_a_relay_that_dies_at_a_step_of_its_protocol_loses_and_doubles_nothing(
     """The previous relay died with a batch in Kafka that is not in its progress row."""
     world.batch_max = 10
     commit_backlog(world, range(100))
-    for failpoint in ("relay.after_commit=kill#3", f"{point}=kill#1"):
+    for failpoint in ("relay.after_commit=kill#3", f"relay.{point}=kill#1"):
         with world.process(failpoint) as process:
             assert process.wait(timeout=60) == -signal.SIGKILL
     world.batch_max = 500
