@@ -4,7 +4,6 @@ With the barrier the late local commit fails. With a simple look-up instead, the
 exists and its message is lost: the anomaly that the barrier prevents.
 """
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
+from devservers.loopback import free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox_client import (
     Check,
@@ -94,9 +94,7 @@ def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
 @contextmanager
 def producer_of(shop: Shop, listener: CheckListener) -> Iterator[TransactionProducer]:
     """Register a group whose checks the listener answers; yield its producer."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
+    (port,) = free_ports(1)
     http, group = shop.service.http, shop.service.new_name("fence-group")
     settings = {"transaction_timeout_seconds": 1, "check_interval_seconds": 1}
     url = f"http://127.0.0.1:{port}/outbox/check"
@@ -118,18 +116,3 @@ def test_a_payment_whose_end_was_lost_is_committed_by_the_check(shop: Shop) -> N
     assert message["decided_by"] == "check"
     records = shop.service.records(shop.topic)
     assert [record.message_id for record in records] == [prepared.message_id]
-
-
-def test_a_send_that_waits_sees_its_record_in_kafka(shop: Shop) -> None:
-    with producer_of(shop, BarrierLookup(shop)) as producer:
-        message = Message(shop.topic, "100", key="m1", headers={"tenant": "north"})
-        sent = producer.send_in_transaction(message, shop.pay(lambda _: None, record=True), wait=20)
-    assert (sent.state, sent.end_delivered) == ("PUBLISHED", True)
-    assert sent.publication is not None
-    [record] = shop.service.records(shop.topic)
-    assert (record.partition, record.offset) == (
-        sent.publication.partition,
-        sent.publication.offset,
-    )
-    assert (record.key, record.value) == (b"m1", b"100")
-    assert dict(record.headers)["tenant"] == "north"

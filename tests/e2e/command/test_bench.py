@@ -46,10 +46,3 @@ def test_each_mode_sends_exactly_what_was_asked(
     if mode == "relay":
         found = service.records(topic)
         assert [record.value for record in found] == [b"x" * 9] * records
-
-
-def test_an_unknown_group_is_an_error(outbox: Command, service: Service) -> None:
-    words = ("--group", service.new_name("unknown"), "--topic", "t", "--messages", "5")
-    ended = outbox("bench", *words, "--batch", "5")
-    assert ended.code in {ExitCode.NOT_FOUND, ExitCode.ERROR}
-    assert "group" in ended.err

@@ -14,7 +14,6 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
-from tests.e2e.fixtures_command import outbox as outbox_process
 from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
@@ -61,15 +60,6 @@ def test_a_message_is_listed_shown_and_ended(
     assert [event["type"] for event in events][:2] == ["prepared", "decided"]
 
 
-def test_a_missing_message_is_exit_3_and_the_problem_on_stderr(outbox: Command) -> None:
-    missing = outbox("message", "get", UNKNOWN_ID)
-    assert (missing.code, missing.out) == (ExitCode.NOT_FOUND, "")
-    assert json.loads(missing.err)["code"] == "message-not-found"
-    error = outbox("-o", "table", "message", "get", UNKNOWN_ID).err
-    assert "message-not-found" in error
-    assert not error.startswith("{")
-
-
 def test_an_api_that_is_not_there_is_exit_6(outbox: Command) -> None:
     gone = outbox("--url", "http://127.0.0.1:1", "message", "list")
     assert gone.code == ExitCode.UNREACHABLE
@@ -100,15 +90,6 @@ def test_a_running_outbox_dev_is_found_in_its_folder(
     assert Command(capsys)("migrate", "status").code == ExitCode.OK
 
 
-def test_migrations_are_run_once_and_their_state_is_shown(outbox: Command) -> None:
-    again = outbox("migrate", "up")
-    assert again.code == ExitCode.OK, again.err
-    assert again.json()["topic_created"] is False
-    state = outbox("migrate", "status").json()
-    assert state["behind"] is False
-    assert state["current"] == again.json()["revision"]
-
-
 def test_the_first_key_is_written_to_the_database(
     outbox: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,19 +118,6 @@ def test_a_refusal_names_the_command_that_lists_what_there_is(
     refused = outbox("-o", "table", *words.split())
     assert (refused.code, refused.out) == (code, "")
     assert f"`{way}`" in refused.err
-
-
-def test_an_audit_whose_reports_cannot_be_written_ends_with_one_line(
-    outbox: Command, tmp_path: Path
-) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    ended = outbox_process("--quiet", "reconcile", "run", "--report", str(file / "reports"))
-    assert (ended.code, ended.out) == (ExitCode.USAGE, "")
-    *progress, last = ended.err.splitlines()
-    place = f"cannot use {file / 'reports'}: Not a directory"
-    assert last == f"outbox-reconcile: OUTBOX_RECONCILE_REPORT_DIR: {place}"
-    assert [line for line in progress if not line.startswith("reach both stores")] == []
 
 
 def test_status_shows_every_shard_and_task(outbox: Command) -> None:
@@ -253,20 +221,3 @@ def test_findings_are_accepted_for_a_while(outbox: Command, service: Service) ->
     shown = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
     assert [each["status"] for each in shown] == ["accepted"]
     assert outbox(*fix, "--accept", "nothing", *why).code == ExitCode.NOT_FOUND
-
-
-def test_finished_reconciliations_are_listed_and_shown(outbox: Command, service: Service) -> None:
-    run_id = service.new_name("run")
-    reports = {"json": json.dumps({"run_id": run_id, "verdict": "findings", "sentence": "1 lost"})}
-    store = PostgresRunStore(service.facts()["database_url"])
-    store.save(make_run(run_id, f"finding of {run_id}", reports=reports))
-    listed = outbox("reconcile", "list", "--limit", "1").json()
-    assert [run["run_id"] for run in listed["data"]] == [run_id]
-    assert outbox("reconcile", "show", run_id).json() == json.loads(reports["json"])
-    found = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
-    assert [(each["class"], each["status"]) for each in found] == [("LOST", "open")]
-    assert [(each["event"], each["run_id"]) for each in found[0]["history"]] == [("found", run_id)]
-    table = outbox("reconcile", "show", run_id, "-o", "table").out
-    assert "1 lost" in table
-    assert "LOST" in table
-    assert outbox("reconcile", "show", "nothing").code == ExitCode.NOT_FOUND

@@ -16,12 +16,11 @@ from outbox.settings.environment import process_environment
 from tests.e2e.fixtures_command import outbox
 from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_programs import program
-from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.e2e
 
 OUTBOX = program("outbox")
-COMMANDS = ("--version", "config show")
+COMMANDS = ("config show",)
 NOWHERE = "postgresql://outbox@127.0.0.1:1/outbox"
 
 
@@ -82,36 +81,6 @@ def test_an_interrupt_ends_the_command_without_a_traceback_also_while_it_starts(
     assert (process.returncode, said) == (ExitCode.INTERRUPTED, ["outbox: interrupted"])
 
 
-def interruptible(*words: str, **environment: str) -> subprocess.Popen[str]:
-    """Start the command; a shell may ignore interrupts of what it starts in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(
-            [OUTBOX, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=process_environment() | environment,
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def program_of(process: subprocess.Popen[str]) -> str:
-    """Return the words with which a process was started."""
-    return Path(f"/proc/{process.pid}/cmdline").read_text()
-
-
-def test_an_interrupt_while_an_audit_starts_is_one_line() -> None:
-    """It is sent as soon as the audit replaces the command, before it can handle one."""
-    process = interruptible("reconcile", "run", OUTBOX_DATABASE_URL=NOWHERE)
-    assert wait_for(lambda: "outbox-reconcile" in program_of(process), 60)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
-    assert err == "outbox-reconcile: interrupted\n"
-
-
 def test_a_file_of_settings_that_is_no_text_is_one_line(here: Command, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_bytes(b"\xff\xfe")
@@ -140,14 +109,6 @@ def test_a_database_that_is_away_is_one_line_with_its_reason(
     assert (done.code, done.out) == (ExitCode.UNREACHABLE, "")
     assert done.err.count("\n") == 1
     assert "Connection refused" in done.err
-
-
-def test_a_data_folder_that_cannot_be_used_is_named(here: Command, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    done = here("dev", "--data-dir", str(file))
-    assert (done.code, done.out) == (ExitCode.USAGE, "")
-    assert done.err == f"outbox: cannot use {file}: File exists\n"
 
 
 @pytest.mark.parametrize(

@@ -112,24 +112,6 @@ def redirecting(url: str) -> AbstractContextManager[str]:
     return http_server(Redirect)
 
 
-def losing_ends(url: str) -> AbstractContextManager[str]:
-    """Pass every prepare on to the service at ``url``, and know the message of no end."""
-
-    class Lossy(QuietHandler):
-        def serve(self) -> None:
-            body = self.body()
-            if self.path.endswith("/end"):
-                self.answer_json({"code": "message-not-found"}, 404)
-                return
-            sent = {"content-type": "application/json"}
-            answer = httpx2.post(
-                url + self.path, content=body, headers=sent, trust_env=False, verify=NO_TLS
-            )
-            self.answer_json(answer.json(), answer.status_code)
-
-    return http_server(Lossy)
-
-
 def _answers(url: str) -> bool:
     try:
         return httpx2.post(url, content=b"", trust_env=False, verify=NO_TLS).status_code == 401

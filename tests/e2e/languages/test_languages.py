@@ -22,7 +22,6 @@ from tests.e2e.languages.fixtures_languages import (
     LANGUAGES,
     PLAIN,
     Language,
-    losing_ends,
     redirecting,
     serving,
     verifies,
@@ -37,7 +36,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.m
 VECTORS = json.loads((PROJECT / "docs/schemas/check-vectors.json").read_text("utf-8"))["vectors"]
 TOPIC = "invoices.issued"
 PAGE = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-SILENT = 20
 RECORD = (
     "INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES (%s, %s, 'committed')"
 )
@@ -139,25 +137,6 @@ def test_the_page_shows_how_the_service_is_built_and_run(billing: Billing) -> No
     assert "\n```sh\n" + "".join(f"{step}\n" for step in steps) + "```\n" in PAGE
 
 
-@pytest.mark.parametrize(
-    ("word", "missing"), [("issue", "API"), ("issue", "DATABASE_URL"), ("serve", "CHECK_SECRET")]
-)
-def test_a_variable_that_is_missing_in_a_terminal_is_named_in_one_line(
-    billing: Billing, word: str, missing: str
-) -> None:
-    arguments = (word, "1") if word == "issue" else (word,)
-    done = billing.run(*arguments, without=missing)
-    assert (done.returncode, done.stderr) == (1, f"{missing} is not set in this terminal\n")
-
-
-def test_a_refusal_of_the_outbox_is_one_line(billing: Billing) -> None:
-    number = str(next(_NUMBERS))
-    assert billing.run("issue", number).returncode == 0
-    again = billing.run("issue", number)
-    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
-    assert "already-ended" in again.stderr
-
-
 def test_an_issued_invoice_is_stored_and_becomes_one_record(
     billing: Billing, service: Service
 ) -> None:
@@ -192,20 +171,6 @@ def test_a_redirected_prepare_is_no_prepare_and_stores_no_invoice(billing: Billi
     assert billing.invoices(number) == 0
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "301" in done.stderr
-
-
-def test_an_end_that_fails_after_the_local_commit_says_that_the_invoice_is_stored(
-    billing: Billing, service: Service
-) -> None:
-    number = next(_NUMBERS)
-    with losing_ends(billing.environment["API"]) as api:
-        done = billing.run("issue", str(number), API=api)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    told = re.search(r"the local transaction is committed, .* of message (\S+): ", done.stderr)
-    assert told is not None, done.stderr
-    assert "message-not-found" in done.stderr
-    assert billing.invoices(number) == 1
-    assert service.wait_state(told[1], "PUBLISHED")["decided_by"] == "check"
 
 
 def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(

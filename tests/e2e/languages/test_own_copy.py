@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.fixtures_service import Service
-from tests.e2e.languages.fixtures_languages import EXAMPLES, PLAIN
+from tests.e2e.languages.fixtures_languages import PLAIN
 from tests.fixtures_paths import PROJECT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.m
 PAGE = (PROJECT / "docs" / "clients.md").read_text("utf-8")
 SECTION = PAGE[PAGE.index("### Make it your own") : PAGE.index("## What consumers see")]
 (BLOCK,) = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
-SOURCES = ("go/main.go", "java/src/Billing.java", "node/billing.mjs")
 
 
 def test_the_copy_has_a_group_of_its_own_at_its_own_address(
@@ -38,18 +37,3 @@ def test_the_copy_has_a_group_of_its_own_at_its_own_address(
     group = service.http.get("/v1/producer-groups/shop").json()
     assert group["check_url"] == "http://127.0.0.1:9001/outbox/check"
     assert (tmp_path / "shop/main.go").is_file()
-
-
-def test_what_the_page_says_to_change_is_in_the_service_of_each_language() -> None:
-    rows = [line.split(" | ")[1:4] for line in SECTION.splitlines() if line.startswith("| ")][1:]
-    texts = [(EXAMPLES / source).read_text("utf-8") for source in SOURCES]
-    named = [re.findall(r"`(\w+)`", cell) for row in rows for cell in row]
-    assert all(named)
-    missing = [
-        (source, name)
-        for row in rows
-        for source, text, cell in zip(SOURCES, texts, row, strict=True)
-        for name in re.findall(r"`(\w+)`", cell)
-        if not re.search(rf"\b{name}\b ?[(=]", text)
-    ]
-    assert missing == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
@@ -11,7 +10,6 @@ import yaml  # type: ignore[import-untyped]
 
 from outbox.settings.catalogue import SECRETS, Settings
 from spark.__main__ import _parser
-from spark.jvm.session import LOCAL_ONLY, SessionSettings, session_settings
 from tests.fixtures_paths import PROJECT
 
 FOLDER: Final = PROJECT / "deploy" / "spark"
@@ -21,7 +19,6 @@ POD: Final[dict[str, Any]] = CRON_JOB["spec"]["jobTemplate"]["spec"]["template"]
 APPLICATION: Final[dict[str, Any]] = yaml.safe_load(
     (FOLDER / "scheduled-application.yml").read_text()
 )["spec"]["template"]
-IMAGE: Final = (FOLDER / "Dockerfile").read_text().splitlines()
 TEXTS: Final = [path for path in sorted(FOLDER.iterdir()) if path.is_file()]
 PROGRAMS: Final = {"cronjob": CONTAINER, "application": APPLICATION["driver"]}
 
@@ -43,20 +40,6 @@ def test_secrets_come_from_the_platform_alone(name: str) -> None:
     secret = {f"OUTBOX_{each.upper()}" for each in SECRETS}
     assert {each["name"] for each in program["env"]}.isdisjoint(secret)
     assert program["envFrom"] == [{"secretRef": {"name": "outbox-reconcile"}}]
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_settings_are_ones_that_a_session_takes(name: str, tmp_path: Any) -> None:
-    given = {each["name"]: each["value"] for each in PROGRAMS[name]["env"]}
-    taken = session_settings(
-        SessionSettings(
-            master=given["OUTBOX_RECONCILE_SPARK_MASTER"],
-            jars_dir=tmp_path,
-            log_file=tmp_path / "log",
-            extra=json.loads(given["OUTBOX_RECONCILE_SPARK_CONF"]),
-        )
-    )
-    assert (set(LOCAL_ONLY) <= set(taken)) == (name == "cronjob")
 
 
 def test_a_verdict_or_a_wrong_setting_is_not_tried_again() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from api.__main__ import GRACE_SECONDS
 from outbox.settings.catalogue import SECRETS, Settings
 
 PROJECT = Path(__file__).parents[3]
@@ -82,17 +81,6 @@ def test_migrate_ends_before_the_roles_log_in_and_the_programs_start() -> None:
         assert SERVICES[name]["depends_on"]["logins"] == done
     for name in ("postgres", "kafka"):
         assert SERVICES["migrate"]["depends_on"][name] == {"condition": "service_healthy"}
-
-
-@pytest.mark.parametrize("name", ["api", "checker"])
-def test_a_stop_leaves_a_program_the_time_that_an_api_may_take(name: str) -> None:
-    assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
-
-
-def test_a_store_that_recovers_after_a_crash_has_minutes_before_it_counts_as_broken() -> None:
-    for name in ("postgres", "kafka"):
-        assert SERVICES[name]["healthcheck"]["start_period"] == "10m"
-        assert SERVICES[name]["stop_grace_period"] == "60s"
 
 
 def test_the_database_is_reached_only_in_a_network_of_its_own() -> None:

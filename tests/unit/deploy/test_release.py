@@ -47,11 +47,6 @@ def test_every_file_names_the_one_version() -> None:
     assert all(found.get(name) for name in naming)
 
 
-def test_our_images_have_the_one_version_as_their_tag() -> None:
-    ours = {image: each for image, each in tags().items() if image.startswith("outbox")}
-    assert ours == {name: {VERSION} for name in ("outbox", "outbox-spark", "outbox-demo")}
-
-
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Copy every file that a release may change."""

@@ -111,16 +111,6 @@ def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_p
     assert make_secrets(tmp_path, answers=False) == made, "all are there: nobody is asked"
 
 
-def test_a_password_that_a_new_service_needs_is_added_to_older_ones(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    kept = (made / "postgres_password").read_text()
-    (made / "reconcile_database_url").unlink()
-    make_secrets(tmp_path, volumes="outbox_postgres-data")
-    password = urlsplit((made / "reconcile_database_url").read_text()).password
-    assert f"'{password}'" in (made / "logins.sql").read_text()
-    assert (made / "postgres_password").read_text() == kept
-
-
 def test_the_programs_use_roles_that_may_do_only_their_work(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
     logins = (made / "logins.sql").read_text()

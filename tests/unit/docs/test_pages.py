@@ -9,7 +9,6 @@ import pytest
 
 from outbox.settings.catalogue import Settings
 from tests.fixtures_paths import PROJECT
-from tests.fixtures_source_tree import PACKAGES
 from tests.unit.docs.fixtures_anchors import anchors
 from tests.unit.docs.fixtures_pages import EDITED, PAGES, name
 
@@ -20,9 +19,6 @@ SETTING = re.compile(r"\bOUTBOX_([A-Z]+(?:_[A-Z]+)*)\b(?![_…])")
 BESIDE = {"CONFIG", "CHECK_SECRET", "FUZZ_CASES"}
 """Variables of the command and of tests."""
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sql|md|json|yml|sh|html))`")
-PAGE_NAME = re.compile(r"\b([a-z][a-z-]*)\.md\b")
-ROOTS = [*PACKAGES, "benchmarks", "deploy", "examples", "tests"]
-"""Files that programs write for their users."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -50,22 +46,7 @@ def test_every_setting_that_a_page_names_exists(page: Path) -> None:
     assert {each for each in named if each.removesuffix("_FILE") not in known} == set()
 
 
-def test_code_cites_only_pages_of_this_repository() -> None:
-    known = {path.name for path in PAGES}
-    found = {
-        name(path): sorted(cited)
-        for root in ROOTS
-        for path in (PROJECT / root).rglob("*.py")
-        if (cited := {f"{each}.md" for each in PAGE_NAME.findall(path.read_text("utf-8"))} - known)
-    }
-    assert found == {}
-
-
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=name)
 def test_a_page_is_reached_from_the_readme_or_its_list_of_pages(page: Path) -> None:
     readme = (PROJECT / "README.md").read_text("utf-8")
     assert f"(docs/{page.name})" in readme or f"({page.name})" in INDEX.read_text("utf-8")
-
-
-def test_the_list_of_pages_is_reached_from_the_readme() -> None:
-    assert f"(docs/{INDEX.name})" in (PROJECT / "README.md").read_text("utf-8")

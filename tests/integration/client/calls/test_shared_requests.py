@@ -91,13 +91,6 @@ def test_calls_that_come_during_a_request_share_the_next_and_each_gets_its_own_h
     assert [half.content["value"] for half in halves] == [str(n) for n in range(COMPANY)]
 
 
-def test_a_single_call_is_a_request_of_the_single_form(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    producer.prepare(Message("invoices", "v"))
-    assert [path for path, _, _ in service.requests] == ["/v1/half-messages"]
-
-
 def test_ends_share_requests_too(service: ContractService, producer: TransactionProducer) -> None:
     def end(prepared: PreparedMessage) -> EndResult:
         return producer.end(prepared.message_id, COMMIT)

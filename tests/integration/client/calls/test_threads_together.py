@@ -1,12 +1,11 @@
 """Threads that were answered together are sent together again, and none waits for one that left."""
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, get_ident, main_thread
+from threading import Event
 from types import FrameType
 
 import pytest
@@ -96,40 +95,10 @@ def wait_for_requests(service: HeldService, count: int) -> None:
     wait_for(lambda: len(service.requests) == count, every=0.002)
 
 
-def answered_together(service: HeldService, requests: SharedRequests) -> None:
-    """Let calls be answered together, which then do not come again."""
-    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
-        calls = [threads.submit(prepare, requests, number) for number in range(CALLERS)]
-        wait_for(lambda: requests.waiting() == CALLERS, every=0.002)
-    assert {call.result().status for call in calls} == {201}
-    assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [CALLERS]
-
-
 def sizes_of(service: HeldService) -> list[int]:
     """Return the number of items of each request, in the order they came."""
     bodies = [body for _, _, body in service.requests]
     return [len(items) if isinstance(items := body.get("items"), list) else 1 for body in bodies]
-
-
-@contextmanager
-def interrupted(when: Callable[[], bool]) -> Iterator[None]:
-    """Interrupt this thread, the main one, as by Ctrl-C, once it waits inside the block."""
-    main = get_ident()
-    assert main == main_thread().ident
-
-    def interrupt() -> None:
-        wait_for(when, every=0.002)
-        signal.pthread_kill(main, signal.SIGINT)
-
-    # A process that was started in the background ignores the signal.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with ThreadPoolExecutor(1) as interrupter:
-            interrupter.submit(interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def ends_in_interrupt(call: Callable[[], object], place: int) -> bool:
@@ -176,33 +145,6 @@ def test_the_last_of_those_answered_together_sends_at_once(
             wait_for(lambda: producer._shared["batch"].waiting() == CALLERS, every=0.002)
         assert {each.result() for each in sent} == {"COMMITTED"}
     assert sizes_of(service) == [1] * REQUESTS_UNDER_WAY + [CALLERS, CALLERS]
-
-
-@pytest.mark.usefixtures("endless_pause")
-def test_a_caller_that_comes_long_after_the_others_waits_for_none_of_them(
-    service: HeldService, requests: SharedRequests, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answered_together(service, requests)
-    monkeypatch.setattr(linger, "FORGOTTEN_SECONDS", 0.0)
-    assert prepare(requests, CALLERS).status == 201
-
-
-def test_an_interrupted_caller_leaves_the_others_their_request(
-    service: HeldService, requests: SharedRequests
-) -> None:
-    """It was the first of those that wait, so it would have sent their request."""
-    with requests_under_way(service, lambda number: prepare(requests, number)) as threads:
-        calls: list[Future[Answer]] = []
-
-        def all_wait() -> bool:
-            if not calls and requests.waiting() == 1:
-                calls.extend(threads.submit(prepare, requests, n) for n in range(CALLERS))
-            return requests.waiting() == CALLERS + 1
-
-        with interrupted(when=all_wait):
-            prepare(requests, CALLERS)
-        assert requests.waiting() == CALLERS
-    assert {call.result().status for call in calls} == {201}
 
 
 def test_an_interrupt_anywhere_lets_later_calls_pass(requests: SharedRequests) -> None:

@@ -1,7 +1,7 @@
 """The account service of the examples: it pays and publishes, both or neither."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -118,11 +118,3 @@ def test_a_purchase_under_review_is_unknown_until_the_reviewer_decides(
     next(iter(service.halves.values())).state = "PARKED"
     assert purchases.close_review(producer, "p1", approved=approved) == outcome
     assert (balance(engine), decisions(service)) == (left, [decision])
-
-
-@contextmanager
-def payments_held(engine: Engine) -> Iterator[None]:
-    """Let no payment be stored before the block ends; payments can be read."""
-    with engine.begin() as db:
-        db.execute(text("LOCK TABLE payment IN SHARE MODE"))
-        yield

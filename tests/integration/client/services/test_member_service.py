@@ -83,20 +83,6 @@ def granted_all(url: str) -> bool:
     return sum(points(url).values()) >= 1000
 
 
-def test_only_committed_records_become_points_and_each_one_once(
-    kafka_broker: EmbeddedKafka, local_database: str, tmp_path: Path
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    make_ready(servers, local_database, TOPIC)
-    member = member_of(servers, local_database, TOPIC, tmp_path / "member.log")
-    try:
-        wait_until("granted", lambda: granted_all(local_database), SECONDS)
-    finally:
-        code = member.stop()
-    assert points(local_database) == ALL_POINTS
-    assert code == 0
-
-
 def offsets_committed(servers: str, topic: str) -> list[int]:
     """Return the offsets that the member service has committed, of all partitions."""
     with closing(Consumer({"bootstrap.servers": servers, "group.id": "member-service"})) as reader:

@@ -6,10 +6,7 @@ import json
 import re
 
 import pytest
-import typer
-from typer.main import get_command
 
-from cli.commands.reconcile.fix import fix
 from spark.__main__ import main
 from spark.findings.topic_rules import rule_of, topic_rules
 from tests.fixtures_paths import PROJECT
@@ -32,15 +29,6 @@ def test_the_page_shows_every_option_of_a_run(capsys: pytest.CaptureFixture[str]
         main(["run", "--help"])
     options = set(re.findall(r"--[a-z][\w-]*", capsys.readouterr().out))
     assert options - NOT_SHOWN <= shown("outbox reconcile run")
-
-
-def test_every_option_that_is_shown_for_a_repair_exists() -> None:
-    app = typer.Typer()
-    app.command()(fix)
-    known = {
-        name for each in get_command(app).params for name in (*each.opts, *each.secondary_opts)
-    }
-    assert shown("outbox reconcile fix") <= known
 
 
 def test_the_rule_that_is_shown_is_understood() -> None:

@@ -55,17 +55,6 @@ def test_a_table_has_every_field_of_its_request(heading: str, name: str) -> None
     assert sorted(shown) == sorted(schemas()[name]["properties"])
 
 
-def test_what_is_called_required_is_required() -> None:
-    required = {
-        field for cells in rows("Prepare") if "required" in cells[2] for field in named(cells[0])
-    }
-    assert required == set(schemas()["PrepareRequest"]["required"])
-    (url, *_) = [
-        cells[0] for cells in rows("Register the producer group") if cells[1] == "required"
-    ]
-    assert named(url) == schemas()["GroupRequest"]["required"]
-
-
 def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:
     shown = {
         named(cells[0])[0]: cells[1].strip("`") for cells in rows("Register the producer group")
@@ -78,26 +67,8 @@ def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:
             )
 
 
-def test_limits_are_those_of_the_contract() -> None:
-    limits = {named(cells[0])[0]: cells[2] for cells in rows("Prepare")}
-    properties = schemas()["PrepareRequest"]["properties"]
-    texts = {name: str(properties[name]) for name in properties}
-    for field in ("content_type", "transaction_id", "check_immunity_seconds", "tags"):
-        for number in re.findall(r"\d+", limits[field]):
-            assert re.search(rf"\b{number}\b", texts[field]), (field, number)
-
-
 def test_every_problem_that_is_named_has_its_status() -> None:
     named_with_status = re.findall(r"\b(\d{3}) `([a-z]+-[a-z-]+)`", PAGE)
     assert len(named_with_status) > 3
     for status, slug in named_with_status:
         assert KINDS[slug].status == int(status)
-
-
-def test_every_status_of_a_problem_is_answered() -> None:
-    (table,) = [section("What to do on each answer")]
-    told = set(re.findall(r"\b[2-5]\d\d\b", table))
-    ours = {"already-ended", "unknown-group", "message-not-found", "unauthenticated", "overloaded"}
-    ours |= {"payload-too-large", "invalid-request", "rate-limited", "internal-error"}
-    ours |= {"scope-missing", "malformed-json", "unsupported-media-type"}
-    assert {str(KINDS[slug].status) for slug in ours} <= told

@@ -70,18 +70,6 @@ async def test_an_exception_of_the_listener_means_unknown_for_its_check_alone() 
     assert b"secret-host" not in reply.body
 
 
-async def test_a_cancellation_inside_the_listener_means_unknown_for_its_check_alone() -> None:
-    """Such as that of a task which several checks wait for."""
-
-    async def cancelled_on_a(check: Check) -> object:
-        if check.message_id == "a":
-            raise asyncio.CancelledError
-        return COMMIT
-
-    reply = await ask(Listener(cancelled_on_a), batch(make_check("a"), make_check("b")))
-    assert decisions(reply) == ["UNKNOWN", "COMMIT"]
-
-
 async def test_a_check_that_is_late_is_cancelled_and_unknown_and_delays_no_other() -> None:
     async def slow_on_a(check: Check) -> object:
         return await (never if check.message_id == "a" else commit)(check)
