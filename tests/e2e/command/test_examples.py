@@ -100,15 +100,3 @@ def test_a_command_that_a_page_shows_alone_works(outbox: Command, service: Servi
         own = line.replace("billing", "printed-billing")  # another page registers the printed one
         ended = outbox(*shlex.split(own))
         assert ended.code == ExitCode.OK, ended.err
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"), [("message force", "force-end"), ("audit ex", "export")]
-)
-def test_words_of_a_command_are_completed(
-    words: str, offered: str, outbox: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("_OUTBOX_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"outbox {words}")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    assert outbox().out.split() == [offered]
