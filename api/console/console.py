@@ -21,7 +21,6 @@ from starlette.types import Receive, Scope, Send
 from api.console.in_process_api import App, CallCount, InProcessApi, Refused
 from api.console.page_renderer import PageRenderer
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
-from api.console.search import EXAMPLE, QUALIFIERS
 from api.console.session import COOKIE, Session, SessionSeal, sealed_session
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
@@ -94,8 +93,6 @@ class Console:
         self._renderer = PageRenderer(
             **asdict(options),
             navigation=NAVIGATION,
-            all_qualifiers=QUALIFIERS,
-            example=EXAMPLE,
             static={name: static_url(prefix, name) for name in NAMES},
             by_compose=not runs_in_kubernetes(),
             start_postgres=start_command("postgres"),

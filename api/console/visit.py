@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -56,6 +56,11 @@ class Visit:
     def query(self) -> Mapping[str, str]:
         """The parameters of the address."""
         return self.request.query_params
+
+    def given(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the parameters of these names that were filled in."""
+        asked = {name: self.query.get(name, "").strip() for name in names}
+        return {name: text for name, text in asked.items() if text}
 
     @property
     def known(self) -> bool:

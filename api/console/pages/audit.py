@@ -27,7 +27,7 @@ COLUMNS: Final = ("at", "action", "target", "operator", "reason", "key_id", "det
 
 async def show(visit: Visit) -> Response:
     """List what matches the filters, the newest first."""
-    given = _given(visit)
+    given = visit.given(FILTERS)
     page, following = await visit.list(AUDIT, "/audit", limit=SHOWN, **given)
     return visit.page(
         "audit.html",
@@ -42,10 +42,4 @@ async def show(visit: Visit) -> Response:
 
 async def export(visit: Visit) -> Response:
     """Return exactly what matches as CSV, at most EXPORTED entries."""
-    return await csv_file(visit, "audit", AUDIT, [_given(visit)], COLUMNS)
-
-
-def _given(visit: Visit) -> dict[str, str]:
-    """Return the filters that were filled in."""
-    asked = {name: visit.query.get(name, "").strip() for name in FILTERS}
-    return {name: text for name, text in asked.items() if text}
+    return await csv_file(visit, "audit", AUDIT, [visit.given(FILTERS)], COLUMNS)

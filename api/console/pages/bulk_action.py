@@ -8,7 +8,6 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
 from api.console.in_process_api import refusal
-from api.console.search import SearchInvalid, parse_search
 from api.console.visit import Visit
 from outbox.clock import SystemClock
 from outbox.messages.message import State
@@ -18,9 +17,22 @@ MAX_ITEMS: Final = 100_000
 DELAY_SECONDS: Final = 30
 """How long an operator can take an action back before it begins."""
 ENDED: Final = ("finished", "cancelled")
-BOUNDS: Final = ("prepared_from", "prepared_to")
-"""The conditions that a form keeps from the dry run."""
-NUMBERS: Final = ("min_checks", "last_http_status")
+FILTERS: Final = {
+    "state": "State",
+    "producer_group": "Group",
+    "topic": "Topic",
+    "transaction_id": "Transaction",
+    "key": "Key",
+    "tag": "Tag",
+    "prepared_from": "Prepared from",
+    "prepared_to": "Prepared to",
+    "min_checks": "Checks at least",
+    "last_outcome": "Last outcome",
+    "last_http_status": "Last HTTP status",
+    "decided_by": "Decided by",
+    "trace_id": "Trace",
+}
+"""The filters of messages: query parameters of ``GET /v1/half-messages``, and their labels."""
 HELD: Final = ("release_held", "drop_held")
 ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
@@ -30,7 +42,7 @@ ACTIONS: Final = {
     "drop": ("Give up what Kafka refuses", {"action": "drop_held"}),
 }
 DECISIONS: Final = ("recheck", "commit", "rollback")
-OFFERED: Final = {
+OFFERED: Final[dict[str, tuple[str, ...]]] = {
     State.PREPARED: DECISIONS,
     State.PARKED: DECISIONS,
     State.COMMITTED: ("release", "drop"),
@@ -43,7 +55,7 @@ Given = ImmutableMultiDict[str, str]
 """The fields of a form, or the parameters of an address."""
 
 
-def offered_actions(state: State) -> list[tuple[str, str]]:
+def offered_actions(state: str) -> list[tuple[str, str]]:
     """Return the names and titles of what an operator may do to messages of a state."""
     return [(name, ACTIONS[name][0]) for name in OFFERED.get(state, ())]
 
@@ -52,16 +64,14 @@ async def plan(visit: Visit) -> Response:
     """Count what matches, and ask for the reason; nothing is done."""
     given = visit.request.query_params
     asked = _asked(given, {"operator": visit.operator or "console", "reason": "dry run"})
-    bounds = {name: asked["filter"][name] for name in BOUNDS if name in asked["filter"]}
     result = await visit.api.post(BULK, {**asked, "dry_run": True})
     return visit.page(
         "bulk_plan.html",
-        q=given.get("q", ""),
-        state=asked["filter"].get("state"),
+        given=visit.given(FILTERS),
+        filters={name: value for name, value in asked["filter"].items() if name in FILTERS},
         selected=asked["filter"].get("message_ids"),
         action=given["action"],
         title=ACTIONS[given["action"]][0],
-        bounds=bounds,
         result=result,
         delay_seconds=DELAY_SECONDS,
     )
@@ -91,7 +101,7 @@ async def cancel(visit: Visit) -> Response:
 
 
 def _asked(given: Given, reason: dict[str, str]) -> dict[str, Any]:
-    """Return the request. Raises Refused for a search or an action that is not understood."""
+    """Return the request. Raises Refused without a filter or a known action."""
     try:
         _, action = ACTIONS[given.get("action", "")]
     except KeyError:
@@ -116,19 +126,13 @@ def _selection(given: Given) -> dict[str, Any]:
 
 
 def _conditions(given: Given, action: str) -> dict[str, Any]:
-    """Return the filter for all that match the search. Raises Refused."""
-    now = SystemClock().now()
-    try:
-        search = parse_search(given.get("q", ""), now)
-    except SearchInvalid as error:
-        raise refusal("The search is not valid", str(error)) from None
-    if not search.filters and search.state is None:
-        detail = "Search for something first: an action on every message is refused."
+    """Return the filter for all that match. Raises Refused if it is empty."""
+    asked: dict[str, Any] = {name: given[name] for name in FILTERS if given.get(name)}
+    if not asked:
+        detail = "Filter the list first: an action on every message is refused."
         raise refusal("The filter is too broad", detail)
     # Without a state the start page lists, of those that this action takes, the prepared ones.
-    state = search.state or (State.COMMITTED if action in HELD else State.PREPARED)
-    conditions: dict[str, Any] = {**search.filters, "state": state.value}
-    conditions |= {name: int(conditions[name]) for name in NUMBERS if name in conditions}
-    # An age counts from the dry run, and what is prepared after it was not seen by the operator.
-    conditions.setdefault("prepared_to", now.isoformat())
-    return conditions | {name: given[name] for name in BOUNDS if name in given}
+    asked.setdefault("state", State.COMMITTED if action in HELD else State.PREPARED)
+    # What is prepared after the dry run was not seen by the operator.
+    asked.setdefault("prepared_to", SystemClock().now().isoformat())
+    return asked

@@ -37,10 +37,10 @@ class Cluster:
     reasons: set[str] = field(default_factory=set)
 
     @property
-    def search(self) -> str:
-        """The search that finds these messages and no others."""
-        status = f" status:{self.status}" if self.status else ""
-        return f"state:parked group:{self.group} outcome:{self.outcome}{status}"
+    def filters(self) -> dict[str, str]:
+        """The filters that find these messages and no others."""
+        found = {"state": "PARKED", "producer_group": self.group, "last_outcome": self.outcome}
+        return found | ({"last_http_status": str(self.status)} if self.status else {})
 
 
 async def show(visit: Visit) -> Response:

@@ -40,6 +40,7 @@ PAGES: Final[dict[str, Handler]] = {
     "": unresolved.show,
     "/": unresolved.show,
     "/export": unresolved.export,
+    "/find": unresolved.find,
     "/login": login.show,
     "/overview": overview.show,
     "/messages/{message_id}": message.show,

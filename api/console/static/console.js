@@ -5,16 +5,6 @@
 
   function byId(id) { return document.getElementById(id); }
 
-  // The list of suggestions completes the last word of the search.
-  var search = byId("q"), list = byId("qualifiers");
-  if (search && list) {
-    var words = Array.from(list.options, function (each) { return [each, each.value]; });
-    search.addEventListener("input", function () {
-      var before = search.value.slice(0, search.value.lastIndexOf(" ") + 1);
-      words.forEach(function (pair) { pair[0].value = before + pair[1]; });
-    });
-  }
-
   // One box selects the whole list below it.
   document.addEventListener("change", function (event) {
     if (event.target.dataset.all === undefined) { return; }

@@ -22,7 +22,7 @@ from tests.integration.api.console.browser.fixtures_trouble import let_tasks_bea
 from tests.integration.api.fixtures_service import TOPIC
 
 PICTURES: Final = {
-    "start": "/?q=group:billing+tag:shown",
+    "start": "/?producer_group=billing&tag=shown",
     "message": "/messages/{message}",
     "parked": "/parked",
     "group": "/groups/billing",

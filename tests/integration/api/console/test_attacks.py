@@ -179,11 +179,11 @@ async def test_no_address_breaks_a_page(
         for text in TEXTS:
             part = quote(text, safe="", errors="surrogatepass")
             for path in (
-                f"/ui/?q={part}",
-                f"/ui/?q=state:prepared&cursor={part}",
-                f"/ui/?q=group:{part}",
+                f"/ui/find?id={part}",
+                f"/ui/?state=PREPARED&cursor={part}",
+                f"/ui/?producer_group={part}",
                 f"/ui/?done={part}",
-                f"/ui/export?q={part}",
+                f"/ui/export?tag={part}",
                 f"/ui/messages/{part}",
                 f"/ui/groups/{part}",
                 f"/ui/groups?cursor={part}",

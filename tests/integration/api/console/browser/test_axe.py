@@ -23,9 +23,9 @@ pytestmark = [
 LOCK: Final = Path(__file__).with_name("axe_core")
 PATHS: Final = (
     "/",
-    "/?q=group:billing+tag:shown",
-    "/?q=nothing-has-this",
-    "/?q=state:prepared+age:x",
+    "/?producer_group=billing&tag=shown",
+    "/find?id=nothing-has-this",
+    "/?state=PREPARED&prepared_to=x",
     "/messages/{message}?payload=1",
     "/overview",
     "/parked",

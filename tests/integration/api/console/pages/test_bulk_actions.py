@@ -1,4 +1,4 @@
-"""One action on all messages that match a search: its dry run, its reason, its end."""
+"""One action on all messages that match filters: its dry run, its reason, its end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from tests.integration.api.fixtures_service import Service
 pytestmark = pytest.mark.postgres
 
 
-async def plan(browser: Browser, q: str, action: str) -> Page:
+BILLING = "state=PREPARED&producer_group=billing&min_checks=0"
+
+
+async def plan(browser: Browser, filters: str, action: str) -> Page:
     """Ask for a dry run from the start page."""
-    page = Page(await browser.client.get("/ui/", params={"q": q}))
+    page = await browser.get(f"/ui/?{filters}")
     return await browser.send(page, "/ui/bulk-actions/plan", action=action)
 
 
@@ -30,7 +33,7 @@ async def test_all_that_match_are_decided_after_a_dry_run_and_a_reason(
         await service.put_group("other")
         mine = [await service.prepared_id() for _ in range(3)]
         theirs = await service.prepared_id(producer_group="other")
-        dry = await plan(browser, "state:prepared group:billing age:<1h", "rollback")
+        dry = await plan(browser, BILLING, "rollback")
         assert "matches 3 messages" in dry.text
         assert "Nothing was done." in dry.text
         assert await states(service, mine) == {"PREPARED"}
@@ -53,7 +56,7 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
     scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE)
     async with logged_in(database_url, pool, *scopes) as (service, browser):
         message_id = await service.prepared_id()
-        dry = await plan(browser, "state:prepared group:billing", "rollback")
+        dry = await plan(browser, BILLING, "rollback")
         waiting = await browser.send(dry, "/ui/bulk-actions", reason="r")
         cancelled = await browser.send(waiting, f"{waiting.path}/cancel")
         assert "cancelled: 0 of 1 done" in cancelled.text
@@ -61,7 +64,7 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         assert not [action for action in cancelled.forms() if action.endswith("/cancel")]
         await begin_now(pool)
         other = await browser.send(
-            await plan(browser, "state:prepared group:billing", "recheck"),
+            await plan(browser, BILLING, "recheck"),
             "/ui/bulk-actions",
             reason="it is next in the queue",
         )
@@ -70,18 +73,17 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
         assert await states(service, [message_id]) == {"PREPARED"}
 
 
-async def test_an_action_needs_a_search_and_the_scope(database_url: str, pool: Pool) -> None:
+async def test_an_action_needs_a_filter_and_the_scope(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         message_id = await service.prepared_id()
-        page = await browser.get("/ui/?q=group:billing")
+        page = await browser.get("/ui/?producer_group=billing")
         assert "Your key needs the scope ops:force." in page.text
         fields = page.forms()["/ui/bulk-actions/plan"] | {"action": "rollback"}
         csrf = page.forms()["/ui/logout"]
         dry, path = "/ui/bulk-actions/plan", "/ui/bulk-actions"
         for bad, status in (
             ({}, 403),
-            ({"q": ""}, 422),
-            ({"q": "age:x"}, 422),
+            ({"producer_group": ""}, 422),
             ({"action": "destroy"}, 422),
         ):
             form = fields | {"reason": "r"} | bad

@@ -1,4 +1,4 @@
-"""The start page, the page of a message, and the search box."""
+"""The start page, the page of a message, and what finds an id."""
 
 from __future__ import annotations
 
@@ -25,29 +25,25 @@ async def test_the_start_page_lists_what_is_not_finished(database_url: str, pool
         assert prepared in page.html
         assert committed in page.html
         assert rolled not in page.html
-        assert "GET /v1/half-messages?state=PREPARED&limit=50" in page.text
+        assert "GET /v1/half-messages?limit=50&state=PREPARED" in page.text
 
 
-async def test_qualifiers_filter_and_are_in_the_address(database_url: str, pool: Pool) -> None:
+async def test_the_fields_filter_and_are_in_the_address(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         await service.put_group("other")
         mine = await service.prepared_id(transaction_id="t-1", tags=["red"])
         theirs = await service.prepared_id(producer_group="other")
-        for search, shown in {
-            "group:billing": (mine,),
-            "group:other state:prepared": (theirs,),
-            f"topic:{TOPIC}": (mine, theirs),
-            "tag:red": (mine,),
-            "transaction:t-1": (mine,),
-            'tag:"red"': (mine,),
-            "age:<1h": (mine, theirs),
-            "age:>1h": (),
-            "checks:>0": (),
-            "state:parked": (),
-        }.items():
-            page = await browser.client.get("/ui/", params={"q": search})
+        for fields, shown in (
+            ({"producer_group": "other", "state": "PREPARED"}, (theirs,)),
+            ({"topic": TOPIC, "prepared_from": "2026-01-01T00:00:00Z"}, (mine, theirs)),
+            ({"tag": "red", "transaction_id": "t-1", "min_checks": "0"}, (mine,)),
+            ({"state": "PARKED"}, ()),
+        ):
+            page = await browser.send(await browser.get("/ui/"), "/ui/", **fields)
             found = {each for each in (mine, theirs) if each in page.text}
-            assert (page.status_code, found) == (200, set(shown)), search
+            assert (page.status, found) == (200, set(shown)), fields
+        wrong = await browser.get("/ui/?min_checks=many")
+        assert (wrong.status, "min_checks" in wrong.text) == (422, True)
 
 
 async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
@@ -57,9 +53,9 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
     async with logged_in(database_url, pool, *scopes) as (service, browser):
         message_id = await service.prepared_id(transaction_id="invoice/7731", key="cust-58")
         for word in (message_id, "invoice/7731", "cust-58"):
-            page = await browser.client.get("/ui/", params={"q": word}, follow_redirects=True)
+            page = await browser.client.get("/ui/find", params={"id": word}, follow_redirects=True)
             assert page.url.path == f"/ui/messages/{message_id}", word
-        page = await browser.client.get("/ui/", params={"q": "nothing"})
+        page = await browser.client.get("/ui/find", params={"id": "nothing"})
         assert page.status_code == 404
         assert "No message has this" in page.text
 
@@ -67,7 +63,7 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
 async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         ids = {await service.prepared_id() for _ in range(60)}
-        page = await browser.get("/ui/?q=state:prepared")
+        page = await browser.get("/ui/?state=PREPARED")
         assert "the next page goes on" in page.text
         [following] = re.findall(r'href="([^"]+)">Next page', page.html)
         second = await browser.get(following.replace("&amp;", "&"))
@@ -99,7 +95,7 @@ async def test_an_export_holds_exactly_what_matches_and_no_formula(
         await service.put_group("other")
         ids = {await service.prepared_id(transaction_id=f"=cmd|{n}") for n in range(3)}
         await service.prepared_id(producer_group="other")
-        answer = await browser.client.get("/ui/export?q=group:billing")
+        answer = await browser.client.get("/ui/export?producer_group=billing")
         rows = list(csv.DictReader(answer.text.splitlines()))
         assert {row["message_id"] for row in rows} == ids
         assert all(row["transaction_id"].startswith("'=") for row in rows)
@@ -113,14 +109,14 @@ async def test_a_key_bound_to_a_group_sees_that_group_alone(database_url: str, p
         await service.put_group("other")
         mine = await service.prepared_id()
         theirs = await service.prepared_id(producer_group="other", transaction_id="t-2")
-        for path in ("/ui/", "/ui/?q=group:other", "/ui/export"):
+        for path in ("/ui/", "/ui/?producer_group=other", "/ui/export"):
             page = await browser.get(path)
             assert theirs not in page.html
-            assert (mine in page.html) is (path != "/ui/?q=group:other")
+            assert (mine in page.html) is (path != "/ui/?producer_group=other")
         foreign = await browser.get(f"/ui/messages/{theirs}")
         missing = await browser.get("/ui/messages/" + "0" * 36)
         assert foreign.status == missing.status == 404
-        assert (await browser.get("/ui/?q=t-2")).status == 404
+        assert (await browser.get("/ui/find?id=t-2")).status == 404
         form = (await browser.get(f"/ui/messages/{mine}")).forms()
         fields = form[f"/ui/messages/{mine}/force-end"] | {"reason": "r", "decision": "COMMIT"}
         for action in ("recheck", "force-end"):
