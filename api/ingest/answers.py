@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from api.http.problems import Problem, invalid
-from api.ingest.schemas import EndedHalf, PreparedHalf, PrepareResult, PublicationAt
+from api.ingest.schemas import EndedHalf, PreparedHalf, PublicationAt
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import (
     AlreadyDecided,
@@ -25,17 +25,15 @@ PREPARED_BEFORE: Final = (
     "This message was prepared before and is decided, see `winning_decision`: run no local"
     " transaction. Another local transaction needs a new `transaction_id`."
 )
-CREATED: Final = 201
 
 
 def prepare_answer(
     outcome: PrepareOutcome, groups: Mapping[str, ProducerGroup]
-) -> PrepareResult | Problem:
-    """Return what was stored, or the reason why nothing was."""
+) -> tuple[PreparedHalf, bool] | Problem:
+    """Return what is stored, and whether an earlier prepare did; or the reason why nothing was."""
     if isinstance(outcome, Prepared):
         group = groups[outcome.half.message.producer_group]
-        half = prepared_half(outcome, group.transaction_timeout_seconds)
-        return PrepareResult(index=0, status=CREATED, replayed=outcome.replayed, result=half)
+        return prepared_half(outcome, group.transaction_timeout_seconds), outcome.replayed
     if isinstance(outcome, AlreadyDecided):
         return already_ended(outcome.status, PREPARED_BEFORE)
     if isinstance(outcome, GroupDeleted):

@@ -29,6 +29,7 @@ from api.ingest.schemas import (
 from outbox.access import Scope
 
 PREFIX: Final = "/v1/half-messages"
+CREATED: Final = 201
 WAIT_MAX_SECONDS: Final = 30
 WAIT_MAX_DIGITS: Final = 9
 _MESSAGE: Final = f"{PREFIX}/"
@@ -83,12 +84,11 @@ class HotRoutes:
         )
         if isinstance(outcome, Problem):
             raise outcome
-        half = outcome.result
-        assert half is not None
+        half, replayed = outcome
         headers = [JSON, (b"location", f"{PREFIX}/{half.message_id}".encode()), *rate_fields]
-        if outcome.replayed:
+        if replayed:
             headers.append((b"idempotency-replayed", b"true"))
-        return HttpResponse(outcome.status, ENCODER.encode(half), headers)
+        return HttpResponse(CREATED, ENCODER.encode(half), headers)
 
     async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
         """POST /v1/half-messages/batch."""
@@ -97,14 +97,16 @@ class HotRoutes:
         items = items_of(texts, PREPARE, self._item_max_bytes)
         traceparent = self._traceparent(request.header(b"traceparent"))
         outcomes = await self._prepares.store(items, request.caller, traceparent)
-        results: list[PrepareResult] = []
-        for index, outcome in enumerate(outcomes):
-            if isinstance(outcome, Problem):
-                problem = document(outcome, request.request_id)
-                results.append(PrepareResult(index=index, status=outcome.status, problem=problem))
-            else:
-                outcome.index = index
-                results.append(outcome)
+        results = [
+            PrepareResult(
+                index=index,
+                status=outcome.status,
+                problem=document(outcome, request.request_id),
+            )
+            if isinstance(outcome, Problem)
+            else PrepareResult(index=index, status=CREATED, replayed=outcome[1], result=outcome[0])
+            for index, outcome in enumerate(outcomes)
+        ]
         return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
     async def end(self, request: HttpRequest) -> HttpResponse:

@@ -18,7 +18,7 @@ from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
 from api.ingest.prepare_rules import PreparePolicy, message_of, refuse_unpublishable
-from api.ingest.schemas import PrepareRequest, PrepareResult
+from api.ingest.schemas import PreparedHalf, PrepareRequest
 from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
@@ -59,11 +59,12 @@ class Prepares:
         caller: Caller,
         traceparent: str | None,
         idempotency_key: str | None = None,
-    ) -> Sequence[PrepareResult | Problem]:
+    ) -> Sequence[tuple[PreparedHalf, bool] | Problem]:
         """Store half messages; answer each in order once its flush has committed.
 
-        A Problem among the requests is returned in its place, so a batch keeps its order. Raises
-        Problem, Overloaded or DatabaseUnavailable when none of them was stored.
+        True beside a half: an earlier prepare had stored it. A Problem among the requests is
+        returned in its place, so a batch keeps its order. Raises Problem, Overloaded or
+        DatabaseUnavailable when none of them was stored.
         """
         if self._policy.reject_half_messages:
             raise Problem(slug="half-messages-refused")
