@@ -1,14 +1,16 @@
-"""Builds the view of the whole installation, which reads both stores for operators."""
+"""The view of the whole installation, which reads both stores for operators; it has no secret."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
-from api.admin.shared_view import SharedStoreView
-from api.ingest.topic_cache import TopicCache
-from outbox.clock import Clock, SystemClock
-from outbox.errors import KafkaUnavailable
+from api.admin.tenant_slots import TenantSlots
+from outbox.clock import Clock
+from outbox.errors import KafkaUnavailable, OutboxError
 from outbox.kafka.health.kafka_checks import kafka_checks, unreachable
 from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
@@ -28,50 +30,98 @@ from outbox.telemetry.redaction import redaction
 NO_ANSWER: Final = "Kafka does not answer"
 AWAY_SECONDS: Final = 5.0
 """How long a cluster that did not answer is not asked again."""
-
-
-def shared_store_view(settings: Settings, topics: TopicCache, clock: Clock) -> SharedStoreView:
-    """Return the view of these settings' stores."""
-    view = StoresView(settings, lambda: topics.reachable)
-    return SharedStoreView(view, redaction(secret_texts(settings)), clock)
+FRESH_SECONDS: Final = 1.0
+"""How long a look is remembered, so that many open pages cost the stores one look a second."""
+HEALTH_SECONDS: Final = 4.0
+"""The same for the health checks, which cost most."""
+T = TypeVar("T")
 
 
 class StoresView:
-    """The StoreView of these settings; each look at PostgreSQL has a session of its own.
+    """Reads the state of both stores, each look in a thread; callers that come meanwhile share it.
 
-    Kafka's clients are kept, because a new one costs a look most of its time. After a failure new
-    ones are made: an old one waits before it connects again.
-    ``kafka_answers`` is what the process knows already: a cluster that is away costs no wait.
+    Each look at PostgreSQL has a session of its own. Kafka's clients are kept, because a new one
+    costs a look most of its time. After a failure new ones are made: an old one waits before it
+    connects again. ``kafka_answers`` is what the process knows already: a cluster that is away
+    costs no wait.
     """
 
-    def __init__(self, settings: Settings, kafka_answers: Callable[[], bool]) -> None:
+    def __init__(self, settings: Settings, kafka_answers: Callable[[], bool], clock: Clock) -> None:
         self._settings = settings
         self._kafka_answers = kafka_answers
+        self._clock = clock
+        self._redact = redaction(secret_texts(settings))
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._looks: dict[str, tuple[float, Any]] = {}
+        self._searches = TenantSlots("searches for a record", of_a_tenant=2, in_all=8)
         self._away_until = float("-inf")
         self._catalogue: KafkaTopicCatalogue | None = None
         self._log: KafkaLogReader | None = None
 
-    def shards(self) -> Sequence[ShardState]:
-        """Return every shard; see StoreView.shards."""
+    async def shards(self) -> Sequence[ShardState]:
+        """Return every shard. Raises DatabaseUnavailable."""
+        return await self._look("shards", self._read_shards)
+
+    async def partitions(self) -> Sequence[PartitionState]:
+        """Return the partitions of all topics that had messages.
+
+        Raises DatabaseUnavailable, KafkaUnavailable.
+        """
+        return await self._look("partitions", self._read_partitions)
+
+    async def health(self) -> Sequence[HealthCheck]:
+        """Return the checks of both stores; a store that is away is a failed check."""
+        found = await self._look("health", self._read_health, HEALTH_SECONDS)
+        return [replace(each, detail=self._redact(each.detail)) for each in found]
+
+    async def message_at(
+        self, tenant: Hashable, topic: str, partition: int, offset: int
+    ) -> str | None:
+        """Return the message id in the headers of a record; None if it is missing, or not ours.
+
+        Raises KafkaUnavailable, and Problem ``rate-limited`` while many are looked for.
+        """
+        with self._searches.taken_by(tenant):
+            return await asyncio.to_thread(self._search, Partition(topic, partition), offset)
+
+    def settings(self) -> Sequence[ShownSetting]:
+        """Return every setting of this process, without secrets."""
+        _, origin = gather(process_environment())
+        return shown_settings(self._settings, origin)
+
+    async def _look(self, name: str, read: Callable[[], T], lasts: float = FRESH_SECONDS) -> T:
+        """Return what was seen, or raise the error: both are remembered."""
+        async with self._locks[name]:
+            until, found = self._looks.get(name, (float("-inf"), None))
+            if self._clock.monotonic() >= until:
+                try:
+                    found = await asyncio.to_thread(read)
+                except OutboxError as error:
+                    found = error
+                self._looks[name] = (self._clock.monotonic() + lasts, found)
+        if isinstance(found, OutboxError):
+            raise found
+        seen: T = found
+        return seen
+
+    def _read_shards(self) -> Sequence[ShardState]:
         with OperatorView(self._settings.required_database_url()) as view:
             return [shard_state(row) for row in view.shards()]
 
-    def partitions(self) -> Sequence[PartitionState]:
-        """Return the partitions; see StoreView.partitions."""
+    def _read_partitions(self) -> Sequence[PartitionState]:
         with OperatorView(self._settings.required_database_url()) as view:
             topics = {PROGRESS_TOPIC, *view.topics()}
         self._require_kafka()
         config = self._settings.kafka_config
         log = self._log = self._log or KafkaLogReader(self._servers, config)
-        now = SystemClock().now().timestamp()
+        now = self._clock.now().timestamp()
         try:
             return partition_states(log, self._servers, config, topics, now)
         except KafkaUnavailable:
             self._log = None
             raise
 
-    def health(self) -> Sequence[HealthCheck]:
-        """Return the checks of both stores; see StoreView.health."""
+    def _read_health(self) -> Sequence[HealthCheck]:
         found = [*postgres_checks(self._settings)]
         try:
             self._require_kafka()
@@ -79,16 +129,10 @@ class StoresView:
             return [*found, unreachable(self._servers, str(error))]
         return [*found, *kafka_checks(self._settings, stored_topics(self._settings))]
 
-    def message_at(self, topic: str, partition: int, offset: int) -> str | None:
-        """Return the message of a record; see StoreView.message_at."""
+    def _search(self, partition: Partition, offset: int) -> str | None:
         self._require_kafka()
         reader = KafkaLogReader(self._servers, self._settings.kafka_config)
-        return reader.message_at(Partition(topic, partition), offset)
-
-    def settings(self) -> Sequence[ShownSetting]:
-        """Return every setting; see StoreView.settings."""
-        _, origin = gather(process_environment())
-        return shown_settings(self._settings, origin)
+        return reader.message_at(partition, offset)
 
     @property
     def _servers(self) -> str:
@@ -96,7 +140,7 @@ class StoresView:
 
     def _require_kafka(self) -> None:
         """Raise KafkaUnavailable unless a broker answers at once; the checks wait longer."""
-        now = SystemClock().monotonic()
+        now = self._clock.monotonic()
         if not self._kafka_answers() or now < self._away_until:
             raise KafkaUnavailable(NO_ANSWER)
         config = self._settings.kafka_config
@@ -105,6 +149,6 @@ class StoresView:
             catalogue.partitions()
         except KafkaUnavailable:
             self._catalogue = None
-            self._away_until = SystemClock().monotonic() + AWAY_SECONDS
+            self._away_until = self._clock.monotonic() + AWAY_SECONDS
             raise
         self._catalogue = catalogue

@@ -32,19 +32,18 @@ from api.ingest_wiring import IngestWiring
 from api.lifecycle import MetricsAddress, Parts, lifespan_of
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
-from api.stores_view import shared_store_view
+from api.stores_view import StoresView
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import endpoint_of
 from outbox.messages.topics import TopicCatalogue
-from outbox.operators.activity import ActivityWriter, ProcessActivity
+from outbox.operators.activity import ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
 from outbox.postgres.maintenance.readiness import (
     PostgresReadiness,
     newest_revision,
 )
-from outbox.postgres.operators.acceptances import PostgresAcceptances
 from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.operators.audit_log import PostgresAuditLog
@@ -144,7 +143,7 @@ def build(
     page = MetricsPage(
         metrics, PostgresGauges(pool), pool.use, PostgresReconciliationRuns(pool), clock
     )
-    activity = ActivityWriter(ProcessActivity(metrics), PostgresActivity(share))
+    activity = ProcessActivity(metrics, PostgresActivity(share).add)
     address = MetricsAddress(bind=settings.metrics_bind, shared=settings.http_workers > 1)
     lifespan = lifespan_of(
         Parts(
@@ -188,12 +187,11 @@ def _services(
         held=PostgresHeldAdmin(share),
         audit_log=PostgresAuditLog(share),
         activity=PostgresActivity(share),
-        stores=shared_store_view(settings, ingest.topic_cache, clock),
+        stores=StoresView(settings, lambda: ingest.topic_cache.reachable, clock),
         groups=groups,
         check_endpoint_probe=CheckEndpointProbe(groups, endpoint, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(share),
-        acceptances=PostgresAcceptances(share),
         readiness=PostgresReadiness(ingest.pool, newest_revision()),
         name_cache=ingest.name_cache,
         topic_cache=ingest.topic_cache,

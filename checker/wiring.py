@@ -27,7 +27,7 @@ from outbox.http_checks.endpoint import endpoint_of
 from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
 from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
-from outbox.operators.activity import ActivityWriter, ProcessActivity
+from outbox.operators.activity import ProcessActivity
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.sweep import PostgresSweep
@@ -83,7 +83,7 @@ async def open_daemon(
         locks = PostgresAdvisoryLocks(url)
         stack.push_async_callback(locks.close)
         tasks = _upkeep(chosen, settings, pool, locks, metrics)
-        activity = ActivityWriter(ProcessActivity(metrics), PostgresActivity(pool))
+        activity = ProcessActivity(metrics, PostgresActivity(pool).add)
         tasks.append(PeriodicTask(name="activity", step=activity.step))
         scheduler = None
         if "check" in chosen:

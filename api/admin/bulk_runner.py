@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from outbox.errors import DatabaseUnavailable
-from outbox.operators.bulk_actions import BulkActions
 from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
+
+if TYPE_CHECKING:
+    from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 
 POLL_SECONDS: Final = 5.0
 
@@ -21,7 +23,7 @@ POLL_SECONDS: Final = 5.0
 class BulkRunner:
     """Runs as long as the service."""
 
-    def __init__(self, actions: BulkActions) -> None:
+    def __init__(self, actions: PostgresBulkActions) -> None:
         self._actions = actions
         self._wake = asyncio.Event()
         self._postgres = DependencyLog("postgres")

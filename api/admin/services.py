@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
-from api.admin.shared_view import SharedStoreView
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
 from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
-from outbox.operators.activity import ActivityLog
-from outbox.operators.audit_log import AuditLog
-from outbox.operators.bulk_actions import BulkActions
 from outbox.operators.health_check import Readiness
-from outbox.operators.held_records import HeldAdmin
-from outbox.operators.interventions import Acceptances, Operations
-from outbox.operators.message_view import MessageBrowser
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from api.stores_view import StoresView
+    from outbox.postgres.operators.activity import PostgresActivity
     from outbox.postgres.operators.api_keys import PostgresApiKeys
+    from outbox.postgres.operators.audit_log import PostgresAuditLog
+    from outbox.postgres.operators.bulk_actions import PostgresBulkActions
+    from outbox.postgres.operators.held_admin import PostgresHeldAdmin
+    from outbox.postgres.operators.message_browser import PostgresMessageBrowser
+    from outbox.postgres.operators.operations import PostgresOperations
     from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 
@@ -31,18 +31,17 @@ if TYPE_CHECKING:
 class Services:
     """The use cases and values behind the cold routes."""
 
-    browser: MessageBrowser
-    operations: Operations
-    bulk_actions: BulkActions
+    browser: PostgresMessageBrowser
+    operations: PostgresOperations
+    bulk_actions: PostgresBulkActions
     wake_bulk_runner: Callable[[], None]
-    held: HeldAdmin
-    audit_log: AuditLog
-    activity: ActivityLog
-    stores: SharedStoreView
+    held: PostgresHeldAdmin
+    audit_log: PostgresAuditLog
+    activity: PostgresActivity
+    stores: StoresView
     groups: ProducerGroups
     keys: PostgresApiKeys
     runs: PostgresReconciliationRuns
-    acceptances: Acceptances
     readiness: Readiness
     name_cache: NameCache
     topic_cache: TopicCache

@@ -7,10 +7,10 @@ not written yet is lost with it: at most WRITE_SECONDS of its work.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from outbox.checks.answer import Outcome
 from outbox.telemetry.metrics import Metrics
@@ -37,14 +37,23 @@ Growth = Mapping[str, Mapping[str, int]]
 
 
 class ProcessActivity:
-    """What this process did since it was written last."""
+    """What this process did since it was written last; ``store`` adds it to the present minute."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, store: Callable[[Growth], Awaitable[None]]) -> None:
         self._metrics = metrics
+        self._store = store
         self._written: dict[str, Counter[str]] = defaultdict(Counter)
-        self.written(self.growth())  # a worker of the API may continue the files of a dead one
+        self._note(self._growth())  # a worker of the API may continue the files of a dead one
 
-    def growth(self) -> Growth:
+    async def step(self) -> float:
+        """Write what is new; return the seconds until the next step. Raises as ``store`` does."""
+        growth = self._growth()
+        if growth:
+            await self._store(growth)
+            self._note(growth)
+        return WRITE_SECONDS
+
+    def _growth(self) -> Growth:
         """Return what is not written yet; groups that did nothing are left out."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for name, (metric, wanted) in COUNTS.items():
@@ -54,8 +63,7 @@ class ProcessActivity:
         grown = {group: counts - self._written[group] for group, counts in found.items()}
         return {group: counts for group, counts in grown.items() if counts}
 
-    def written(self, growth: Growth) -> None:
-        """Note that this growth is stored."""
+    def _note(self, growth: Growth) -> None:
         for group, counts in growth.items():
             self._written[group].update(counts)
 
@@ -93,29 +101,3 @@ class LastHour:
     series: tuple[MinuteSeries, ...]
     groups: tuple[GroupActivity, ...]
     outcomes: tuple[OutcomeCount, ...]
-
-
-class ActivityLog(Protocol):
-    """The counts of all processes. Methods raise DatabaseUnavailable."""
-
-    async def add(self, growth: Growth) -> None:
-        """Add counts to the present minute; a group that is not registered is left out."""
-
-    async def last_hour(self) -> LastHour:
-        """Return the last hour minute by minute, and the checks of the last day by outcome."""
-
-
-class ActivityWriter:
-    """Writes what this process did; a step of a loop."""
-
-    def __init__(self, activity: ProcessActivity, log: ActivityLog) -> None:
-        self._activity = activity
-        self._log = log
-
-    async def step(self) -> float:
-        """Write what is new; return the seconds until the next step."""
-        growth = self._activity.growth()
-        if growth:
-            await self._log.add(growth)
-            self._activity.written(growth)
-        return WRITE_SECONDS

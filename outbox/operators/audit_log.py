@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from outbox.messages.message_id import HalfId
 
@@ -54,10 +54,3 @@ class AuditPage:
     entries: Sequence[AuditEntry]
     next_before: int | None = None
     searched_back_to: datetime | None = None
-
-
-class AuditLog(Protocol):
-    """The entries of the audit log."""
-
-    async def page(self, wanted: AuditFilter) -> AuditPage:
-        """Return the newest entries that match. Raises DatabaseUnavailable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from outbox.messages.message import MessageStatus, Resolution, State
@@ -101,34 +101,3 @@ class BulkAction:
     cancelled: bool = False
     starts_in_seconds: float = 0.0
     """How long it still waits; 0 once it may begin."""
-
-
-class BulkActions(Protocol):
-    """Actions on many messages; each message is judged and audited as in a single call.
-
-    Methods raise DatabaseUnavailable.
-    """
-
-    async def match(self, order: BulkOrder) -> BulkMatch:
-        """Return what an order would take; nothing is stored."""
-
-    async def begin(self, order: BulkOrder) -> BulkAction | None:
-        """Store an order for what it takes now; ``advance`` executes it.
-
-        None if that is more than ``max_items``. A message of a group that the caller is not bound
-        to does not match.
-        """
-
-    async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
-        """Return an action that a caller of these groups may see, or None."""
-
-    async def cancel(
-        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
-    ) -> BulkAction | None:
-        """Do nothing more of an action, audited; a finished one stays as it is.
-
-        None if a caller of these groups may not see it.
-        """
-
-    async def advance(self) -> bool:
-        """Process the next chunk of an unfinished action; False if no action waits."""

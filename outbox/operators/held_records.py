@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
-from outbox.operators.message_view import OperatorAction
 
 COUNTED: Final = 1_000
 """The most messages that are counted behind one: a topic that is gone may hold millions."""
@@ -40,47 +38,3 @@ class HeldMessage:
     def message_id(self) -> str:
         """The message's id as callers see it."""
         return message_id_text(self.half_id, self.nonce)
-
-
-class HeldAdmin(Protocol):
-    """An operator's access to held records; each change is audited with its reason.
-
-    Methods raise DatabaseUnavailable.
-    """
-
-    async def list_held(
-        self,
-        *,
-        limit: int,
-        after: HalfId | None = None,
-        topic: str | None = None,
-        refused_only: bool = False,
-        dropped: bool = False,
-        groups: frozenset[int] | None = None,
-    ) -> Sequence[HeldMessage]:
-        """Return open held records by ascending half id, or the dropped ones.
-
-        ``refused_only`` leaves out those that only wait behind another; ``groups`` are the ids that
-        the caller is bound to (None: all).
-        """
-
-    async def read_held(
-        self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None = None
-    ) -> HeldMessage:
-        """Return one held record, open or dropped. Raises MessageNotFound, NotHeld when released.
-
-        Its ``waiting_behind`` counts the messages that a drop or a release would unblock. A record
-        of other ``groups`` (None: all) is not found.
-        """
-
-    async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Make the relay retry the record's scope at its next read, within about a second.
-
-        Raises MessageNotFound, or NotHeld when the record is released or dropped.
-        """
-
-    async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Give a record up: it is never published, stays COMMITTED, and blocks no other.
-
-        Raises MessageNotFound, or NotHeld when the record is released or dropped.
-        """

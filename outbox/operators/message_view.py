@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from outbox.messages.message import DecidedBy, HalfMessage, MessageStatus, ParkedReason, State
-from outbox.messages.message_id import HalfId, Nonce
 
 NEVER_CHECKED: Final = "none"
 """Stands for the outcome of the last check where no check was made."""
@@ -116,22 +115,3 @@ class OperatorAction:
     operator: str
     reason: str
     key_id: str | None
-
-
-class MessageBrowser(Protocol):
-    """Lists and filters of messages."""
-
-    async def page(self, wanted: MessageFilter) -> MessagePage:
-        """Return the newest messages that match. Raises DatabaseUnavailable."""
-
-    async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
-        """Return the current state of a message; ``payload`` adds key, headers and value."""
-
-    async def checks(self, group_id: int, limit: int) -> GroupChecks:
-        """Return the newest checks of a group, among those of the messages that came last."""
-
-    async def history(self, half_id: HalfId, nonce: Nonce) -> Sequence[HistoryEvent]:
-        """Return the events of a message, oldest first. Raises MessageNotFound.
-
-        After a failover that lost the last transactions, their ids are given to other messages.
-        """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from outbox.operators.health_check import HealthCheck
 from outbox.relay.halt_resolution import ADVICE, RESOLUTIONS
 from outbox.relay.protocol.state import HaltReason
 
@@ -64,31 +63,6 @@ class ShownSetting:
     setting: str
     value: Any
     source: str
-
-
-class StoreView(Protocol):
-    """Reads the state of both stores; each method blocks its thread, for seconds if one is away."""
-
-    def shards(self) -> Sequence[ShardState]:
-        """Return every shard. Raises DatabaseUnavailable."""
-
-    def partitions(self) -> Sequence[PartitionState]:
-        """Return the partitions of all topics that had messages.
-
-        Raises DatabaseUnavailable, KafkaUnavailable.
-        """
-
-    def health(self) -> Sequence[HealthCheck]:
-        """Return the checks of both stores; a store that is away is a failed check."""
-
-    def message_at(self, topic: str, partition: int, offset: int) -> str | None:
-        """Return the message id in the headers of a record; None if it is missing, or not ours.
-
-        Raises KafkaUnavailable.
-        """
-
-    def settings(self) -> Sequence[ShownSetting]:
-        """Return every setting of this process."""
 
 
 def shard_state(row: Mapping[str, Any]) -> ShardState:

@@ -24,6 +24,7 @@ from api.http.problems import Problem
 from outbox.access import Caller
 from outbox.errors import NotHeld
 from outbox.messages.message_id import HalfId
+from outbox.operators.bulk_actions import BulkKind
 
 PATH: Final = "/v1/held-records"
 router = APIRouter(prefix=PATH, tags=["held records"], route_class=StrictRoute)
@@ -51,7 +52,7 @@ async def release_held_record(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> SettledRecord:
     """Let the relay try the record and its scope again, within about a second."""
-    return await _settle(message_id, body, caller, services, drops=False)
+    return await _settle(message_id, body, caller, services, BulkKind.RELEASE_HELD)
 
 
 @router.post("/{message_id}/drop", dependencies=[NoQuery])
@@ -59,18 +60,18 @@ async def drop_held_record(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> SettledRecord:
     """Give a record up: it is never published, and what waits for it goes on."""
-    return await _settle(message_id, body, caller, services, drops=True)
+    return await _settle(message_id, body, caller, services, BulkKind.DROP_HELD)
 
 
 async def _settle(
-    message_id: str, body: OperatorRequest, caller: Caller, services: Services, *, drops: bool
+    message_id: str, body: OperatorRequest, caller: Caller, services: Services, kind: BulkKind
 ) -> SettledRecord:
     half_id, nonce = half_of(message_id)
     action = body.action_of(caller)
-    settle = services.held.drop_held if drops else services.held.release_now
+    drops = kind is BulkKind.DROP_HELD
     try:
         await services.held.read_held(half_id, nonce, await services.groups_of(caller))
-        await settle(half_id, nonce, action)
+        await services.held.settle(kind, half_id, nonce, action)
     except NotHeld:
         raise Problem(slug="not-held") from None
     log_action("held.drop" if drops else "held.release", action, message_id=message_id)

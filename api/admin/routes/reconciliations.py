@@ -106,7 +106,7 @@ async def accept_finding(
     await _run(run_id, caller, services)
     action = body.action_of(caller)
     try:
-        accepted = await services.acceptances.accept(finding_id, body.until, action)
+        accepted = await services.operations.accept(finding_id, body.until, action)
     except TimePast as error:
         raise invalid("/until", str(error)) from None
     if not accepted:

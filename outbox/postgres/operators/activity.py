@@ -38,13 +38,16 @@ MINUTE: Final = timedelta(minutes=1)
 
 
 class PostgresActivity:
-    """The ActivityLog on a pool of connections."""
+    """The counts of all processes. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def add(self, growth: Growth) -> None:
-        """Add counts to the present minute; see ActivityLog.add. Forgets what is old."""
+        """Add counts to the present minute, and forget what is old.
+
+        A group that is not registered is left out.
+        """
         named = select(producer_group.c.id, producer_group.c.name).where(
             producer_group.c.name.in_(growth)
         )
@@ -59,7 +62,7 @@ class PostgresActivity:
             await run(connection, delete(activity).where(activity.c.minute < _ago(KEPT)))
 
     async def last_hour(self) -> LastHour:
-        """Return the last hour; see ActivityLog.last_hour."""
+        """Return the last hour minute by minute, and the checks of the last day by outcome."""
         async with (
             available(),
             self._pool.connection() as connection,

@@ -28,13 +28,13 @@ _NEWEST: Final = (1 << 63) - 1
 
 
 class PostgresAuditLog:
-    """The AuditLog on a pool of connections."""
+    """The entries of the audit log."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, wanted: AuditFilter) -> AuditPage:
-        """Return one page; see AuditLog.page."""
+        """Return the newest entries that match. Raises DatabaseUnavailable."""
         async with available(), self._pool.connection() as connection:
             rows = await rows_of(connection, SQL["page"], _asked(wanted))
         found = [_entry(row) for row in rows if row["id"] is not None]

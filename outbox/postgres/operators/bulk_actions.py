@@ -1,4 +1,4 @@
-"""Does to many messages what an operator may do to one; see BulkActions.
+"""Does to many messages what an operator may do to one, judged and audited as in a single call.
 
 The matched ids are stored first and then processed in chunks. One commit has the effects of a
 chunk, its audit rows and its place in the list. So after a crash another process continues, and
@@ -41,22 +41,23 @@ Failures = dict[HalfId, str]
 
 
 class PostgresBulkActions:
-    """The BulkActions on a pool of connections."""
+    """Actions on many messages. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def match(self, order: BulkOrder) -> BulkMatch:
-        """Return what an order would take; see BulkActions.match."""
+        """Return what an order would take; nothing is stored."""
         async with available(), self._pool.connection() as connection, one_snapshot(connection):
             with connection.answering_within(ANSWER_SECONDS):
                 return await match_order(connection, order)
 
     async def begin(self, order: BulkOrder) -> BulkAction | None:
-        """Store an order; see BulkActions.begin.
+        """Store an order for what it takes now; ``advance`` executes it.
 
-        What matches is read on the same connection: after a failover that lost the last
-        transactions, their ids are given to other messages.
+        None if that is more than ``max_items``. A message of a group that the caller is not bound
+        to does not match. What matches is read on the same connection: after a failover that lost
+        the last transactions, their ids are given to other messages.
         """
         async with available(), self._pool.connection() as connection:
             with connection.answering_within(ANSWER_SECONDS):
@@ -68,14 +69,17 @@ class PostgresBulkActions:
                 return await _store(connection, order, found)
 
     async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
-        """Return the progress of an action; see BulkActions.get."""
+        """Return an action that a caller of these groups may see, or None."""
         async with available(), self._pool.connection() as connection:
             return await _read(connection, number, groups)
 
     async def cancel(
         self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
     ) -> BulkAction | None:
-        """Do nothing more of an action; see BulkActions.cancel."""
+        """Do nothing more of an action, audited; a finished one stays as it is.
+
+        None if a caller of these groups may not see it.
+        """
         bound = {"id": number, "groups": None if groups is None else sorted(groups)}
         async with (
             available(),
@@ -87,7 +91,7 @@ class PostgresBulkActions:
             return await _read(connection, number, groups)
 
     async def advance(self) -> bool:
-        """Process the next chunk of an action; see BulkActions.advance."""
+        """Process the next chunk of an unfinished action; False if no action waits."""
         async with (
             available(),
             self._pool.connection() as connection,

@@ -33,7 +33,7 @@ _ALL: Final = {
 
 
 class PostgresHeldAdmin:
-    """The HeldAdmin on a pool of connections."""
+    """An operator's access to held records. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
@@ -48,7 +48,11 @@ class PostgresHeldAdmin:
         dropped: bool = False,
         groups: frozenset[int] | None = None,
     ) -> Sequence[HeldMessage]:
-        """Return open held records by ascending half id, or the dropped ones; see HeldAdmin."""
+        """Return open held records by ascending half id, or the dropped ones.
+
+        ``refused_only`` leaves out those that only wait behind another; ``groups`` are the ids that
+        the caller is bound to (None: all).
+        """
         rows = await self._rows(
             after=after,
             topic=topic,
@@ -62,7 +66,11 @@ class PostgresHeldAdmin:
     async def read_held(
         self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None = None
     ) -> HeldMessage:
-        """Return one held record, open or dropped; see HeldAdmin."""
+        """Return one held record, open or dropped. Raises MessageNotFound, NotHeld when released.
+
+        Its ``waiting_behind`` counts the messages that a drop or a release would unblock. A record
+        of other ``groups`` (None: all) is not found.
+        """
         rows = await self._rows(half_id=half_id, groups=groups, limit=1)
         if not rows or rows[0]["nonce"] != nonce:
             raise MessageNotFound
@@ -70,13 +78,16 @@ class PostgresHeldAdmin:
             raise NotHeld
         return _held(rows[0])
 
-    async def release_now(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Make the relay retry the record's scope at its next read; see HeldAdmin."""
-        await self._settle(BulkKind.RELEASE_HELD, half_id, nonce, action)
-
-    async def drop_held(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> None:
-        """Drop a record, so that it is never published; see HeldAdmin."""
-        await self._settle(BulkKind.DROP_HELD, half_id, nonce, action)
+    async def settle(
+        self, kind: BulkKind, half_id: HalfId, nonce: Nonce, action: OperatorAction
+    ) -> None:
+        """Release or drop one record, audited; see settle_held."""
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            await settle_held(connection, kind, half_id, nonce, action)
 
     async def _rows(
         self, *, limit: int, groups: frozenset[int] | None, **asked: Any
@@ -91,16 +102,6 @@ class PostgresHeldAdmin:
             await read_in_key_order(connection)
             return await rows_of(connection, SQL["list_held"], given)
 
-    async def _settle(
-        self, kind: BulkKind, half_id: HalfId, nonce: Nonce, action: OperatorAction
-    ) -> None:
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            await settle_held(connection, kind, half_id, nonce, action)
-
 
 async def settle_held(
     connection: AsyncConnection,
@@ -109,7 +110,12 @@ async def settle_held(
     nonce: Nonce,
     action: OperatorAction,
 ) -> None:
-    """Release or drop one record in the caller's transaction. Raises MessageNotFound, NotHeld."""
+    """Release or drop one record in the caller's transaction.
+
+    A released record's scope is tried again at the relay's next read, within about a second. A
+    dropped one is never published, stays COMMITTED, and blocks no other. Raises MessageNotFound, or
+    NotHeld when the record is released or dropped.
+    """
     statement, what = _SETTLED_BY[kind]
     await _lock(connection, half_id, nonce)
     await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})

@@ -50,13 +50,13 @@ CHECKED_ROWS: Final = 5_000
 
 
 class PostgresMessageBrowser:
-    """The MessageBrowser on a pool of connections."""
+    """Lists and filters of messages. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def page(self, wanted: MessageFilter) -> MessagePage:
-        """Return one page; see MessageBrowser.page."""
+        """Return the newest messages that match."""
         async with self._reading() as connection:
             is_long = await _is_long_backlog(connection, wanted)
             found = await _search(connection, wanted, None if is_long else queue_of(wanted))
@@ -70,7 +70,7 @@ class PostgresMessageBrowser:
         )
 
     async def get(self, half_id: HalfId, *, payload: bool = False) -> MessageView | None:
-        """Return one message; see MessageBrowser.get."""
+        """Return the current state of a message; ``payload`` adds key, headers and value."""
         async with self._reading() as connection:
             views = await _views(connection, [half_id])
             shown = await read_shown_half(connection, half_id) if views and payload else None
@@ -80,7 +80,7 @@ class PostgresMessageBrowser:
         return views[0] if views else None
 
     async def checks(self, group_id: int, limit: int) -> GroupChecks:
-        """Return the newest checks of a group; see MessageBrowser.checks."""
+        """Return the newest checks of a group, among those of the messages that came last."""
         asked = {"group": group_id, "limit": limit, "slice": CHECKED_ROWS}
         async with self._reading() as connection:
             rows = await rows_of(connection, SQL["checks"], asked)
@@ -91,7 +91,10 @@ class PostgresMessageBrowser:
         )
 
     async def history(self, half_id: HalfId, nonce: Nonce) -> Sequence[HistoryEvent]:
-        """Return what happened to a message; see MessageBrowser.history."""
+        """Return the events of a message, oldest first. Raises MessageNotFound.
+
+        After a failover that lost the last transactions, their ids are given to other messages.
+        """
         asked = {"half_id": half_id, "half_ids": [half_id], "low": half_id, "high": half_id}
         async with self._reading() as connection:
             happened = await rows_of(connection, SQL["history"], asked)

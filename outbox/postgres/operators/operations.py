@@ -1,4 +1,4 @@
-"""An operator's interventions in one message, each in one transaction with its audit row."""
+"""What operators do to one message or one finding, each in one transaction with its audit row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from outbox.errors import MessageNotFound, NotRecheckable
+from outbox.errors import MessageNotFound, NotRecheckable, TimePast
 from outbox.messages.message import End, Ended, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import UNDECIDED, contradicts
@@ -16,7 +16,9 @@ from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
+from outbox.reconciliation.finding import UNREAD_CLASSES
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
@@ -25,13 +27,16 @@ SQL: Final = load(__name__)
 
 
 class PostgresOperations:
-    """The Operations on a pool of connections."""
+    """An operator's interventions. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def recheck(self, half_id: HalfId, nonce: Nonce, action: OperatorAction) -> datetime:
-        """Make an undecided message due now; see Operations.recheck."""
+        """Make an undecided message due now, with a new round of checks; return when.
+
+        Raises MessageNotFound, or NotRecheckable when it is decided.
+        """
         async with (
             available(),
             self._pool.connection() as connection,
@@ -43,7 +48,7 @@ class PostgresOperations:
             return await recheck_one(connection, status, 1, action)
 
     async def force_end(self, end: End, action: OperatorAction) -> Ended:
-        """Decide on behalf of the operator; see Operations.force_end."""
+        """Decide in the name of the operator. Raises MessageNotFound."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -60,6 +65,28 @@ class PostgresOperations:
             already_ended=not decided,
             conflict=contradicts(status.state, end.decision),
         )
+
+    async def accept(self, finding_id: str, until: datetime, action: OperatorAction) -> bool:
+        """Accept an open finding until a time; False if there is no such finding.
+
+        An unread part of the plan cannot be accepted: a run that did not read it is not clean.
+        Raises TimePast.
+        """
+        asked = {"finding_id": finding_id, "until": until, "unread": sorted(UNREAD_CLASSES)}
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            [found] = await rows_of(connection, SQL["accept"], asked)
+            if found["past"]:
+                raise TimePast
+            if found["class"] is None:
+                return False
+            detail = {"class": found["class"], "until": until.isoformat()}
+            what = "finding.accept"
+            await audit(connection, what, finding_id, found["half_id"], action, detail)
+        return True
 
 
 async def force_all(

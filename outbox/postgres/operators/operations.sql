@@ -40,3 +40,20 @@ CROSS JOIN LATERAL (
         AND (round = renewed.round - 1 OR asked_at >= renewed.rechecked_at)
 ) spent
 RETURNING due_at
+
+-- name: accept
+-- Accepts a finding that is open, or accepted until another time, with an event of its history. Returns one row: whether
+-- the time is past (then nothing is changed), and the class, NULL if no finding was accepted.
+WITH asked AS MATERIALIZED (
+    SELECT %(until)s::timestamptz <= clock_timestamp() AS past
+), accepted AS (
+    UPDATE outbox.reconciliation_finding
+    SET status = 'accepted', accepted_until = %(until)s, updated_at = clock_timestamp()
+    FROM asked
+    WHERE NOT past AND finding_id = %(finding_id)s AND status IN ('open', 'accepted') AND class <> ALL (%(unread)s::text[])
+    RETURNING finding_id, half_id, class, severity, status
+), noted AS (
+    INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
+    SELECT finding_id, 'accepted', class, severity, status FROM accepted
+)
+SELECT past, accepted.half_id, accepted.class FROM asked LEFT JOIN accepted ON true

@@ -11,6 +11,7 @@ import pytest
 from outbox.errors import MessageNotFound, NotHeld
 from outbox.messages.message import MessageStatus, State
 from outbox.messages.message_id import HalfId, Nonce
+from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import HeldMessage
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.message_status import statuses_now
@@ -97,7 +98,10 @@ def test_a_released_message_is_published_and_has_its_offset(
 ) -> None:
     first, own = held[0], nonce(world, held[0])
     set_max_message_bytes(world.bootstrap_servers, world.topic, 1_048_588)
-    ask(world, lambda admin: admin.release_now(held[1], nonce(world, held[1]), ACTION))
+    ask(
+        world,
+        lambda admin: admin.settle(BulkKind.RELEASE_HELD, held[1], nonce(world, held[1]), ACTION),
+    )
     drain_until_free(world)
     status = status_of(world, first)
     assert (status.state, status.publish_error) == (State.PUBLISHED, None)
@@ -106,7 +110,7 @@ def test_a_released_message_is_published_and_has_its_offset(
     places = "SELECT released_offset FROM outbox.held_record WHERE half_id = %s"
     assert status.publication.offset == world.one(places, first)
     with pytest.raises(NotHeld):
-        ask(world, lambda admin: admin.drop_held(first, own, ACTION))
+        ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, first, own, ACTION))
     audit = "SELECT (action, operator, reason)::text FROM outbox.audit_log WHERE operator = 'ann'"
     assert world.one(audit) == '(held.release,ann,"the limit was raised")'
 
@@ -115,7 +119,7 @@ def test_a_dropped_message_stays_committed_with_its_error_and_the_waiting_ones_a
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
     first, own = held[0], nonce(world, held[0])
-    ask(world, lambda admin: admin.drop_held(first, own, ACTION))
+    ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, first, own, ACTION))
     drain_until_free(world)
     assert world.values(1) == [b"2"]
     status = status_of(world, first)
@@ -124,7 +128,7 @@ def test_a_dropped_message_stays_committed_with_its_error_and_the_waiting_ones_a
     assert (dropped.half_id, dropped.drop_reason) == (first, ACTION.reason)
     assert ask(world, lambda admin: admin.read_held(first, own)) == dropped
     with pytest.raises(NotHeld):
-        ask(world, lambda admin: admin.release_now(first, own, ACTION))
+        ask(world, lambda admin: admin.settle(BulkKind.RELEASE_HELD, first, own, ACTION))
     assert world.one("SELECT count(*) FROM outbox.audit_log WHERE action = 'held.drop'") == 1
 
 
@@ -134,6 +138,6 @@ def test_a_message_that_was_never_held_is_not_found(
     (other,) = commit(world, b"b", b"3")
     own = nonce(world, other)
     with pytest.raises(MessageNotFound):
-        ask(world, lambda admin: admin.drop_held(other, own, ACTION))
+        ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, other, own, ACTION))
     with pytest.raises(MessageNotFound):
-        ask(world, lambda admin: admin.release_now(held[0], Nonce(0), ACTION))
+        ask(world, lambda admin: admin.settle(BulkKind.RELEASE_HELD, held[0], Nonce(0), ACTION))

@@ -11,7 +11,7 @@ import pytest
 from outbox.clock import SystemClock
 from outbox.messages.message_id import HalfId
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.acceptances import PostgresAcceptances
+from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.reconciliation.finished_runs import EVENTS_SHOWN, PostgresReconciliationRuns
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
@@ -98,10 +98,10 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
 ) -> None:
     store = PostgresRunStore(database_url)
     store.save(make_run("one", "a"))
-    acceptances, until = PostgresAcceptances(pool), SystemClock().now() + timedelta(days=1)
+    operations, until = PostgresOperations(pool), SystemClock().now() + timedelta(days=1)
     action = OperatorAction(operator="ops", reason="known", key_id=None)
-    assert await acceptances.accept("a", until, action)
-    assert not await acceptances.accept("nothing", until, action)
+    assert await operations.accept("a", until, action)
+    assert not await operations.accept("nothing", until, action)
     store.save(make_run("two", "a"))
     store.save(make_run("three", findings=(refined("a"),)))
     change(database_url, "UPDATE outbox.reconciliation_finding SET accepted_until = now()")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from outbox.operators.activity import COUNTS, ProcessActivity
+import pytest
+
+from outbox.errors import DatabaseUnavailable
+from outbox.operators.activity import COUNTS, Growth, ProcessActivity
 from outbox.postgres.schema.operator_tables import activity
 from outbox.telemetry.metrics import Metrics
 
 
-def test_each_count_is_written_once_and_by_group() -> None:
+async def test_each_count_is_written_once_and_by_group() -> None:
+    written: list[Growth] = []
+    failures = [DatabaseUnavailable()]
+
+    async def store(growth: Growth) -> None:
+        if failures:
+            raise failures.pop()
+        written.append(growth)
+
     metrics = Metrics()
     metrics["half_prepared_total"].labels("billing").inc(7)
-    done = ProcessActivity(metrics)
+    done = ProcessActivity(metrics, store)
     metrics["half_prepared_total"].labels("billing").inc(3)
     metrics["half_ended_total"].labels("billing", "COMMIT", "producer").inc(2)
     metrics["half_ended_total"].labels("billing", "COMMIT", "check").inc()
@@ -19,16 +30,19 @@ def test_each_count_is_written_once_and_by_group() -> None:
     metrics["publish_total"].labels("b", "shop").inc(5)
     metrics["checks_total"].labels("shop", "timeout").inc()
     metrics["checks_total"].labels("shop", "skipped").inc()
-    growth = done.growth()
-    assert growth == {
-        "billing": {"prepared": 3, "committed": 3},
-        "shop": {"rolled_back": 1, "published": 9, "check_timeout": 1},
-    }
-    assert done.growth() == growth
-    done.written(growth)
-    assert done.growth() == {}
+    with pytest.raises(DatabaseUnavailable):
+        await done.step()
+    await done.step()
+    await done.step()
     metrics["publish_total"].labels("b", "shop").inc()
-    assert done.growth() == {"shop": {"published": 1}}
+    await done.step()
+    assert written == [
+        {
+            "billing": {"prepared": 3, "committed": 3},
+            "shop": {"rolled_back": 1, "published": 9, "check_timeout": 1},
+        },
+        {"shop": {"published": 1}},
+    ]
 
 
 def test_the_table_has_a_column_for_each_count() -> None:
