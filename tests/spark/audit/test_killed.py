@@ -115,9 +115,8 @@ def stored(database_url: str) -> dict[str, object]:
 
 
 def runs(database_url: str) -> list[str]:
-    """Return the ids of the runs that are stored, without those of a former life."""
-    past = [each.run_id for each in PostgresRunStore(database_url).past("", 99)]
-    return [run_id for run_id in past if not run_id.startswith("aged-")]
+    """Return the ids of the runs that are stored."""
+    return [each.run_id for each in PostgresRunStore(database_url).past("", 99)]
 
 
 def next_run(session: SparkSession, installation: OutboxWriter, folder: Path) -> Report:
@@ -175,15 +174,6 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
     report = next_run(session, installation, tmp_path / "next")
     assert (report.plan.origin.run_id, report.counts.records) == (run_id, 0)
     assert (report.changes.new, report.count(FindingClass.LOST)) == (0, 1)
-
-
-@contextmanager
-def ended_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Kill a process that still runs when the block fails; else its end would be waited for."""
-    try:
-        yield
-    finally:
-        process.kill()
 
 
 @pytest.mark.parametrize("stage", STAGES)

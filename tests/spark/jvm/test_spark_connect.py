@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,6 @@ import pytest
 
 from devservers.child import CLEAN_ENVIRONMENT
 from devservers.kafka import EmbeddedKafka
-from spark.jvm.session import SPARK_VERSION
 from tests.fixtures_paths import PROJECT
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.jvm.fixtures_clusters import SMALL_JOB, connect_server
@@ -30,26 +28,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of one Spark Connect server."""
     with connect_server(tmp_path_factory.mktemp("connect")) as address:
         yield address
-
-
-def test_a_spark_connect_server_gives_back_what_an_audit_hands_it(
-    server: str, tmp_path: Path
-) -> None:
-    done = _run(
-        sys.executable, "-m", "tests.spark.jvm.fixtures_connect_program", server, str(tmp_path)
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    seen = json.loads(done.stdout)
-    bills = {"topic": "bills", "target": 2.0, "allowed": None}
-    points = {"topic": "points", "target": 1.5, "allowed": None}
-    assert (seen["version"], seen["nothing"]) == (SPARK_VERSION, True)
-    assert seen["collected"] == {"sum": 3.5}
-    assert sorted(seen["iterated"], key=itemgetter("topic")) == [bills, points]
-    assert {"topic", "partition", "offset", "message_id", "digest", "key_hash"} <= {
-        *seen["records"]
-    }
-    refused = "OUTBOX_RECONCILE_SPARK_CONF: spark.executor.memory can only be set on the Spark"
-    assert seen["refused"].startswith(refused)
 
 
 def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(

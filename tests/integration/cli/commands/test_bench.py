@@ -47,15 +47,6 @@ async def bench(
     return await asyncio.to_thread(run, [*words, "--concurrency", "1"])
 
 
-async def test_a_key_bound_to_the_group_measures_prepares_and_leaves_nothing_undecided(
-    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = await token(pool, *PREPARING, groups=(GROUP,))
-    async with service(database_url, pool) as listener:
-        assert await bench(listener, monkeypatch, key, "prepare") == ExitCode.OK
-    assert await select(pool, LEFT) == await select(pool, ALL) == [(40,)]
-
-
 async def test_what_was_prepared_before_a_refusal_is_rolled_back(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,12 +60,9 @@ def make_rerun(*seen: StoredFinding, after: str | None = "one", **fields: Any) -
 
 
 def statuses(database_url: str) -> dict[str, str]:
-    """Return the status of every finding but those that an aged installation brings."""
+    """Return the status of every finding."""
     with psycopg.connect(database_url) as connection:
-        rows = connection.execute(
-            "SELECT finding_id, status FROM outbox.reconciliation_finding"
-            " WHERE finding_id NOT LIKE 'aged-%'"
-        )
+        rows = connection.execute("SELECT finding_id, status FROM outbox.reconciliation_finding")
         return dict(rows.fetchall())
 
 

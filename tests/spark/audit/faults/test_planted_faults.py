@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from spark.audit.audit import Audit
 from spark.columns.frames import Mode
-from spark.findings.finding import Finding
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
@@ -34,11 +33,6 @@ class Planted:
     document: dict[str, Any]
     writer: OutboxWriter
     folder: Path
-
-    @property
-    def findings(self) -> list[Finding]:
-        """The findings, without those of groups of a former life."""
-        return own_findings(self.report)
 
     def finding(self, name: str) -> dict[str, Any]:
         """Return the finding of a planted fault as the JSON shows it."""
@@ -67,9 +61,9 @@ def planted(
 def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:
     expected: set[tuple[str, str | None]] = {("MANIFEST_BREAK", None)}  # of what was skipped
     expected |= {(name.partition(":")[0], message) for name, message in planted.expected.items()}
-    found = {(each.finding_class.value, each.message_id) for each in planted.findings}
+    found = {(each.finding_class.value, each.message_id) for each in planted.report.findings}
     assert found == expected
-    assert len(planted.findings) == len(expected)
+    assert len(planted.report.findings) == len(expected)
 
 
 def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> None:
@@ -124,8 +118,3 @@ def test_the_parquet_holds_every_finding(planted: Planted, session: SparkSession
 def test_the_json_file_is_what_the_command_prints(planted: Planted) -> None:
     file = Path(planted.document["report"]["json"])
     assert json.loads(file.read_text("utf-8")) == json.loads(json.dumps(planted.document))
-
-
-def own_findings(report: Report) -> list[Finding]:
-    """Return the findings of a run, without those of groups of a former life."""
-    return [each for each in report.findings if not (each.producer_group or "").startswith("aged-")]

@@ -63,10 +63,6 @@ def test_a_log_that_has_only_grown_has_no_finding() -> None:
     assert changes_found(start=100) == {}
 
 
-def test_nothing_is_held_against_a_first_run() -> None:
-    assert changes_found(LogState(), start=70, end=90) == {}
-
-
 @pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"RETENTION_GAP": HERE})])
 def test_a_log_that_begins_after_the_last_end_has_a_gap(
     start: int, expected: dict[str, Partition]
@@ -96,22 +92,7 @@ def test_an_anchor_that_expired_or_did_not_answer_proves_nothing() -> None:
     assert log_history.changes(ANCHORED, TOPICS, ranges, {}) == ()
 
 
-def test_a_topic_of_another_id_was_recreated_and_has_no_other_finding() -> None:
-    recreated = {"points": TopicFacts(id="second", partitions=4)}
-    assert changes_found(topics=recreated, end=3) == {"TOPIC_RECREATED": HERE}
-
-
 WHOLE = Partition("points", WHOLE_TOPIC)
-
-
-def test_an_accepted_topic_has_a_new_beginning() -> None:
-    recreated = {"points": TopicFacts(id="second", partitions=4)}
-    assert changes_found(ANCHORED.without({"points"}), topics=recreated, end=3) == {}
-
-
-def test_a_grown_topic_has_one_finding() -> None:
-    grown = {"points": TopicFacts(id="first", partitions=3)}
-    assert changes_found(topics=grown) == {"PARTITIONS_CHANGED": WHOLE}
 
 
 def test_a_deleted_topic_was_not_read() -> None:
