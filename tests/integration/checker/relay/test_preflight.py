@@ -22,6 +22,7 @@ from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.postgres.relay.commit_log import LOCK_SPACE
 from tests.e2e.fixtures_command_here import Command
 from tests.fixtures_databases import migrate
+from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import CheckerProcess, start_checker
 from tests.integration.checker.fixtures_pooler import pooled
@@ -64,6 +65,13 @@ def postgres_with(
         server.kill()
         if erase:
             server.erase()
+
+
+@contextmanager
+def kafka_with(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    """Run a separate broker for this test, with the progress topic."""
+    with separate_broker(folder, progress_topic=True, settings=settings) as broker:
+        yield broker.bootstrap_servers
 
 
 def set_cleanup(servers: str, policy: str) -> None:
@@ -131,6 +139,22 @@ async def test_an_unsafe_postgresql_is_refused_and_named(
     servers = kafka_broker.bootstrap_servers
     ensure_progress_topic(servers)
     with postgres_with(tmp_path / "postgres", {setting: value}) as database_url:
+        code, failed = await doctor(database_url, servers)
+        assert code == 1
+        assert setting in failed
+        await assert_refused(database_url, servers, setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("transaction.partition.verification.enable", "false"),
+    ],
+)
+async def test_a_broker_whose_transactions_are_not_safe_is_refused_and_named(
+    setting: str, value: str, tmp_path: Path, database_url: str, doctor: Doctor
+) -> None:
+    with kafka_with(tmp_path / "kafka", {setting: value}) as servers:
         code, failed = await doctor(database_url, servers)
         assert code == 1
         assert setting in failed

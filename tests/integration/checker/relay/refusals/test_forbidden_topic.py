@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from checker.relay.shard_relay import ShardRelay
+from outbox.kafka.client_config import producer_config
+from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.topic_view import KafkaTopicView
-from outbox.relay.protocol.state import Phase
+from outbox.messages.record import Record
+from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_refused_records import drops
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -81,6 +87,24 @@ def test_f15_a_topic_that_the_relay_may_not_write_to_is_held_and_all_others_flow
     assert [record.value for record in committed_records(servers, closed, 3)] == [b"1", b"2", b"4"]
 
 
+def test_f15_a_forbidden_topic_is_named_among_many_messages_of_others(world: RelayWorld) -> None:
+    """Kafka refuses the transaction and names no topic: the next batch is sent one by one."""
+    own, closed = world.topic, make_topic(world.bootstrap_servers, partitions=1)
+    forbid(world.bootstrap_servers, closed)
+    messages = []
+    for number in range(300):
+        world.topic = own if number % 3 else closed
+        messages.append(world.message(b"%d" % number))
+    world.topic = own
+    world.commit(*messages)
+    drain(world.relay())
+    assert world.values(200) == [b"%d" % number for number in range(300) if number % 3]
+    rows = world.connection.execute(HELD, ([closed, own],)).fetchall()
+    assert rows[0] == (True, "TOPIC_AUTHORIZATION_FAILED")
+    assert len(rows) == 100
+    assert drops(world, "refused") < 4, "halving a batch of 300 takes nine producers"
+
+
 def test_f15_a_progress_topic_that_the_relay_may_not_write_to_holds_no_message(
     world: RelayWorld,
 ) -> None:
@@ -109,3 +133,19 @@ def release(world: RelayWorld, relay: ShardRelay, topic: str) -> None:
         return not world.connection.execute(HELD, ([topic],)).fetchall()
 
     wait_for(freed)
+
+
+def test_f15_a_refusal_that_comes_while_a_large_batch_is_produced_is_noticed(
+    world: RelayWorld,
+) -> None:
+    servers, installation = world.bootstrap_servers, uuid4()
+    closed = make_topic(servers, partitions=1)
+    forbid(servers, closed)
+    publisher = KafkaPublisher(lambda name: producer_config(servers, {}, f"large.{name}"), SHARD)
+    publisher.fence(installation)
+    publisher.begin()
+    records = [Record(each, b"k", b"v", None, ()) for each in (closed, world.topic)]
+    delivery = publisher.publish([*records, *[records[1]] * 50_000], b"", apart=True)
+    assert delivery.refused is not None
+    assert delivery.refused[1:] == ("TOPIC_AUTHORIZATION_FAILED", Refused.TOPIC, False)
+    publisher.drop()

@@ -110,6 +110,15 @@ def test_f10_the_next_relay_finishes_an_interrupted_recovery(
     )
 
 
+def test_f10_an_orphan_is_named_and_new_commits_are_not_skipped(world: RelayWorld) -> None:
+    (orphan,) = publish_and_forget(world)
+    world.connection.execute("DELETE FROM outbox.half_message WHERE half_id = %s", (orphan,))
+    world.commit_values(b"new")
+    drain(world.relay())
+    assert world.values(3) == [b"kept", b"forgotten", b"new"]
+    assert world.one("SELECT half_id FROM outbox.already_published WHERE shard = 3") == orphan
+
+
 def test_f10_a_message_that_was_rolled_back_again_stays_rolled_back_and_is_an_incident(
     world: RelayWorld,
 ) -> None:
