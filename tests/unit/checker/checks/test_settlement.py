@@ -114,12 +114,3 @@ def test_410_pauses_the_group() -> None:
 def test_a_half_that_was_rechecked_and_parked_at_once_is_resumed() -> None:
     row = make_row(parked=True)
     assert settled(answered(row, Outcome.UNKNOWN)).resumed == (row.half_id,)
-
-
-def test_an_answer_without_verdict_at_the_max_age_parks_and_a_verdict_decides() -> None:
-    row, old = make_row(check_count=3), timedelta(days=3)
-    parked = settled(answered(row, Outcome.UNKNOWN), later=old)
-    [(after, reason)] = parked.parkings
-    assert (after.check_count, reason, parked.put_backs) == (4, ParkedReason.MAX_AGE, ())
-    assert settled(row, later=old).parkings
-    assert settled(answered(row, Outcome.COMMIT), later=old).parkings == ()

@@ -29,11 +29,6 @@ def test_a_jittered_interval_joins_a_class() -> None:
     assert delay_after(timedelta(seconds=1001), 30, None) == quantise(1001)
 
 
-@pytest.mark.parametrize(("retry_after", "seconds"), [(0, 30), (5, 30), (31, 31), (500, 503)])
-def test_an_endpoint_can_delay_a_check_but_not_hasten_it(retry_after: int, seconds: int) -> None:
-    assert delay_after(timedelta(seconds=30), 30, retry_after) == seconds
-
-
 @pytest.mark.parametrize(
     ("remaining", "immunity", "delay"),
     [
