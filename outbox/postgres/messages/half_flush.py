@@ -10,7 +10,6 @@ import secrets
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -56,12 +55,8 @@ class GroupsDeleted(Exception):
         self.group_ids = group_ids
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flush:
-    """A committed flush: a half for each message, and which of them were stored."""
-
-    halves: Sequence[HalfMessage]
-    stored: Sequence[bool]
+Flushed = Sequence[tuple[HalfMessage, bool]]
+"""What a committed flush made of its messages: their halves, and which of them were stored."""
 
 
 class HalfFlushes:
@@ -71,7 +66,7 @@ class HalfFlushes:
         self._shards: WeakKeyDictionary[AsyncConnection, int] = WeakKeyDictionary()
         """The number of shards in use, for each connection that has the statements."""
 
-    async def run(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flush:
+    async def run(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flushed:
         """Store the messages and commit, except those whose transaction ids are taken.
 
         Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
@@ -94,7 +89,7 @@ class HalfFlushes:
         self._shards[connection] = row[0]
 
 
-async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flush:
+async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flushed:
     nonces = _nonces(len(messages))
     low_ids = [_low_id(message, n, nonces[n], shards) for n, message in enumerate(messages)]
     begin = _begin(connection.pgconn, messages, low_ids)
@@ -109,14 +104,15 @@ async def _flush(connection: AsyncConnection, messages: Sequence[Message], shard
         _half(message, HalfId(first + low_id), nonce, at)
         for message, low_id, nonce in zip(messages, low_ids, nonces, strict=True)
     ]
-    stored = [half.message.transaction_id is None or half.half_id in won for half in halves]
-    rows = [half for half, wanted in zip(halves, stored, strict=True) if wanted]
-    await end_copy(connection, copy_data(rows))
+    flushed = [
+        (half, half.message.transaction_id is None or half.half_id in won) for half in halves
+    ]
+    await end_copy(connection, copy_data([half for half, stored in flushed if stored]))
     if kill:
         hit("api.prepare.before_commit")
         await connection.commit()
     hit("api.prepare.after_commit")
-    return Flush(halves=halves, stored=stored)
+    return flushed
 
 
 def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId]) -> bytes:

@@ -79,15 +79,12 @@ class PostgresHalfStore:
         if not messages:
             return []
         try:
-            flush = await self._flushes.run(connection, messages)
+            flushed = await self._flushes.run(connection, messages)
         except GroupsDeleted as gone:
             return await self._prepare_others(connection, messages, gone.group_ids)
-        lost = [m for m, stored in zip(messages, flush.stored, strict=True) if not stored]
+        lost = [m for m, (_, stored) in zip(messages, flushed, strict=True) if not stored]
         repeated = iter(await self._answer_repeated(connection, lost) if lost else ())
-        return [
-            Prepared(half=half) if stored else next(repeated)
-            for half, stored in zip(flush.halves, flush.stored, strict=True)
-        ]
+        return [Prepared(half=half) if stored else next(repeated) for half, stored in flushed]
 
     async def _prepare_others(
         self, connection: AsyncConnection, messages: Sequence[Message], gone: frozenset[int]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -23,42 +22,16 @@ pytestmark = pytest.mark.postgres
 LEAVES = 64
 TABLES = ("half_message", "op_message")
 HALVES, ENDED = 2000, 20
-FAST_FOR_ALL = 180_000
-"""From this version on a session has as many fast locks as `max_locks_per_transaction` says."""
-LOCKS = """
-    SELECT count(DISTINCT relation) FILTER (WHERE name ~ '^(half|op)_message_(\\d+|default)$'),
-        count(DISTINCT relation) FILTER (WHERE name !~ '^(half|op)_message_(\\d+|default)$'),
-        count(*) FILTER (WHERE NOT fastpath)
-    FROM (SELECT relation, relation::regclass::text AS path, fastpath FROM pg_locks
-          WHERE pid = pg_backend_pid() AND locktype = 'relation') AS held
-    CROSS JOIN LATERAL (SELECT replace(path, 'outbox.', '') AS name) AS named
-"""
-"""Of this session: locks of leaves, of other relations, and locks in the table that all share."""
 PARAMETER = re.compile(r"%\((\w+)\)[sb]")
 
 
 @pytest.fixture
 async def session(database_url: str) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
     """Yield one session of a pool, and ends of a few halves in one of many leaves."""
-    async with _using(database_url, create_leaves) as used:
-        yield used
-
-
-@pytest.fixture
-async def analyzed(database_url: str) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
-    """Yield the same in a database that an administrator analyzed while its leaves were empty."""
-    async with _using(database_url, _analyze) as used:
-        yield used
-
-
-@asynccontextmanager
-async def _using(
-    database_url: str, arrange: Callable[[Pool], Awaitable[None]]
-) -> AsyncIterator[tuple[AsyncConnection, list[End]]]:
     async with make_pool(database_url, "test", pool_max=1, plans=PLAN_ONCE) as pool:
         await store_group(pool, make_group())
         await store_topic(pool, "points-earned")
-        await arrange(pool)
+        await create_leaves(pool)
         store = PostgresHalfStore(pool)
         answers = await store.prepare([make_message() for _ in range(HALVES)])
         ends = [
@@ -70,11 +43,6 @@ async def _using(
             await store.end([end])
         async with pool.connection() as connection:
             yield connection, ends[:ENDED]
-
-
-async def _analyze(pool: Pool) -> None:
-    async with pool.connection() as connection:
-        await connection.execute("ANALYZE")
 
 
 async def create_leaves(pool: Pool) -> None:
@@ -134,20 +102,3 @@ async def test_an_end_is_planned_once_and_reads_by_key_in_one_leaf(
     removed = [node["Subplans Removed"] for node in found if "Subplans Removed" in node]
     assert len(removed) == 2
     assert min(removed) >= LEAVES - 1
-
-
-async def test_an_end_locks_two_tables_of_each_leaf_and_few_of_them_in_the_table_of_all_locks(
-    session: tuple[AsyncConnection, list[End]],
-) -> None:
-    connection, ends = session
-    async with connection.transaction(force_rollback=True):
-        await connection.execute(END, parameters_of(ends))
-        cursor = await connection.execute(LOCKS, prepare=False)
-        row = await cursor.fetchone()
-    assert row is not None
-    leaves, others, slow = row
-    assert leaves % len(TABLES) == 0
-    assert leaves >= len(TABLES) * (LEAVES + 1)  # one that has lived has more
-    assert others < 40
-    if connection.info.server_version >= FAST_FOR_ALL:
-        assert slow * 4 < leaves  # PostgreSQL hashes them to groups of 16, and a group may overflow
