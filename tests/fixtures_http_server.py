@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
@@ -46,10 +47,10 @@ class QuietHandler(BaseHTTPRequestHandler):
         self.answer(json.dumps(document).encode(), status, content_type="application/json")
 
     def handle(self) -> None:
-        """Serve a connection; a caller that was killed is not an error."""
+        """Serve a connection; a caller that was killed, or trusts another one, is not an error."""
         try:
             super().handle()
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLError):
             return
 
     def log_message(self, format: str, *args: object) -> None:

@@ -127,5 +127,5 @@ def test_the_client_that_is_installed_as_printed_runs_the_program_alone(
 
 @pytest.mark.usefixtures("endpoint")
 def test_the_check_endpoint_rolls_back_a_message_that_nobody_ends(service: Service) -> None:
-    message_id = service.prepare("billing", "invoices.issued")
+    message_id = service.prepare("billing", "invoices.issued", check_immunity_seconds=1)
     assert service.wait_state(message_id, "ROLLED_BACK")["decided_by"] == "check"

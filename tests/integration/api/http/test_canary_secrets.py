@@ -19,6 +19,7 @@ import structlog
 
 from cli.__main__ import run
 from outbox.access import ALL_GROUPS, NewApiKey, Scope
+from outbox.kafka import topics
 from outbox.postgres.operators.api_keys import PostgresApiKeys
 from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.events import configure_logging
@@ -197,6 +198,7 @@ def test_no_secret_is_printed_by_a_command(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     planted(monkeypatch, database_url)
+    monkeypatch.setattr(topics, "REQUEST_SECONDS", 0.5)  # nothing listens there
     run(("-o", form, *words))
     written = capfd.readouterr()
     assert written.out + written.err, "the output is not empty"

@@ -7,6 +7,7 @@ from openapi_spec_validator import validate
 
 from api.http.problems import KINDS
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
+from outbox.postgres.sessions import connections
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
@@ -49,7 +50,10 @@ async def test_a_heartbeat_from_before_the_clock_was_set_back_is_none(
     assert (await service.client.get("/readyz")).status_code == 200
 
 
-async def test_without_postgresql_the_service_answers_503_and_keeps_running() -> None:
+async def test_without_postgresql_the_service_answers_503_and_keeps_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "WAIT_SECONDS", 0.5)
     settings = settings_for("postgresql://nobody@127.0.0.1:1/none")
     async with running(settings) as service:
         assert (await service.client.get("/livez")).status_code == 200
