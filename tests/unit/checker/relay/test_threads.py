@@ -5,35 +5,35 @@ from functools import partial
 from itertools import count, pairwise
 from threading import Event
 from time import monotonic
-from typing import NamedTuple
 
 import pytest
 
 from checker.relay import threads as relay_threads
+from checker.relay.shard_relay import RelayRound
 from checker.relay.threads import Admission, RelayThreads
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
+from outbox.relay.protocol.state import Phase
 
 BOUND_SECONDS = 10.0
 
 
-class Step(NamedTuple):
-    rest_seconds: float
-    until_commits: bool
-    published: int = 0
+def rest(seconds: float, *, until_commits: bool, published: int = 0) -> RelayRound:
+    """Return a round after which a relay rests."""
+    return RelayRound(Phase.RUN, published, seconds, until_commits, None)
 
 
 class CountingRelay:
     """A relay that counts its steps and then returns the given rest."""
 
-    def __init__(self, rest: Step, enough: int, done: Event) -> None:
+    def __init__(self, rest: RelayRound, enough: int, done: Event) -> None:
         self._rest = rest
         self._enough = enough
         self._done = done
         self.steps = 0
         self.closed = False
 
-    def run_once(self) -> Step:
+    def run_once(self) -> RelayRound:
         self.steps += 1
         if self.steps >= self._enough:
             self._done.set()
@@ -75,7 +75,7 @@ def test_no_relay_starts_before_the_servers_are_found_safe(
 
     def open_relay(_: int) -> CountingRelay:
         left_when_opened.append(len(answers))
-        return CountingRelay(Step(3600, until_commits=True), 1, done)
+        return CountingRelay(rest(3600, until_commits=True), 1, done)
 
     threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), lambda: answers.pop(0))
     threads.start()
@@ -112,8 +112,8 @@ def test_a_refused_relay_stays_silent_and_one_that_waits_for_a_server_does_not()
 def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
     done, other = Event(), Event()
     relays = {
-        3: CountingRelay(Step(3600, until_commits=True), 3, done),
-        4: CountingRelay(Step(3600, until_commits=True), 2, other),
+        3: CountingRelay(rest(3600, until_commits=True), 3, done),
+        4: CountingRelay(rest(3600, until_commits=True), 2, other),
     }
     watch = Watch(lambda: frozenset({3}))
     threads = RelayThreads(list(relays), relays.__getitem__, watch, SystemClock(), admitted)
@@ -134,24 +134,24 @@ def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_wh
     looks_while_busy: list[None] = []
 
     class Relay(CountingRelay):
-        def run_once(self) -> Step:
+        def run_once(self) -> RelayRound:
             self.steps += 1
             if self.steps == 1:
-                return Step(0.0, until_commits=True, published=1)
+                return rest(0.0, until_commits=True, published=1)
             if self.steps == 2:
                 busy.set()
                 Event().wait(0.2)
                 busy.clear()
             else:
                 done.set()
-            return Step(3600, until_commits=True)
+            return rest(3600, until_commits=True)
 
     def fresh() -> frozenset[int]:
         if busy.is_set():
             looks_while_busy.append(None)
         return frozenset() if busy.is_set() else frozenset({0})
 
-    relay = Relay(Step(0, until_commits=True), 0, done)
+    relay = Relay(rest(0, until_commits=True), 0, done)
     threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
     threads.start()
     assert done.wait(BOUND_SECONDS)
@@ -161,7 +161,7 @@ def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_wh
 
 def watch_until(fresh: Callable[[], frozenset[int]], done: Event) -> None:
     """Let a shard that has published rest, and its watch look, until the look sets ``done``."""
-    open_relay = partial(CountingRelay, Step(3600, until_commits=True), 1)
+    open_relay = partial(CountingRelay, rest(3600, until_commits=True), 1)
     threads = RelayThreads(
         [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
     )
@@ -215,13 +215,13 @@ def test_a_relay_that_raises_is_opened_again() -> None:
     opened: list[CountingRelay] = []
 
     class Broken(CountingRelay):
-        def run_once(self) -> Step:
+        def run_once(self) -> RelayRound:
             super().run_once()
             raise ValueError("bug")
 
     def open_relay(_: int) -> CountingRelay:
         kind = CountingRelay if opened else Broken
-        opened.append(kind(Step(3600, until_commits=True), 1, done if opened else Event()))
+        opened.append(kind(rest(3600, until_commits=True), 1, done if opened else Event()))
         return opened[-1]
 
     threads = RelayThreads([0], open_relay, Watch(frozenset), SystemClock(), admitted)

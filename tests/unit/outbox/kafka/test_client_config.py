@@ -41,9 +41,7 @@ def test_other_properties_go_through_and_replace_defaults() -> None:
     assert PRODUCER_FIXED.items() <= config.items()
 
 
-@pytest.mark.parametrize(
-    "secret", ["canary-v3ry-secret", "canary " * 200, "canary\n" * 3, "msg,canary=="]
-)
+@pytest.mark.parametrize("secret", ["canary-v3ry-secret", "canary " * 200, "msg,canary=="])
 @pytest.mark.parametrize(
     "config",
     [
