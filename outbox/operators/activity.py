@@ -70,7 +70,7 @@ class ProcessActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinuteSeries:
-    """The messages of each minute, the oldest minute first."""
+    """Messages of each minute, the oldest first: prepared, committed, published, or checks."""
 
     name: str
     counts: tuple[int, ...]
@@ -95,9 +95,13 @@ class OutcomeCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastHour:
-    """The last hour, which began at ``begins_at``; the busiest groups, the most messages first."""
+    """What the last hour did; its first minute began at ``begins_at``.
 
-    begins_at: datetime
-    series: tuple[MinuteSeries, ...]
+    ``groups`` are those with most messages, ``check_outcomes`` counts the checks of the last day.
+    Each process adds what it did every five seconds, so the figures are that late.
+    """
+
+    begins_at: datetime | None
+    data: tuple[MinuteSeries, ...]
     groups: tuple[GroupActivity, ...]
-    outcomes: tuple[OutcomeCount, ...]
+    check_outcomes: tuple[OutcomeCount, ...]

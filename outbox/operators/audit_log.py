@@ -34,7 +34,7 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One intervention; ``message_id`` is its target if that is a message."""
+    """One intervention: who did what to which target, and why; ``message_id`` if it was one."""
 
     id: int
     at: datetime

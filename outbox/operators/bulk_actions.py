@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from outbox.messages.message import MessageStatus, Resolution, State
@@ -65,6 +65,11 @@ class BulkOrder:
     """How long the action waits, so that it can be cancelled before it begins."""
 
 
+RefusalCode = Literal[
+    "not-open", "not-lost", "not-stored", "repair-pending", "order-risk", "digest-differs"
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedFinding:
     """A finding whose message is not published again.
@@ -75,7 +80,7 @@ class RefusedFinding:
     """
 
     finding_id: str
-    code: str
+    code: RefusalCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +94,15 @@ class BulkMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAction:
-    """The progress of an action on many messages; the first 100 failures are kept."""
+    """The progress of a bulk action; the first 100 failures are kept.
+
+    ``starts_in_seconds``: how long it still waits; 0 once it may begin.
+    """
 
     id: UUID
+    status: Literal["waiting", "running", "finished", "cancelled"]
+    starts_in_seconds: float
     matched: int
     done: int
     failed: int
     failures: Sequence[Mapping[str, Any]]
-    finished: bool
-    """True if nothing more is done, also when it was cancelled."""
-    cancelled: bool = False
-    starts_in_seconds: float = 0.0
-    """How long it still waits; 0 once it may begin."""

@@ -80,7 +80,7 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCheck(LastCheck):
-    """One check of a message of a group."""
+    """A check of one message of a group; ``applied``: it decided the message."""
 
     message_id: str
     attempt: int
@@ -90,13 +90,10 @@ class GroupCheck(LastCheck):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChecks:
-    """The newest checks of a group.
+    """The newest checks first; messages prepared before ``searched_back_to`` were not looked at."""
 
-    ``searched_back_to``: the search stopped before messages that were prepared earlier.
-    """
-
-    checks: tuple[GroupCheck, ...]
-    searched_back_to: datetime | None = None
+    data: tuple[GroupCheck, ...]
+    searched_back_to: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

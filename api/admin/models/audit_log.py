@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, Moment
 from api.ingest.schemas import GROUP_PATTERN
+from outbox.operators.audit_log import AuditEntry
 
 Word = Annotated[str, Field(min_length=1, max_length=128, pattern=NO_NUL)]
 
@@ -32,21 +33,7 @@ class AuditQuery(PageQuery):
     at_to: Moment | None = None
 
 
-class AuditEntryResource(BaseModel):
-    """One intervention: who did what to which target, and why; ``message_id`` if it was one."""
-
-    id: int
-    at: datetime
-    action: str
-    target: str
-    message_id: str | None
-    key_id: str | None
-    operator: str | None
-    reason: str | None
-    detail: dict[str, Any] | None
-
-
-class AuditEntryPage(Page[AuditEntryResource]):
+class AuditEntryPage(Page[AuditEntry]):
     """Entries, the newest first; ``searched_back_to`` is where a filter's scan stopped."""
 
     searched_back_to: datetime | None

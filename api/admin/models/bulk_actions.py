@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import MessageConditions
+from outbox.operators.bulk_actions import RefusedFinding
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
@@ -56,17 +57,6 @@ class BulkRequest(OperatorRequest):
         return self
 
 
-class RefusedFindingResource(BaseModel):
-    """A finding whose message is not published again, with the reason as ``code``."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    finding_id: str
-    code: Literal[
-        "not-open", "not-lost", "not-stored", "repair-pending", "order-risk", "digest-differs"
-    ]
-
-
 class DryRun(BaseModel):
     """The result of a dry run: how many messages match (``more`` above max_items), the first ids.
 
@@ -76,16 +66,4 @@ class DryRun(BaseModel):
     matched: int
     more: bool
     sample: list[str]
-    refused: list[RefusedFindingResource] | None = None
-
-
-class BulkResource(BaseModel):
-    """The progress of a bulk action, with its first failures."""
-
-    id: str
-    status: Literal["waiting", "running", "finished", "cancelled"]
-    starts_in_seconds: float
-    matched: int
-    done: int
-    failed: int
-    failures: list[dict[str, Any]]
+    refused: list[RefusedFinding] | None = None

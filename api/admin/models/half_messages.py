@@ -14,7 +14,7 @@ from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, Resolution, State
-from outbox.operators.message_view import HistoryEvent, MessageView
+from outbox.operators.message_view import HistoryEvent, LastCheck, MessageView
 
 PAYLOAD: Final = frozenset({"headers", "key", "key_base64", "value", "value_base64"})
 
@@ -53,17 +53,6 @@ class MessageQuery(MessageConditions):
     cursor: str | None = Field(None, max_length=256)
 
 
-class LastCheckResource(BaseModel):
-    """The latest check."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    at: datetime
-    outcome: str
-    http_status: int | None
-    latency_ms: int
-
-
 class PublicationResource(BaseModel):
     """The place of the record in Kafka."""
 
@@ -91,7 +80,7 @@ class MessageResource(BaseModel):
     prepared_at: datetime
     next_check_at: datetime | None
     check_count: int
-    last_check: LastCheckResource | None
+    last_check: LastCheck | None
     parked_at: datetime | None
     parked_reason: str | None
     content_type: str | None
@@ -167,13 +156,13 @@ def message_resource(view: MessageView) -> MessageResource:
         prepared_at=half.prepared_at,
         next_check_at=view.next_check_at,
         check_count=view.check_count,
-        last_check=view.last_check,  # type: ignore[arg-type]  # read by its attributes
+        last_check=view.last_check,
         parked_at=view.parked_at,
         parked_reason=view.parked_reason,
         content_type=message.content_type,
         tags=list(message.tags),
         value_bytes=view.value_bytes,
-        publication=status.publication,  # type: ignore[arg-type]
+        publication=status.publication,  # type: ignore[arg-type]  # read by its attributes
         publish_error=status.publish_error,
         **(_payload(view) if view.payload else {}),
     )

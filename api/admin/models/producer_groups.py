@@ -75,26 +75,6 @@ class RegisteredGroup(GroupResource):
     check_secret: str
 
 
-class GroupCheckResource(BaseModel):
-    """A check of one message; ``applied``: it decided the message."""
-
-    message_id: str
-    at: datetime
-    attempt: int
-    outcome: str
-    http_status: int | None
-    latency_ms: int
-    counted: bool
-    applied: bool
-
-
-class GroupCheckList(BaseModel):
-    """The newest checks first; messages prepared before ``searched_back_to`` were not looked at."""
-
-    data: list[GroupCheckResource]
-    searched_back_to: datetime | None
-
-
 class GroupHealthResource(BaseModel):
     """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from pydantic import BaseModel
 
 from api.admin.models.page import Rows
 from outbox.operators.health_check import HealthStatus
+from outbox.operators.store_view import ShownSetting
 
 
 class ShardResource(BaseModel):
@@ -51,41 +51,6 @@ class PartitionList(Rows[PartitionResource]):
     """The partitions of all topics that had messages, by topic and number."""
 
 
-class RateSeriesResource(BaseModel):
-    """Messages of each minute, the oldest first: prepared, committed, published, or checks."""
-
-    name: str
-    counts: list[int]
-
-
-class GroupRateResource(BaseModel):
-    """What a group did in the last hour: messages, and checks by outcome."""
-
-    producer_group: str
-    counts: dict[str, int]
-
-
-class OutcomeCountResource(BaseModel):
-    """The checks with an outcome: ``live`` ones of the last five minutes, all of a ``day``."""
-
-    outcome: str
-    live: int
-    day: int
-
-
-class RateList(BaseModel):
-    """What the last hour did; its first minute began at ``begins_at``.
-
-    ``groups`` are those with most messages, ``check_outcomes`` counts the checks of the last day.
-    Each process adds what it did every five seconds, so the figures are that late.
-    """
-
-    begins_at: datetime | None
-    data: list[RateSeriesResource]
-    groups: list[GroupRateResource]
-    check_outcomes: list[OutcomeCountResource]
-
-
 class HealthCheckResource(BaseModel):
     """A check of the installation; ``command`` is what to run next, if one command helps."""
 
@@ -99,13 +64,5 @@ class HealthReport(Rows[HealthCheckResource]):
     """The checks of both stores."""
 
 
-class SettingResource(BaseModel):
-    """A setting; secrets are hidden."""
-
-    setting: str
-    value: Any
-    source: str
-
-
-class SettingList(Rows[SettingResource]):
+class SettingList(Rows[ShownSetting]):
     """Every setting of the process that answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -17,12 +17,7 @@ from api.admin.dependencies import (
     log_action,
 )
 from api.admin.models.base import OperatorRequest
-from api.admin.models.bulk_actions import (
-    BulkRequest,
-    BulkResource,
-    DryRun,
-    RefusedFindingResource,
-)
+from api.admin.models.bulk_actions import BulkRequest, DryRun
 from api.admin.routes.half_messages import filter_of
 from api.admin.services import Services
 from api.http.problems import Problem, invalid
@@ -41,14 +36,14 @@ router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
 
 @router.post(
     "",
-    response_model=BulkResource | DryRun,
+    response_model=BulkAction | DryRun,
     status_code=202,
     dependencies=[NoQuery],
     responses={200: {"model": DryRun, "description": "The result of a dry run"}},
 )
 async def begin(
     body: BulkRequest, caller: OperatorCaller, services: ServicesDependency, response: Response
-) -> BulkResource | DryRun:
+) -> BulkAction | DryRun:
     """Act on every message that matches now; a dry run only counts and samples them."""
     order = _order(body, caller, await services.groups_of(caller))
     if body.dry_run:
@@ -62,25 +57,23 @@ async def begin(
     facts = {"bulk_action": str(started.id), "matched": started.matched}
     log_action(f"bulk.{body.action}", order.action, **facts)
     response.headers["Location"] = f"{PATH}/{started.id}"
-    return _resource(started)
+    return started
 
 
-@router.get("/{action_id}", response_model=BulkResource, dependencies=[NoQuery])
-async def read(
-    action_id: str, caller: OperatorCaller, services: ServicesDependency
-) -> BulkResource:
+@router.get("/{action_id}", response_model=BulkAction, dependencies=[NoQuery])
+async def read(action_id: str, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
     """Return the progress of an action."""
     found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
-    return _resource(found)
+    return _known(found)
 
 
-@router.post("/{action_id}/cancel", response_model=BulkResource, dependencies=[NoQuery])
+@router.post("/{action_id}/cancel", response_model=BulkAction, dependencies=[NoQuery])
 async def cancel(
     action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
-) -> BulkResource:
+) -> BulkAction:
     """Do nothing more of an action; what is done stays done, and a finished one stays as it is."""
     groups, action = await services.groups_of(caller), body.action_of(caller)
-    return _resource(await services.bulk_actions.cancel(_number(action_id), groups, action))
+    return _known(await services.bulk_actions.cancel(_number(action_id), groups, action))
 
 
 def _number(action_id: str) -> UUID:
@@ -142,28 +135,12 @@ async def _dry_run(services: Services, order: BulkOrder, found: BulkMatch) -> Dr
         matched=min(matched, order.max_items),
         more=matched > order.max_items,
         sample=[str(view.half.message_id) for view in views if view is not None],
-        refused=None
-        if found.refused is None
-        else [RefusedFindingResource.model_validate(each) for each in found.refused],
+        refused=None if found.refused is None else list(found.refused),
     )
 
 
-def _resource(found: BulkAction | None) -> BulkResource:
-    """Return an action as callers see it. Raises Problem if they see none."""
+def _known(found: BulkAction | None) -> BulkAction:
+    """Return an action. Raises Problem if the caller sees none."""
     if found is None:
         raise Problem(slug="not-found")
-    return BulkResource(
-        id=str(found.id),
-        status=_status(found),
-        starts_in_seconds=round(found.starts_in_seconds, 1),
-        matched=found.matched,
-        done=found.done,
-        failed=found.failed,
-        failures=[dict(failure) for failure in found.failures],
-    )
-
-
-def _status(found: BulkAction) -> Literal["waiting", "running", "finished", "cancelled"]:
-    if found.finished:
-        return "cancelled" if found.cancelled else "finished"
-    return "waiting" if found.starts_in_seconds else "running"
+    return found

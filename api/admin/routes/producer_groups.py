@@ -18,7 +18,6 @@ from api.admin.dependencies import (
 from api.admin.models.page import page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
-    GroupCheckList,
     GroupHealthResource,
     GroupPage,
     GroupQuery,
@@ -39,6 +38,7 @@ from outbox.checks.group_change import AnyVersion, Precondition
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.ssrf_guard import read_check_url
 from outbox.errors import CheckUrlForbidden, UnknownGroup
+from outbox.operators.message_view import GroupChecks
 from outbox.telemetry.events import Event, get_logger
 
 router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route_class=StrictRoute)
@@ -72,15 +72,14 @@ async def get_producer_group(
     return group
 
 
-@router.get("/{producer_group}/checks", response_model=GroupCheckList, dependencies=[NoQuery])
+@router.get("/{producer_group}/checks", response_model=GroupChecks, dependencies=[NoQuery])
 async def list_checks(
     producer_group: Name, caller: MessageReader, services: ServicesDependency
 ) -> Any:
     """List the last 50 checks of a group, among the newest 5 000 checks of all groups."""
     _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
-    found = await services.browser.checks(group.id, LAST_CHECKS)
-    return {"data": found.checks, "searched_back_to": found.searched_back_to}
+    return await services.browser.checks(group.id, LAST_CHECKS)
 
 
 @router.get("/{producer_group}/health", response_model=GroupHealthResource, dependencies=[NoQuery])

@@ -10,9 +10,10 @@ from typing import Any
 from fastapi import APIRouter
 
 from api.admin.dependencies import Admin, NoQuery, ReportReader, ServicesDependency, StrictRoute
-from api.admin.models.stores import HealthReport, PartitionList, RateList, SettingList, ShardList
+from api.admin.models.stores import HealthReport, PartitionList, SettingList, ShardList
 from api.http.problems import KAFKA_AWAY, Problem
 from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.operators.activity import LastHour
 
 router = APIRouter(
     prefix="/v1", tags=["installation"], route_class=StrictRoute, dependencies=[NoQuery]
@@ -38,18 +39,12 @@ async def list_partitions(caller: ReportReader, services: ServicesDependency) ->
     return {"data": found}
 
 
-@router.get("/rates", response_model=RateList)
+@router.get("/rates", response_model=LastHour)
 async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
     """Count the last hour's messages by minute and by group, and a day's checks by outcome."""
     if caller.groups is not None:
-        return {"begins_at": None, "data": [], "groups": [], "check_outcomes": []}
-    found = await services.activity.last_hour()
-    return {
-        "begins_at": found.begins_at,
-        "data": found.series,
-        "groups": found.groups,
-        "check_outcomes": found.outcomes,
-    }
+        return LastHour(begins_at=None, data=(), groups=(), check_outcomes=())
+    return await services.activity.last_hour()
 
 
 @router.get("/doctor", response_model=HealthReport)

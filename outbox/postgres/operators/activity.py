@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import ColumnElement, Select, delete, func, select
 
-from outbox.checks.answer import Outcome
 from outbox.operators.activity import (
     CHECK,
     COUNTS,
@@ -75,11 +74,11 @@ class PostgresActivity:
                 connection, _sums(since).add_columns(activity.c.minute).group_by("minute")
             )
             groups = await run(connection, _by_group(since))
-            live = await run(connection, _sums(now - (LIVE_MINUTES - 1) * MINUTE))
-            day = await run(connection, _sums(now - timedelta(days=1)))
+            [day] = await run(connection, _sums(now - timedelta(days=1)))
+        lately = now - (LIVE_MINUTES - 1) * MINUTE
         return LastHour(
             begins_at=since,
-            series=tuple(_series(name, since, minutes) for name in SERIES),
+            data=tuple(_series(name, since, minutes) for name in SERIES),
             groups=tuple(
                 GroupActivity(
                     producer_group=row["producer_group"],
@@ -87,7 +86,15 @@ class PostgresActivity:
                 )
                 for row in groups
             ),
-            outcomes=tuple(_outcomes(live[0], day[0])),
+            check_outcomes=tuple(
+                OutcomeCount(
+                    outcome=name.removeprefix(CHECK),
+                    live=sum(int(row[name]) for row in minutes if row["minute"] >= lately),
+                    day=int(day[name]),
+                )
+                for name in CHECKED
+                if day[name]
+            ),
         )
 
 
@@ -121,12 +128,3 @@ def _series(name: str, since: datetime, rows: Sequence[dict[str, Any]]) -> Minut
         names = CHECKED if name == "checked" else (name,)
         counts[min(place, MINUTES - 1)] += sum(int(row[each]) for each in names)
     return MinuteSeries(name=name, counts=tuple(counts))
-
-
-def _outcomes(live: dict[str, Any], day: dict[str, Any]) -> list[OutcomeCount]:
-    """Return the counts of each outcome that there is, in the order of their definition."""
-    return [
-        OutcomeCount(outcome=each.value, live=int(live[name]), day=int(day[name]))
-        for each in Outcome
-        if day[name := CHECK + each.value]
-    ]

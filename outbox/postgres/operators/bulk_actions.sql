@@ -7,11 +7,12 @@ RETURNING id
 
 -- name: read
 -- Reads one action by key, unless a caller of other groups ordered it.
-SELECT id, cardinality(half_ids) AS matched, done, failed, failures, finished_at IS NOT NULL AS finished,
-    cancelled_at IS NOT NULL AS cancelled,
-    CASE WHEN finished_at IS NULL
-        THEN greatest(extract(epoch FROM starts_at - clock_timestamp()), 0)::float8 ELSE 0 END AS starts_in_seconds
+SELECT id, cardinality(half_ids) AS matched, done, failed, failures,
+    CASE WHEN cancelled_at IS NOT NULL THEN 'cancelled' WHEN finished_at IS NOT NULL THEN 'finished'
+        WHEN waits > 0 THEN 'waiting' ELSE 'running' END AS status,
+    CASE WHEN finished_at IS NULL THEN greatest(waits, 0) ELSE 0 END::float8 AS starts_in_seconds
 FROM outbox.bulk_action
+CROSS JOIN LATERAL (SELECT round(extract(epoch FROM starts_at - clock_timestamp()), 1) AS waits) AS start
 WHERE id = %(id)s AND (%(groups)s::int4[] IS NULL OR groups <@ %(groups)s::int4[])
 
 -- name: cancel

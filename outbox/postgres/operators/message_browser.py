@@ -86,7 +86,7 @@ class PostgresMessageBrowser:
             rows = await rows_of(connection, SQL["checks"], asked)
         cut_off = rows[0]["looked"] == CHECKED_ROWS
         return GroupChecks(
-            checks=tuple(_check(row) for row in rows if row["half_id"] is not None),
+            data=tuple(_check(row) for row in rows if row["half_id"] is not None),
             searched_back_to=rows[0]["back_to"] if cut_off else None,
         )
 

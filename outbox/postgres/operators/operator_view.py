@@ -95,10 +95,6 @@ class OperatorView:
         """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
         return self._rows("oldest_database")[0]
 
-    def connections(self) -> Row:
-        """Return how many connections are open, and how many may be."""
-        return self._rows("connections")[0]
-
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""
         return [row["name"] for row in self._rows("topics")]

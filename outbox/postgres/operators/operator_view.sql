@@ -56,12 +56,6 @@ FROM pg_database CROSS JOIN LATERAL (VALUES ('transactions', age(datfrozenxid)),
     AS each (ids, age)
 ORDER BY age DESC, 1, 2 LIMIT 1
 
--- name: connections
--- Reads how many connections the server has, and how many it has room for without those that it reserves.
-SELECT (SELECT count(*)::integer FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL) AS used,
-    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-        - coalesce(current_setting('reserved_connections', true), '0')::integer AS most
-
 -- name: migrated
 -- Returns whether the database was ever migrated.
 SELECT to_regclass('outbox.alembic_version') IS NOT NULL AS migrated

@@ -53,7 +53,6 @@ OLD_AGE = 1_000_000_000
 """Five times the age at which autovacuum begins whatever is set for a table."""
 LAST_AGE = 2_000_000_000
 """PostgreSQL takes no more transactions 3 million before 2^31."""
-FEW_CONNECTIONS = 5
 
 
 def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
@@ -64,7 +63,6 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             yield from server_health(view.server(), SystemClock().now().timestamp())
             yield write_health(view.write_refusal())
             yield vacuum_health(**view.oldest_database())
-            yield connection_health(**view.connections())
             yield collation_health(**view.collation())
             current, newest = view.revision(), newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
@@ -157,15 +155,6 @@ def vacuum_health(database: str, ids: str, age: int, vacuums: bool) -> HealthChe
     )
     verdict = HealthStatus.WARNING if age < LAST_AGE else HealthStatus.FAILED
     return health_check("transaction ids", False, detail, verdict)
-
-
-def connection_health(used: int, most: int) -> HealthCheck:
-    """Check that our programs may open sessions."""
-    enough = most - used >= FEW_CONNECTIONS
-    detail = f"{used} of {most} are open"
-    if not enough:
-        detail += ": see in pg_stat_activity who has them, reserve some, or raise max_connections"
-    return health_check("connections", enough, detail, HealthStatus.WARNING)
 
 
 def halt_health(shards: Sequence[ShardState]) -> HealthCheck:

@@ -13,7 +13,7 @@ from uuid import UUID
 from outbox.messages.message import HalfMessage, MessageStatus
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
-from outbox.operators.bulk_actions import BulkMatch, BulkOrder, RefusedFinding
+from outbox.operators.bulk_actions import BulkMatch, BulkOrder, RefusalCode, RefusedFinding
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.halves import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 READ_AT_ONCE: Final = 100
-DIFFERS: Final = "digest-differs"
 
 
 async def judge_findings(connection: AsyncConnection, order: BulkOrder) -> BulkMatch:
@@ -70,8 +69,9 @@ async def enter_repair(
     return True
 
 
-def _refusal(row: Mapping[str, Any], altered: set[HalfId]) -> str | None:
-    return DIFFERS if row["half_id"] in altered and not row["refused"] else row["refused"]
+def _refusal(row: Mapping[str, Any], altered: set[HalfId]) -> RefusalCode | None:
+    refused: RefusalCode | None = row["refused"]
+    return "digest-differs" if row["half_id"] in altered and not refused else refused
 
 
 async def _altered(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> set[HalfId]:

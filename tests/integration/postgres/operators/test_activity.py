@@ -28,7 +28,7 @@ async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(po
         await log.add({"billing": {"prepared": 3, "check_timeout": 1}, "shop": {"published": 2}})
     await log.add({"nobody": {"prepared": 1}})
     found = await log.last_hour()
-    series = {each.name: each.counts for each in found.series}
+    series = {each.name: each.counts for each in found.data}
     assert {name: sum(counts) for name, counts in series.items()} == {
         "prepared": 106,
         "committed": 0,
@@ -38,7 +38,7 @@ async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(po
     assert series["prepared"][-2:] in ((0, 6), (6, 0), (3, 3))
     groups = {each.producer_group: each.counts for each in found.groups}
     assert (groups["billing"]["prepared"], groups["shop"]["published"]) == (106, 4)
-    [timeouts] = found.outcomes
+    [timeouts] = found.check_outcomes
     assert (timeouts.outcome, timeouts.live, timeouts.day) == ("timeout", 2, 22)
     kept = "SELECT count(*)::int FROM outbox.activity WHERE minute < now() - interval '2 days'"
     assert await select(pool, kept) == [(0,)]
