@@ -11,7 +11,6 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
-from api.background_task import repeated
 from api.console.console import Console, ConsoleOptions
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
@@ -29,7 +28,7 @@ from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.request_metrics import RequestMetrics
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
-from api.lifecycle import MetricsAddress, Parts, lifespan_of
+from api.lifecycle import Parts, lifespan_of, repeated
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
 from api.stores_view import StoresView
@@ -144,13 +143,13 @@ def build(
         metrics, PostgresGauges(pool), pool.use, PostgresReconciliationRuns(pool), clock
     )
     activity = ProcessActivity(metrics, PostgresActivity(share).add)
-    address = MetricsAddress(bind=settings.metrics_bind, shared=settings.http_workers > 1)
     lifespan = lifespan_of(
         Parts(
             pool=pool,
             flushes=ingest.flushes,
             metrics_page=page,
-            metrics_address=address,
+            metrics_bind=settings.metrics_bind,
+            shares_metrics_bind=settings.http_workers > 1,
             tasks={
                 "topics": ingest.topic_cache.keep_fresh,
                 "bulk_actions": bulk_runner.run,

@@ -16,11 +16,8 @@ from outbox.clock import SystemClock
 from outbox.messages.message import State
 from outbox.operators.message_view import NEVER_CHECKED
 
-PAGE: Final = 500
-LOOKED_AT_MOST: Final = 2000
+LOOKED_AT_MOST: Final = 500
 SHOWN: Final = 50
-
-
 Cause = tuple[str, str, int | None]
 """A group, and outcome and HTTP status of a last check."""
 
@@ -45,31 +42,20 @@ class Cluster:
 
 async def show(visit: Visit) -> Response:
     """Show the clusters of the newest parked messages, and these messages."""
-    found, cursor = await _parked(visit)
+    query: Query = {"state": State.PARKED, "limit": LOOKED_AT_MOST}
+    page = await visit.api.get("/v1/half-messages", query)
+    found = page["data"]
     return visit.page(
         "parked.html",
         clusters=_clusters(found),
         found=found[:SHOWN],
         looked_at=len(found),
-        complete=cursor is None,
+        complete=not page["has_more"],
         now=SystemClock().now(),
         actions=offered_actions(State.PARKED),
         not_bulk=visit.why_not(Scope.OPS_FORCE),
         exported=EXPORTED,
     )
-
-
-async def _parked(visit: Visit) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the newest parked messages, and a cursor if there are more."""
-    found: list[dict[str, Any]] = []
-    cursor: str | None = ""
-    while cursor is not None and len(found) < LOOKED_AT_MOST:
-        query: Query = {"state": "PARKED", "limit": PAGE}
-        query = {**query, "cursor": cursor} if cursor else query
-        page = await visit.api.get("/v1/half-messages", query)
-        found.extend(page["data"])
-        cursor = page["next_cursor"]
-    return found, cursor
 
 
 def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api import background_task
+from api import lifecycle
 from api.admin import bulk_runner
 from tests.integration.api.fixtures_service import Service, running, settings_for
 
@@ -15,7 +15,7 @@ from tests.integration.api.fixtures_service import Service, running, settings_fo
 def quick_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the tasks beside the requests look, and try again, without a rest of five seconds."""
     monkeypatch.setattr(bulk_runner, "POLL_SECONDS", 0.2)
-    monkeypatch.setattr(background_task, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(lifecycle, "PAUSE_SECONDS", 0.2)
 
 
 @pytest.fixture

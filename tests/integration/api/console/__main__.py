@@ -60,7 +60,7 @@ async def _take(database_url: str, servers: str) -> None:
         await asyncio.sleep(CALM)
         for page, path in PICTURES.items():
             await desk.open(path.format(message=shown))
-            taken = await desk.tab.picture(width=1080, height=640, dark=False)
+            taken = await desk.tab.picture(width=1080, height=640)
             file = PROJECT / "docs" / "images" / f"console-{page}.png"
             await asyncio.to_thread(file.write_bytes, taken)
 

@@ -65,27 +65,9 @@ async def test_without_postgresql_the_service_answers_503_and_keeps_running(
         assert (await service.client.get("/metrics")).status_code == 200
 
 
-async def test_the_openapi_document_is_valid_and_whole(service: Service) -> None:
+async def test_the_openapi_document_is_valid(service: Service) -> None:
     document = (await service.client.get("/openapi.json")).json()
     validate(document)
-    assert set(document["paths"]) >= {
-        "/v1/half-messages",
-        "/v1/half-messages/batch",
-        "/v1/half-messages/end-batch",
-        "/v1/half-messages/{message_id}",
-        "/v1/half-messages/{message_id}/end",
-        "/v1/half-messages/{message_id}/history",
-        "/v1/half-messages/{message_id}/recheck",
-        "/v1/half-messages/{message_id}/force-end",
-        "/v1/producer-groups",
-        "/v1/producer-groups/{producer_group}",
-        "/v1/producer-groups/{producer_group}/pause",
-        "/v1/producer-groups/{producer_group}/resume",
-        "/v1/producer-groups/{producer_group}/rotate-secret",
-        "/v1/api-keys",
-        "/v1/api-keys/{key_id}",
-        "/readyz",
-    }
     prepare = document["components"]["schemas"]["PrepareRequest"]
     assert prepare["additionalProperties"] is False
     assert set(prepare["required"]) == {"producer_group", "topic"}

@@ -22,16 +22,10 @@ def module_database(postgres_server: EmbeddedPostgres, template_database: str) -
     drop_database(postgres_server.database_url, url)
 
 
-@pytest.fixture(scope="module")
-def module_brokers() -> str:
-    """Return the address of Kafka for a module; nothing answers there."""
-    return NO_BROKER
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def module_desk(module_database: str, module_brokers: str) -> AsyncIterator[Desk]:
+async def module_desk(module_database: str) -> AsyncIterator[Desk]:
     """Yield an operator who is logged in."""
-    async with sitting(module_database, kafka_bootstrap_servers=module_brokers) as desk:
+    async with sitting(module_database, kafka_bootstrap_servers=NO_BROKER) as desk:
         yield desk
 
 
@@ -40,7 +34,6 @@ def desk(module_desk: Desk) -> Iterator[Desk]:
     """Yield the operator; afterwards no page may have complained, or asked another host."""
     module_desk.tab.complaints.clear()
     module_desk.tab.requested.clear()
-    module_desk.interactions = 0
     yield module_desk
     assert module_desk.tab.complaints == []
     elsewhere = [

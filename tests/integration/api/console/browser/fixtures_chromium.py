@@ -7,7 +7,6 @@ import base64
 import json
 import re
 import shutil
-import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -60,11 +59,6 @@ class Tab:
         at = json.dumps(selector)
         await self.js(f"document.querySelector({at}).value = {json.dumps(text)}")
 
-    async def press(self, key: str) -> None:
-        """Press the key of a character."""
-        for kind in ("keyDown", "keyUp"):
-            await self.command("Input.dispatchKeyEvent", type=kind, key=key, text=key)
-
     async def point_at(self, x: int, y: int) -> None:
         """Move the pointer."""
         await self.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
@@ -92,9 +86,9 @@ class Tab:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    async def picture(self, *, width: int, height: int, dark: bool) -> bytes:
+    async def picture(self, *, width: int, height: int) -> bytes:
         """Return a picture of the page, as PNG."""
-        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        features = [{"name": "prefers-color-scheme", "value": "light"}]
         await self.command("Emulation.setEmulatedMedia", features=features)
         await self.command(
             "Emulation.setDeviceMetricsOverride",
@@ -192,11 +186,3 @@ async def _port(profile: Path, process: asyncio.subprocess.Process) -> int:
                 return int((profile / "DevToolsActivePort").read_text().split()[0])
             except (FileNotFoundError, IndexError):
                 await asyncio.sleep(0.05)
-
-
-def size_of(picture: bytes) -> tuple[int, int]:
-    """Return width and height of a PNG."""
-    head = picture[:24]
-    assert head.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", head[16:24])
-    return int(width), int(height)

@@ -28,7 +28,6 @@ class Desk:
     pool: Pool
     key: str
     origin: str
-    interactions: int = 0
 
     async def open(self, path: str) -> None:
         """Load a page."""
@@ -39,14 +38,6 @@ class Desk:
         answer = await self.listener.client.post(HALVES, json=prepare_body(**fields))
         assert answer.status_code == 201, answer.text
         return str(answer.json()["message_id"])
-
-    async def does(self, selector: str, text: str | None = None) -> None:
-        """Click on something that leads to another page, or fill in a field: one interaction."""
-        self.interactions += 1
-        if text is None:
-            await self.tab.click(selector)
-        else:
-            await self.tab.fill(selector, text)
 
 
 @asynccontextmanager

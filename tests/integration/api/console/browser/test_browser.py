@@ -83,18 +83,6 @@ async def test_a_reason_that_is_being_written_is_not_refreshed_away(desk: Desk) 
     assert await desk.tab.js(f'document.querySelector("{field}").value') == "it is repaired"
 
 
-async def acted(desk: Desk, keys: str) -> list[bool]:
-    """Press keys; return of each whether the page took it."""
-    await desk.tab.js(
-        "window.acted = [];"
-        " window.onkeydown = event => { window.acted.push(event.defaultPrevented); }; 0"
-    )
-    for key in keys:
-        await desk.tab.press(key)
-    found: list[bool] = await desk.tab.js("window.acted")
-    return found
-
-
 async def test_a_link_in_another_sites_page_opens_with_the_session(desk: Desk) -> None:
     await desk.tab.open(f"http://localhost:{desk.listener.port}/livez")
     await desk.tab.js(
