@@ -75,6 +75,13 @@ def test_a_committed_local_transaction_commits_the_message(
     assert (result.local_state, result.state, result.end_delivered) == (COMMIT, "COMMITTED", True)
 
 
+def test_a_failed_local_transaction_rolls_the_message_back(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    result = producer.send_in_transaction(Message("invoices", "v"), LocalTransaction(ROLLBACK))
+    assert only_half(service).state == result.state == "ROLLED_BACK"
+
+
 @pytest.mark.parametrize("returned", [None, UNKNOWN, "nonsense", True])
 def test_none_and_invalid_values_mean_unknown_and_decide_nothing(
     service: ContractService, producer: TransactionProducer, returned: object
@@ -163,6 +170,18 @@ def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
     producer.send_in_transaction(message, local)
     assert local.ran_with[0].replayed
     assert only_half(service).decision == "COMMIT"
+
+
+def test_a_decision_that_contradicts_the_local_state_raises(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    def commit_too_late(prepared: PreparedMessage) -> LocalTransactionState:
+        service.halves[prepared.message_id].decide("ROLLBACK", "check")
+        return COMMIT
+
+    with pytest.raises(AlreadyEnded) as caught:
+        producer.send_in_transaction(Message("invoices", "v"), commit_too_late)
+    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "check")
 
 
 @pytest.mark.parametrize("code", ["message-not-found", "unauthenticated"])

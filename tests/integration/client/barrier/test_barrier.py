@@ -21,7 +21,7 @@ from outbox_client import (
     PreparedMessage,
     TransactionFenced,
 )
-from outbox_client.psycopg import CREATE_TABLE, PsycopgBarrier
+from outbox_client.psycopg import CREATE_TABLE, AsyncPsycopgBarrier, PsycopgBarrier
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.barrier.fixtures_async_barriers import (
@@ -199,6 +199,14 @@ def waits_for_a_lock(url: str) -> bool:
     return row is not None and bool(row[0])
 
 
+def test_a_message_recorded_twice_is_refused_the_second_time(place: Place) -> None:
+    with place.local() as db:
+        pay(place, db, make_prepared())
+    with pytest.raises(TransactionFenced), place.local() as db:
+        place.barrier.record(db, make_prepared())
+    assert place.barrier.check(place.db, make_check()) == COMMIT
+
+
 def age_rows(place: Place, days: int) -> None:
     moment = (NOW - timedelta(days=days)).strftime("%Y-%m-%d %H:%M:%S")
     with place.local() as db:
@@ -281,3 +289,12 @@ def test_a_stricter_default_isolation_changes_no_answer(local_database: str, lev
             place.barrier.record(db, make_prepared())
         assert place.barrier.check(place.db, make_check()) == COMMIT
         assert place.barrier.check(place.db, make_check("m-2")) == ROLLBACK
+
+
+async def test_recording_asynchronously_outside_a_transaction_is_refused(
+    local_database: str,
+) -> None:
+    connect = psycopg.AsyncConnection.connect
+    async with await connect(local_database, autocommit=True) as connection:
+        with pytest.raises(BarrierUnsupported, match="inside the local transaction"):
+            await AsyncPsycopgBarrier().record(connection, make_prepared())

@@ -143,6 +143,14 @@ def test_a_message_that_is_fenced_lets_no_late_record_commit(database: Database)
     assert database.duplicate(raised.value)
 
 
+def test_a_recorded_message_is_not_fenced(database: Database) -> None:
+    local = database.local_transaction()
+    database.run(local, "COMMIT")
+    local.close()
+    assert database.fence() is None
+    assert database.outcome() == "committed"
+
+
 def test_a_fence_waits_for_an_open_record_and_gives_up(database: Database) -> None:
     local = database.local_transaction()
     error = database.fence()
@@ -175,3 +183,10 @@ def test_names_are_compared_byte_by_byte(database: Database) -> None:
     database.run(session, SQL["record"].replace("$2", "'M-1'"))
     session.close()
     assert database.outcome() == "fenced"
+
+
+def test_each_database_of_the_table_has_its_sql() -> None:
+    table = re.findall(r"^\| (\w[\w ,()]*?) \| (?:yes|on|no)", PAGE, re.MULTILINE)
+    assert len(table) == 5
+    for name in ("sqlite", "mysql", "oracle", "sqlserver"):
+        assert {f"{name}_create", f"{name}_fence"} <= SQL.keys()

@@ -11,6 +11,7 @@ from outbox_client import (
     Message,
     OutboxError,
     PreparedMessage,
+    ServiceUnreachable,
     TransactionProducer,
 )
 from outbox_client.errors import (
@@ -127,6 +128,15 @@ def test_a_redirect_is_not_followed(
     assert service.halves == {}
 
 
+def test_an_unreachable_service_raises_service_unreachable(open_producer: OpenProducer) -> None:
+    with (
+        open_producer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
+        pytest.raises(ServiceUnreachable) as caught,
+    ):
+        producer.end("some-id", COMMIT)
+    assert caught.value.retryable
+
+
 def prepared_in(results: list[PreparedMessage | OutboxError]) -> list[PreparedMessage]:
     return [result for result in results if isinstance(result, PreparedMessage)]
 
@@ -149,6 +159,14 @@ def test_only_the_items_that_may_pass_later_are_sent_again(
     results = producer.prepare_batch([Message("invoices", str(number)) for number in range(3)])
     assert len(prepared_in(results)) == 2
     assert [len(body["items"]) for _, _, body in service.requests] == [3, 1]  # type: ignore[arg-type]
+
+
+def test_a_batch_whose_answer_was_lost_is_sent_again(
+    service: ContractService, producer: TransactionProducer
+) -> None:
+    service.faults.append(LOSE_ANSWER)
+    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(5)])
+    assert len(prepared_in(results)) == len(service.halves) == 5
 
 
 def test_an_end_batch_decides_each_item_separately(

@@ -64,6 +64,14 @@ def test_a_purchase_takes_the_money_and_commits_the_message(
     assert decisions(service) == ["COMMIT"]
 
 
+def test_without_enough_money_the_message_is_rolled_back(
+    service: ContractService, producer: TransactionProducer, purchases: Purchases, engine: Engine
+) -> None:
+    assert purchases.buy(producer, Purchase("p1", POOR, 100), nothing) == Outcome.REFUSED
+    assert balance(engine, POOR) == 0
+    assert decisions(service) == ["ROLLBACK"]
+
+
 def lose_end(purchases: Purchases, producer: TransactionProducer) -> None:
     with suppress(EndLost):
         purchases.buy(

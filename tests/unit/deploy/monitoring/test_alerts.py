@@ -58,6 +58,14 @@ def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
         assert anchor in anchors(PROJECT / page), runbook
 
 
+def test_prometheus_reads_the_alerts() -> None:
+    config = yaml.safe_load((PROJECT / "deploy" / "prometheus.yml").read_text("utf-8"))
+    compose = yaml.safe_load((PROJECT / "docker-compose.yml").read_text("utf-8"))
+    mounted = compose["services"]["prometheus"]["volumes"]
+    assert config["rule_files"] == ["alerts/*.yml"]
+    assert "./deploy/alerts:/etc/prometheus/alerts:ro" in mounted
+
+
 def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     found: dict[str, set[bool]] = {}
     for path in CASES:

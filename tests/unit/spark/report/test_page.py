@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from io import StringIO
 
+from spark.findings.finding_class import FindingClass
 from spark.report import document, page, tables
 from tests.unit.spark.fixtures_reports import make_finding, make_past_run, make_report
-from tests.unit.spark.report.fixtures_tags import Tags
+from tests.unit.spark.report.fixtures_tags import HOSTILE, Tags
 
 SAMPLES = 50
 
@@ -17,6 +19,13 @@ def test_the_page_is_self_contained_and_has_no_script() -> None:
     assert not {"script", "link", "img", "iframe"} & set(tags.tags)
     assert not [name for name, _ in tags.attributes if name in ("src", "href", "onclick")]
     assert tags.tags.count("svg") == 3
+
+
+def test_text_of_others_is_escaped_on_the_page() -> None:
+    finding = make_finding(topic=HOSTILE, key=HOSTILE.encode("utf-8", "surrogateescape"))
+    text = page.to_html(make_report([finding], show_keys=True), SAMPLES)
+    assert "script" not in Tags(text).tags
+    assert "&lt;script&gt;" in text
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:
@@ -33,10 +42,26 @@ def test_keys_are_shown_only_when_asked_for() -> None:
     assert shown["key"] == "member-1"
 
 
+def test_each_finding_comes_with_a_command_to_run() -> None:
+    finding = make_finding(finding_class=FindingClass.OVERDUE, message_id=None)
+    assert "outbox shard show 3" in page.to_html(make_report([finding]), SAMPLES)
+
+
 def test_a_key_that_is_not_printable_is_escaped() -> None:
     finding = make_finding(key=b"a\x00\xff\n\xe2\x80\xaeb")
     (shown,) = document.document(make_report([finding], show_keys=True), {})["findings"]
     assert shown["key"] == "a\\x00\\xff\\n\\u202eb"
+
+
+def test_the_json_has_everything_that_the_contract_requires() -> None:
+    shown = json.loads(json.dumps(document.document(make_report([make_finding()]), {"html": "x"})))
+    assert set(shown) >= {
+        *("schema_version", "run_id", "previous_run_id", "verdict", "sentence", "cut", "coverage"),
+        *("checked", "in_flight", "totals", "new", "resolved", "findings", "findings_omitted"),
+        *("report", "timings"),
+    }
+    assert (shown["verdict"], shown["totals"]["missing"]) == ("findings", 1)
+    assert shown["checked"] == {"committed": 1204113, "records": 1204113}
 
 
 def test_the_json_is_bounded_and_counts_what_it_omits() -> None:
