@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import OperatorRequest
+from api.admin.models.page import Page
 from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.checks.answer import Outcome
@@ -104,12 +105,9 @@ class RecordResource(BaseModel):
     offset: int
 
 
-class MessagePageResource(BaseModel):
+class MessagePageResource(Page[MessageResource]):
     """One page of messages, newest first; ``searched_back_to`` is where a filter's scan stopped."""
 
-    data: list[MessageResource]
-    next_cursor: str | None
-    has_more: bool
     searched_back_to: datetime | None = None
 
 

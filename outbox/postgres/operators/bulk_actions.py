@@ -15,16 +15,16 @@ from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import contradicts
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.audit_log import audit
-from outbox.postgres.operators.bulk_match import match_order
 from outbox.postgres.operators.held_admin import settle_held
+from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import force_all, recheck_one
-from outbox.postgres.operators.repairs import enter_repair
+from outbox.postgres.operators.repairs import enter_repair, judge_findings
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import one_snapshot, rows_of
@@ -50,7 +50,7 @@ class PostgresBulkActions:
         """Return what an order would take; nothing is stored."""
         async with available(), self._pool.connection() as connection, one_snapshot(connection):
             with connection.answering_within(ANSWER_SECONDS):
-                return await match_order(connection, order)
+                return await _match(connection, order)
 
     async def begin(self, order: BulkOrder) -> BulkAction | None:
         """Store an order for what it takes now; ``advance`` executes it.
@@ -62,7 +62,7 @@ class PostgresBulkActions:
         async with available(), self._pool.connection() as connection:
             with connection.answering_within(ANSWER_SECONDS):
                 async with one_snapshot(connection):
-                    found = (await match_order(connection, order)).half_ids
+                    found = (await _match(connection, order)).half_ids
             if len(found) > order.max_items:
                 return None
             async with connection.transaction():
@@ -106,6 +106,38 @@ class PostgresBulkActions:
             failures = await _apply(connection, row, half_ids, statuses)
             await connection.execute(SQL["advance"], _progress(row, half_ids, statuses, failures))
         return True
+
+
+async def _match(connection: AsyncConnection, order: BulkOrder) -> BulkMatch:
+    """Return up to ``max_items`` ids and one more, in one snapshot of the caller."""
+    wanted, limit = order.wanted, order.max_items + 1
+    if wanted.finding_ids is not None:
+        found = await judge_findings(connection, order)
+        return BulkMatch(half_ids=found.half_ids[:limit], refused=found.refused)
+    if wanted.named is not None:
+        return BulkMatch(half_ids=(await _taken(connection, order, wanted.named))[:limit])
+    ids = {
+        half_id
+        for each in wanted.filters
+        for half_id in await candidate_ids(connection, each, limit, held=order.kind.is_held)
+    }
+    return BulkMatch(half_ids=sorted(ids)[:limit])
+
+
+async def _taken(
+    connection: AsyncConnection, order: BulkOrder, named: frozenset[tuple[HalfId, Nonce]]
+) -> list[HalfId]:
+    """Return which of the named messages the action takes, oldest first."""
+    half_ids = sorted({half_id for half_id, _ in named})
+    statuses = await read_statuses(connection, half_ids, with_publication=False)
+    return [
+        half_id
+        for half_id in half_ids
+        if (status := statuses.get(half_id)) is not None
+        and (half_id, status.nonce) in named
+        and (order.groups is None or status.producer_group_id in order.groups)
+        and order.kind.takes(status)
+    ]
 
 
 async def _store(

@@ -150,23 +150,6 @@ async def test_a_rotated_secret_signs_beside_the_old_one(bare_service: Service, 
         assert (await service.client.post(at, json=body)).status_code == 422
 
 
-async def test_groups_are_listed_by_name_page_by_page(bare_service: Service) -> None:
-    names = [f"g{n}" for n in range(5)]
-    for name in reversed(names):
-        await bare_service.put_group(name)
-    seen: list[str] = []
-    cursor: dict[str, str] = {}
-    while True:
-        page = (await bare_service.client.get(GROUPS, params={"limit": "2", **cursor})).json()
-        seen += [group["producer_group"] for group in page["data"]]
-        if not page["has_more"]:
-            break
-        cursor = {"cursor": page["next_cursor"]}
-    assert seen == names
-    assert seen == sorted(seen)
-    assert page["next_cursor"] is None
-
-
 async def test_a_group_shows_its_breaker_and_a_change_or_resume_closes_it(
     bare_service: Service, pool: Pool
 ) -> None:

@@ -72,15 +72,6 @@ def held(world: RelayWorld) -> tuple[HalfId, HalfId]:
     return refused, waiting
 
 
-def test_a_held_message_is_committed_and_shows_its_error_after_the_position_passed_it(
-    world: RelayWorld, held: tuple[HalfId, HalfId]
-) -> None:
-    refused, waiting = (status_of(world, half_id) for half_id in held)
-    assert (refused.state, refused.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
-    assert waiting.state is State.COMMITTED
-    assert waiting.publish_error is not None
-
-
 def test_held_records_are_listed_with_the_number_that_waits_behind_each(
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:

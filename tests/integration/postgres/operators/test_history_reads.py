@@ -31,7 +31,6 @@ pytestmark = pytest.mark.postgres
 HISTORY = 200_000
 UNPUBLISHED = 3
 BACKLOG = 60_000
-LATE = 5_000
 MOST_OF_A_PAGE = 16 * SLICE_ROWS
 """A slice with the decision, the position and the status of each of its messages."""
 MOST_TUPLES = 1_000
@@ -73,38 +72,6 @@ async def stuck_pool(stuck_database: str) -> AsyncIterator[Pool]:
     """Yield a pool of one connection, so that its statistics are complete."""
     async with make_pool(stuck_database, "test", pool_max=1) as opened:
         yield opened
-
-
-@pytest.fixture(scope="module")
-def late_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
-    """Yield a database whose relays are late by some thousand messages."""
-    url = make_database(postgres_server.database_url, template_database)
-    with connect(url, "test") as session:
-        busy = register(session, "invoices", "billing")
-        free = publish_history(session, busy.producer_group_id, busy.topic_id, 2_000)
-        late = range(free, free + LATE)
-        commit_flushes(session, busy.producer_group_id, busy.topic_id, late)
-        check_all(session, busy.producer_group_id, late[-1])
-        report_reads(session)
-    yield url
-    drop_database(postgres_server.database_url, url)
-
-
-@pytest.mark.parametrize("group", [None, "billing"])
-async def test_a_list_of_a_backlog_looks_up_what_it_shows(
-    late_database: str, group: str | None
-) -> None:
-    async with make_pool(late_database, "test", pool_max=1) as pool:
-        browser = PostgresMessageBrowser(pool)
-        before = await tuples_read(pool)
-        wanted = MessageFilter(state=State.COMMITTED, limit=50, producer_group=group)
-        page = await browser.page(wanted)
-        read = await tuples_read(pool) - before
-    shown = [each.half.half_id for each in page.messages]
-    assert len(shown) == 50
-    assert shown == sorted(shown, reverse=True)
-    # Twice the flushes of the backlog: to count them, and to name their messages.
-    assert read <= 2 * LATE + MOST_TUPLES
 
 
 async def test_a_long_backlog_is_listed_in_slices_and_whole(stuck_pool: Pool) -> None:

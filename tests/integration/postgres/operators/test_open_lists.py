@@ -80,14 +80,3 @@ async def test_each_page_of_a_search_looks_at_a_slice_and_the_next_goes_on(
     assert found == sorted(set(found), reverse=True)
     assert len(found) == TAGGED
     assert pages > OPEN // SLICE_ROWS
-
-
-@pytest.mark.parametrize("state", [State.PREPARED, State.PARKED])
-async def test_a_full_page_goes_on_behind_its_last_message(
-    open_database: str, state: State
-) -> None:
-    async with make_pool(open_database, "test", pool_max=1) as pool:
-        page = await PostgresMessageBrowser(pool).page(MessageFilter(state=state, limit=20))
-    assert len(page.messages) == 20
-    assert page.next_before == page.messages[-1].half.half_id
-    assert page.searched_back_to is None

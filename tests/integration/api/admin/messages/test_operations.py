@@ -80,14 +80,6 @@ async def test_an_operators_decision_wins_like_any_other_and_is_audited(
     assert (late.status_code, late.json()["decided_by"]) == (409, "operator")
 
 
-async def test_a_forced_commit_is_published_like_any_other(service: Service, pool: Pool) -> None:
-    message_id = await service.prepared_id()
-    body = {**WHO, "decision": "COMMIT"}
-    answer = await service.client.post(f"{HALVES}/{message_id}/force-end", json=body)
-    assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
-    assert await stored(pool) == (1, 1, 0, 1)
-
-
 async def test_the_history_has_every_event_in_order(service: Service, pool: Pool) -> None:
     message_id = await service.prepared_id()
     await select(pool, CHECKED, 1, 1, "unknown")

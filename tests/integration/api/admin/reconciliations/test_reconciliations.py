@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, WHO
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
-    checkpoint_after,
     make_finding,
-    make_rerun,
     make_run,
 )
 
@@ -95,29 +92,6 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     assert [each["finding_id"] for each in (*page["data"], *rest["data"])] == ["a", "b"]
     assert rest["has_more"] is False
     assert make_finding("a").finding_class == page["data"][0]["class"]
-
-
-async def test_the_history_of_a_finding_is_listed_oldest_first(
-    bare_service: Service, database_url: str
-) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", checkpoint=checkpoint_after(None)))
-    store.save_rerun(make_rerun(), ["a"])
-    store.save(make_run("two", "a", checkpoint=checkpoint_after("one")))
-    (found,) = (await get(bare_service, "/one/discrepancies"))["data"]
-    history = found["history"]
-    assert datetime.fromisoformat(history[0]["at"]).tzinfo is not None
-    assert [{**each, "at": None} for each in history] == [
-        event_of("found", "open", "one"),
-        event_of("resolved", "resolved", None),
-        event_of("reopened", "open", "two"),
-    ]
-
-
-def event_of(event: str, status: str, run_id: str | None) -> dict[str, Any]:
-    """Return an event of a lost message as the API shows it, without its time."""
-    graded = {"class": "LOST", "severity": "critical"}
-    return {"at": None, "event": event, **graded, "status": status, "run_id": run_id}
 
 
 def found_at(finding_id: str, topic: str, decided_at: str | None, **detail: Any) -> StoredFinding:
