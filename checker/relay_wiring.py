@@ -115,8 +115,6 @@ class RelayBuilder:
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._consumer = consumer_config(self._servers, settings.kafka_config)
         self._admin = admin_client(self._servers, settings.kafka_config)
-        self._publishers: dict[int, KafkaPublisher] = {}
-        metrics["kafka_queue_messages"].set_function(self._queued)
 
     def open(self, shard: int) -> ShardRelay:
         """Return a relay that does not hold its shard yet."""
@@ -128,7 +126,6 @@ class RelayBuilder:
             connect=connect_verified,
         )
         publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
-        self._publishers[shard] = publisher
         manifests = KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic)
         return ShardRelay(
             shard,
@@ -137,10 +134,6 @@ class RelayBuilder:
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,
         )
-
-    def _queued(self) -> int:
-        """Return the records in all producers of this process; read when the page is."""
-        return sum(each.queued() for each in list(self._publishers.values()))
 
     def _transactional(self, installation: UUID, shard: int) -> dict[str, object]:
         name = transactional_id(installation, shard)

@@ -114,11 +114,6 @@ class KafkaPublisher:
             del handle
             Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
 
-    def queued(self) -> int:
-        """Return how many records are not acknowledged yet."""
-        handle = self._handle
-        return 0 if handle is None else len(handle)
-
     def _renew(self, installation: UUID) -> Producer:
         """Replace the handle and return the new one."""
         self.drop()

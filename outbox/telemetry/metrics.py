@@ -84,9 +84,6 @@ CATALOGUE: Final = (
         " a shard are counted",
         ("topic",),
     ),
-    Metric(
-        "kafka_queue_messages", "gauge", "Records in the relay's producers, not yet acknowledged"
-    ),
     Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group",)),
     Metric(
         "half_ended_total", "counter", "Decisions", ("producer_group", "decision", "decided_by")

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from structlog.testing import capture_logs
 
 from outbox.kafka.log_reader import KafkaLogReader
@@ -61,6 +61,23 @@ def test_the_audits_principal_reads_both_topics_and_writes_none(secured: Secured
     assert set(reader.next_records(starts)) == set(parts)
     for topic in topics:
         assert refusal(secured, "outbox-reconcile", topic) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+@pytest.mark.parametrize("topic", [PROGRESS_TOPIC, TOPIC])
+def test_a_stranger_writes_neither_manifests_nor_records(
+    secured: SecuredBroker, topic: str
+) -> None:
+    assert refusal(secured, "stranger", topic) in (
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PART",
+    )
+
+
+def test_a_stranger_cannot_fence_a_relay(secured: SecuredBroker) -> None:
+    config = {**secured.config("stranger"), "transactional.id": "outbox.any.3"}
+    producer = Producer({"bootstrap.servers": secured.servers, "log_level": 0, **config})
+    with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+        producer.init_transactions(60)
 
 
 def refusal(secured: SecuredBroker, principal: str, topic: str) -> str | None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from checker.checks.settlement import settlement_of
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.check_round import Settlement
@@ -32,6 +34,29 @@ def test_a_verdict_ends_the_half_with_its_reason() -> None:
     (end,) = settlement.ends
     assert (end.half_id, end.decision, end.reason) == (row.half_id, Resolution.COMMIT, "seen")
     assert (settlement.checks, settlement.put_backs) == ((row,), ())
+
+
+@pytest.mark.parametrize(
+    ("answer", "check_count", "only_unknown"),
+    [
+        (Answer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
+        (Answer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
+        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
+        (Answer(outcome=Outcome.TIMEOUT), 4, True),
+    ],
+    ids=lambda value: f"{value.outcome} {value.http_status}" if isinstance(value, Answer) else "",
+)
+def test_an_answer_without_verdict_is_spent_and_silence_is_not(
+    answer: Answer, check_count: int, only_unknown: bool
+) -> None:
+    row = make_row(check_count=4, answer=answer)
+    settlement = settled(row)
+    assert settlement.ends == ()
+    assert settlement.put_backs == (
+        replace(row, check_count=check_count, only_unknown=only_unknown, delay_seconds=30),
+    )
+    assert settlement.checks == (row,)
 
 
 def test_parking_carries_its_reason_and_round() -> None:
