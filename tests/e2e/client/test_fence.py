@@ -4,7 +4,6 @@ With the barrier the late local commit fails. With a simple look-up instead, the
 exists and its message is lost: the anomaly that the barrier prevents.
 """
 
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
+from devservers.loopback import free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox_client import (
     Check,
@@ -94,9 +94,7 @@ def shop(service: Service, postgres_server: EmbeddedPostgres) -> Iterator[Shop]:
 @contextmanager
 def producer_of(shop: Shop, listener: CheckListener) -> Iterator[TransactionProducer]:
     """Register a group whose checks the listener answers; yield its producer."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
+    (port,) = free_ports(1)
     http, group = shop.service.http, shop.service.new_name("fence-group")
     settings = {"transaction_timeout_seconds": 1, "check_interval_seconds": 1}
     url = f"http://127.0.0.1:{port}/outbox/check"
