@@ -12,15 +12,15 @@ from psycopg.rows import dict_row
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 FETCHED: Final = 5_000
-_HALF: Final = """
+_HALVES: Final = """
 SELECT h.half_id, h.nonce, h.content_digest, g.name AS producer_group, t.name AS topic,
     h.transaction_id AS tx, encode(h.key, 'hex') AS key, encode(sha256(h.value), 'hex') AS sha
-FROM {table} h JOIN outbox.producer_group g ON g.id = h.producer_group_id
+FROM outbox.half_message h JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 """
 QUERIES: Final = {
-    "halves": _HALF.format(table="outbox.half_message"),
-    "parked": _HALF.format(table="outbox.parked_message"),
+    "halves": _HALVES,
+    "parked": "SELECT half_id FROM outbox.parked_message",
     "ops": "SELECT half_id, decision, decided_by FROM outbox.op_message",
     "commit_log": "SELECT shard, xid, half_ids FROM outbox.commit_log",
     "progress": "SELECT name, halt_reason FROM outbox.progress",

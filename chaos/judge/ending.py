@@ -16,7 +16,7 @@ def judge_ending(left: FinalState, ended: Mapping[str, Any], findings: Findings)
         findings.check("I16", holds, "a transaction is still open", place=place, **ends)
     for state, count in ended["left"].items():
         findings.check("I17", count == 0, f"{count} messages still {state}")
-    for message_id in left.halves.keys() - left.ops.keys() - left.parked.keys():
+    for message_id in left.halves.keys() - left.ops.keys() - left.parked:
         findings.check("I17", False, "still undecided, and not parked", id=message_id)
     for relay, reason in left.halts.items():
         findings.check("I17", False, f"{relay} has halted: {reason}")

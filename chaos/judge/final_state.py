@@ -37,8 +37,7 @@ class FinalState:
     """Everything by message id, as text."""
 
     halves: dict[str, Row]
-    """with the parked ones"""
-    parked: dict[str, Row]
+    parked: set[str]
     ops: dict[str, Op]
     committed: dict[str, tuple[int, int]]
     """the place of each message in the commit log: its transaction, and its number in it"""
@@ -57,15 +56,14 @@ class FinalState:
 def read_final_state(run: Path) -> FinalState:
     """Read everything."""
     folder = run / "leftovers"
-    parked = {row["id"]: row for row in rows(folder / "parked.jsonl")}
-    halves = parked | {row["id"]: row for row in rows(folder / "halves.jsonl")}
+    halves = {row["id"]: row for row in rows(folder / "halves.jsonl")}
     ids = {row["half_id"]: message_id for message_id, row in halves.items()}
     records, by_id = list(rows(folder / "records.jsonl")), defaultdict[str, list[Row]](list)
     for record in records:
         by_id[record["id"]].append(record)
     return FinalState(
         halves=halves,
-        parked=parked,
+        parked={ids[row["half_id"]] for row in rows(folder / "parked.jsonl")},
         ops={ids[row["half_id"]]: _op(row) for row in rows(folder / "ops.jsonl")},
         committed=_commits(folder, ids),
         held={row["id"]: row for row in rows(folder / "held.jsonl")},

@@ -30,9 +30,6 @@ ISOLATED: Final = {
 CONTENTS: Final = """
 SELECT h.half_id, h.nonce, o.decision FROM outbox.half_message h
 LEFT JOIN outbox.op_message o ON o.half_id = h.half_id
-UNION
-SELECT p.half_id, p.nonce, o.decision FROM outbox.parked_message p
-LEFT JOIN outbox.op_message o ON o.half_id = p.half_id
 """
 EVERY_SHARD_HAS_A_CURSOR: Final = """
 SELECT count(*) = 16 FROM outbox.progress WHERE name LIKE 'relay:%' AND manifest_offset IS NOT NULL

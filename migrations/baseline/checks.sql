@@ -88,25 +88,11 @@ CREATE TABLE outbox.recheck (
     rechecked_at timestamptz NOT NULL
 );
 
--- Undecided halves that are no longer checked, payload included, so that they outlive their leaf. copied_at: when
+-- Undecided halves that are no longer checked. copied_at: when
 -- OUTBOX_PARKED_TOPIC got it. earlier_parkings: each parking before the last one: when, why, after how many checks.
 CREATE TABLE outbox.parked_message (
     half_id bigint CONSTRAINT pk_parked_message PRIMARY KEY,
-    nonce bigint NOT NULL,
-    prepared_at timestamptz NOT NULL,
-    content_digest bigint NOT NULL,
     producer_group_id integer NOT NULL,
-    topic_id integer NOT NULL,
-    "partition" integer,
-    check_immunity_seconds integer,
-    transaction_id text,
-    key bytea,
-    value bytea,
-    headers text[],
-    content_type text,
-    traceparent text,
-    tags text[],
-    key_id text,
     parked_at timestamptz NOT NULL,
     parked_reason text NOT NULL CONSTRAINT ck_parked_message_reason CHECK (parked_reason IN ('check_max', 'max_age')),
     check_count integer NOT NULL,

@@ -12,31 +12,17 @@ SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id,
     o.decision, o.decided_by, o.decided_at,
     o.half_id IS NULL AND EXISTS (
         SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
-FROM (
-    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
-        check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id
-    FROM outbox.half_message
-    UNION ALL
-    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
-        check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id
-    FROM outbox.parked_message p
-    WHERE NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = p.half_id)
-) h
+FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 LEFT JOIN outbox.op_message o ON o.half_id = h.half_id;
 
--- Half messages without a decision. A parked one may have outlived its leaf.
+-- Half messages without a decision.
 CREATE VIEW outbox.reconciliation_open AS
 SELECT h.half_id, h.producer_group_id, h.prepared_at, EXISTS (
     SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
 FROM outbox.half_message h
-WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)
-UNION ALL
-SELECT p.half_id, p.producer_group_id, p.prepared_at, p.resumed_at IS NULL
-FROM outbox.parked_message p
-WHERE NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = p.half_id)
-    AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = p.half_id);
+WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id);
 
 -- One row a finished run.
 CREATE TABLE outbox.reconciliation_run (

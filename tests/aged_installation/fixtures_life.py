@@ -30,7 +30,9 @@ TIMES = {
 }
 """The stored times that retention compares with the present."""
 PARK = """
-INSERT INTO outbox.parked_message SELECT h.*, clock_timestamp(), 'check_max', 15
+INSERT INTO outbox.parked_message
+    (half_id, producer_group_id, parked_at, parked_reason, check_count)
+SELECT half_id, producer_group_id, clock_timestamp(), 'check_max', 15
 FROM outbox.half_message h WHERE h.half_id = ANY (%s)
 """
 

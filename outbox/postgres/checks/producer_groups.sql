@@ -99,18 +99,14 @@ SELECT EXISTS (
     ) c
     CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
     CROSS JOIN LATERAL (
-        SELECT producer_group_id FROM outbox.half_message WHERE half_id = committed.half_id
-        UNION
-        SELECT producer_group_id FROM outbox.parked_message WHERE half_id = committed.half_id
+        SELECT producer_group_id FROM outbox.half_message WHERE half_id = committed.half_id OFFSET 0
     ) h
     WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
         AND h.producer_group_id = %(group)s
 ) OR EXISTS (
     SELECT FROM outbox.held_record r
     CROSS JOIN LATERAL (
-        SELECT producer_group_id FROM outbox.half_message WHERE half_id = r.half_id
-        UNION
-        SELECT producer_group_id FROM outbox.parked_message WHERE half_id = r.half_id
+        SELECT producer_group_id FROM outbox.half_message WHERE half_id = r.half_id OFFSET 0
     ) h
     WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
 ) OR EXISTS (

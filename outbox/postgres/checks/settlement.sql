@@ -48,18 +48,13 @@ LEFT JOIN LATERAL (
 LEFT JOIN outbox.parked_message p ON p.half_id = made.half_id AND p.resumed_at IS NULL
 
 -- name: park
--- Parks halves undecided, with their payload, unless they have an op or a newer round by now. A half that was
--- resumed and is parked again gets the new values; the earlier ones are kept for the history.
-INSERT INTO outbox.parked_message AS p (
-    half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
-    check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id,
-    parked_at, parked_reason, check_count)
-SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, h.topic_id, h."partition",
-    h.check_immunity_seconds, h.transaction_id, h.key, h.value, h.headers, h.content_type, h.traceparent,
-    h.tags, h.key_id, clock_timestamp(), aside.reason, aside.check_count
+-- Parks halves undecided, unless they have an op or a newer round by now. A half that was resumed and is parked again
+-- gets the new values; the earlier ones are kept for the history.
+INSERT INTO outbox.parked_message AS p (half_id, producer_group_id, parked_at, parked_reason, check_count)
+SELECT h.half_id, h.producer_group_id, clock_timestamp(), aside.reason, aside.check_count
 FROM jsonb_to_recordset(%(parked)s) AS aside (half_id int8, round int4, reason text, check_count int4)
 CROSS JOIN LATERAL (
-    SELECT * FROM outbox.half_message
+    SELECT half_id, producer_group_id FROM outbox.half_message
     WHERE half_id = aside.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) h
 LEFT JOIN LATERAL (

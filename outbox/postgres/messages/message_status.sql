@@ -1,5 +1,5 @@
 -- name: statuses
--- Reads, by key, the status of messages: the half or its parked copy, the op, the relay's position of the shard,
+-- Reads, by key, the status of messages: the half, its parking, the op, the relay's position of the shard,
 -- and any held record. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id,
     o.decision, o.decided_by, o.decided_at, o.reason, o.xid,
@@ -10,13 +10,7 @@ SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id,
         OR held.released_at IS NOT NULL AS published,
     held.half_id IS NOT NULL AND held.released_at IS NULL AS held,
     held.publish_error
-FROM (
-    SELECT half_id, nonce, producer_group_id, transaction_id FROM outbox.half_message
-    WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
-    UNION
-    SELECT half_id, nonce, producer_group_id, transaction_id FROM outbox.parked_message
-    WHERE half_id = ANY (%(half_ids)s::int8[])
-) h
+FROM outbox.half_message h
 LEFT JOIN LATERAL (
     SELECT decision, decided_by, decided_at, reason, xid FROM outbox.op_message
     WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
@@ -24,6 +18,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN outbox.parked_message parked ON parked.half_id = h.half_id
 LEFT JOIN outbox.held_record held ON held.half_id = h.half_id
 LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
+WHERE h.half_id = ANY (%(half_ids)s::int8[]) AND h.half_id BETWEEN %(low)s AND %(high)s
 
 -- name: publications
 -- Reads, by key, the topic, partition and offset of committed messages: from the first batch of the shard that
@@ -34,9 +29,7 @@ SELECT asked.half_id, t.name AS topic, batch.partitions[batch.at] AS "partition"
 FROM unnest(%(half_ids)s::int8[], %(xids)s::int8[]) AS asked (half_id, xid)
 CROSS JOIN LATERAL (
     SELECT topic_id FROM outbox.half_message
-    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s
-    UNION
-    SELECT topic_id FROM outbox.parked_message WHERE half_id = asked.half_id
+    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) h
 JOIN outbox.topic t ON t.id = h.topic_id
 CROSS JOIN LATERAL (

@@ -17,9 +17,7 @@ WITH slice AS MATERIALIZED (
     SELECT a.id, a.at, a.action, a.target, a.half_id, a.key_id, a.operator, a.reason, a.detail
     FROM slice a
     LEFT JOIN LATERAL (
-        SELECT producer_group_id, topic_id, transaction_id FROM outbox.half_message WHERE half_id = a.half_id
-        UNION
-        SELECT producer_group_id, topic_id, transaction_id FROM outbox.parked_message WHERE half_id = a.half_id
+        SELECT producer_group_id, topic_id, transaction_id FROM outbox.half_message WHERE half_id = a.half_id OFFSET 0
     ) h ON true
     LEFT JOIN outbox.producer_group g ON g.id = h.producer_group_id
     LEFT JOIN outbox.topic t ON t.id = h.topic_id

@@ -113,15 +113,11 @@ def _rows_of(half_ids: Select[Any]) -> Subquery:
     shows, however many they are.
     """
     named = half_ids.subquery("named")
-    found = union(_by_key(half_message, named), _by_key(parked_message, named)).lateral("found")
+    mine = half_message.c.half_id == named.c.half_id
+    columns = (half_message.c[name] for name in _SHOWN)
+    found = select(*columns).where(mine).offset(0).correlate(named).lateral("found")
     shown = (named.c.half_id, *(found.c[name] for name in _SHOWN if name != "half_id"))
     return select(*shown).select_from(named.join(found, true())).subquery("pool")
-
-
-def _by_key(table: Table, named: Subquery) -> Select[Any]:
-    """Return the row of a named half; the union of two such keeps the look-up by key."""
-    columns = (table.c[name] for name in _SHOWN)
-    return select(*columns).where(table.c.half_id == named.c.half_id).correlate(named)
 
 
 def _first(queue: Queue, wanted: MessageFilter) -> Select[Any]:

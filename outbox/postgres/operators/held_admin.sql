@@ -28,9 +28,7 @@ WHERE (%(half_id)s::int8 IS NULL OR r.half_id = %(half_id)s)
     AND (%(topic)s::text IS NULL OR r.topic_id = (SELECT id FROM outbox.topic WHERE name = %(topic)s))
     AND (NOT %(refused_only)s OR r.attempts > 0)
     AND (%(groups)s::int4[] IS NULL OR EXISTS (
-        SELECT FROM outbox.half_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])
-        UNION ALL
-        SELECT FROM outbox.parked_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])))
+        SELECT FROM outbox.half_message WHERE half_id = r.half_id AND producer_group_id = ANY (%(groups)s::int4[])))
 ORDER BY r.half_id
 LIMIT %(limit)s
 

@@ -72,6 +72,5 @@ SELECT a.half_id, a.nonce, a.producer_group, a.transaction_id, a.found_at
 FROM outbox.already_published a
 WHERE (a.half_id, a.nonce) > (%(after_half_id)s, %(after_nonce)s)
     AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = a.half_id AND h.nonce = a.nonce)
-    AND NOT EXISTS (SELECT FROM outbox.parked_message p WHERE p.half_id = a.half_id AND p.nonce = a.nonce)
 ORDER BY a.half_id, a.nonce
 LIMIT %(limit)s

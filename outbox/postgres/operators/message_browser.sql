@@ -1,26 +1,16 @@
 -- name: views
--- Reads, by key, messages without their values: the half or its parked copy, its parking, the checks made since its
+-- Reads, by key, messages without their values: the half, its parking, the checks made since its
 -- age began (those of the current round whatever the clock was), and when the next is due: by its row of the queue, not
 -- before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set back is due
 -- as "due_rows" and the sweep take it. The bounds prune leaves.
 SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
-    h.traceparent, h.tags, h.key_id, h.value_bytes,
+    h.traceparent, h.tags, h.key_id, octet_length(h.value) AS value_bytes,
     coalesce(greatest(queued.due_at, b.probe_at), least(h.prepared_at, clock_timestamp())
         + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds))) AS next_check_at,
     p.parked_at, p.parked_reason,
     spent.checks, last.asked_at, last.outcome, last.http_status, last.latency_ms
-FROM (
-    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
-        check_immunity_seconds, transaction_id, octet_length(value) AS value_bytes, content_type, traceparent, tags, key_id
-    FROM outbox.half_message
-    WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
-    UNION
-    SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
-        check_immunity_seconds, transaction_id, octet_length(value) AS value_bytes, content_type, traceparent, tags, key_id
-    FROM outbox.parked_message
-    WHERE half_id = ANY (%(half_ids)s::int8[])
-) h
+FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 LEFT JOIN outbox.parked_message p ON p.half_id = h.half_id
@@ -42,6 +32,7 @@ LEFT JOIN LATERAL (
     ORDER BY id DESC LIMIT 1
 ) queued ON true
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
+WHERE h.half_id = ANY (%(half_ids)s::int8[]) AND h.half_id BETWEEN %(low)s AND %(high)s
 
 -- name: checks
 -- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.
@@ -53,9 +44,7 @@ WITH slice AS MATERIALIZED (
     SELECT s.half_id, h.nonce, h.producer_group_id, h.prepared_at
     FROM (SELECT DISTINCT half_id FROM slice) s
     CROSS JOIN LATERAL (
-        SELECT nonce, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = s.half_id
-        UNION
-        SELECT nonce, producer_group_id, prepared_at FROM outbox.parked_message WHERE half_id = s.half_id
+        SELECT nonce, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = s.half_id OFFSET 0
     ) h
 ), looked AS (
     SELECT (SELECT count(*) FROM slice) AS looked, min(prepared_at) AS back_to FROM half
@@ -74,11 +63,7 @@ ORDER BY found.asked_at DESC
 SELECT at, type, facts FROM (
     SELECT prepared_at AS at, 1 AS rank, 0::bigint AS n, 'prepared' AS type,
         jsonb_build_object('key_id', key_id, 'traceparent', traceparent) AS facts
-    FROM (
-        SELECT half_id, prepared_at, key_id, traceparent FROM outbox.half_message WHERE half_id = %(half_id)s
-        UNION
-        SELECT half_id, prepared_at, key_id, traceparent FROM outbox.parked_message WHERE half_id = %(half_id)s
-    ) h
+    FROM outbox.half_message WHERE half_id = %(half_id)s
     UNION ALL
     SELECT asked_at, 3, look_id, 'check', jsonb_build_object(
         'attempt', attempt, 'outcome', outcome, 'http_status', http_status, 'latency_ms', latency_ms,

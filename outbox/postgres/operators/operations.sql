@@ -11,8 +11,6 @@ WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), half AS MATERIALIZED (
     SELECT half_id, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = %(half_id)s
-    UNION
-    SELECT half_id, producer_group_id, prepared_at FROM outbox.parked_message WHERE half_id = %(half_id)s
 ), resumed AS (
     UPDATE outbox.parked_message SET resumed_at = flush.at
     FROM flush

@@ -12,9 +12,7 @@ WITH asked AS MATERIALIZED (
     FROM outbox.reconciliation_finding f
     LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
     LEFT JOIN LATERAL (
-        SELECT half_id, nonce, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id
-        UNION
-        SELECT half_id, nonce, producer_group_id, topic_id, key FROM outbox.parked_message WHERE half_id = f.half_id
+        SELECT half_id, nonce, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id OFFSET 0
     ) h ON true
     LEFT JOIN LATERAL (
         SELECT xid FROM outbox.op_message WHERE half_id = h.half_id AND decision = 1 OFFSET 0
@@ -48,19 +46,11 @@ SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
     jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by', o.decided_by,
         'value', encode(h.value, 'base64'), 'partition', h."partition", 'content_type', h.content_type,
         'traceparent', h.traceparent, 'headers', h.headers)
-FROM (
-    SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition", content_type,
-        traceparent, headers
-    FROM outbox.half_message WHERE half_id = %(half_id)s
-    UNION
-    SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition", content_type,
-        traceparent, headers
-    FROM outbox.parked_message WHERE half_id = %(half_id)s
-) h
+FROM outbox.half_message h
 JOIN outbox.op_message o ON o.half_id = h.half_id AND o.decision = 1
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 LEFT JOIN outbox.commit_log c ON c.shard = (h.half_id & 15)::int2 AND c.xid = o.xid
-WHERE EXISTS (
+WHERE h.half_id = %(half_id)s AND EXISTS (
     SELECT FROM outbox.reconciliation_finding f
     LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
     WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[])

@@ -45,27 +45,6 @@ def needed(name: str, kind: Any, **options: Any) -> Column[Any]:
     return Column(name, kind, nullable=False, **options)
 
 
-def _payload() -> list[Column[Any]]:
-    """Return the columns that a half message and its parked copy have in common."""
-    return [
-        needed("nonce", BigInteger),
-        needed("prepared_at", TIME),
-        needed("content_digest", BigInteger),
-        needed("producer_group_id", Integer),
-        needed("topic_id", Integer),
-        Column("partition", Integer),
-        Column("check_immunity_seconds", Integer),
-        Column("transaction_id", Text),
-        Column("key", LargeBinary),
-        Column("value", LargeBinary),
-        Column("headers", ARRAY(Text)),
-        Column("content_type", Text),
-        Column("traceparent", Text),
-        Column("tags", ARRAY(Text)),
-        Column("key_id", Text),
-    ]
-
-
 def half_id() -> Column[Any]:
     """Return the primary key that a table shares with half_message."""
     return Column("half_id", BigInteger, primary_key=True, autoincrement=False)
@@ -122,7 +101,26 @@ producer_group = Table(
     Column("deleted_at", TIME),
 )
 
-half_message = Table("half_message", METADATA, half_id(), *_payload())
+half_message = Table(
+    "half_message",
+    METADATA,
+    half_id(),
+    needed("nonce", BigInteger),
+    needed("prepared_at", TIME),
+    needed("content_digest", BigInteger),
+    needed("producer_group_id", Integer),
+    needed("topic_id", Integer),
+    Column("partition", Integer),
+    Column("check_immunity_seconds", Integer),
+    Column("transaction_id", Text),
+    Column("key", LargeBinary),
+    Column("value", LargeBinary),
+    Column("headers", ARRAY(Text)),
+    Column("content_type", Text),
+    Column("traceparent", Text),
+    Column("tags", ARRAY(Text)),
+    Column("key_id", Text),
+)
 
 op_message = Table(
     "op_message",
@@ -198,7 +196,7 @@ parked_message = Table(
     "parked_message",
     METADATA,
     half_id(),
-    *_payload(),
+    needed("producer_group_id", Integer),
     needed("parked_at", TIME),
     needed("parked_reason", Text),
     needed("check_count", Integer),

@@ -34,7 +34,6 @@ from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 PAST = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
-UPDATE outbox.parked_message SET prepared_at = prepared_at - %(by)s * interval '1 second';
 UPDATE outbox.check_attempt SET asked_at = asked_at - %(by)s * interval '1 second';
 UPDATE outbox.recheck SET rechecked_at = rechecked_at - %(by)s * interval '1 second';
 UPDATE outbox.check_queue SET due_at = due_at - %(by)s * interval '1 second',

@@ -7,10 +7,6 @@ from collections import Counter
 from tests.e2e.fixtures_service import Service
 
 COUNTS = """
-WITH every AS (
-    SELECT half_id, producer_group_id, topic_id FROM outbox.half_message
-    UNION SELECT half_id, producer_group_id, topic_id FROM outbox.parked_message
-)
 SELECT g.name, t.name, CASE
     WHEN o.decision = 2 THEN 'ROLLED_BACK'
     WHEN o.decision = 1 AND EXISTS (
@@ -20,7 +16,7 @@ SELECT g.name, t.name, CASE
         SELECT FROM outbox.parked_message p
         WHERE p.half_id = e.half_id AND p.resumed_at IS NULL) THEN 'PARKED'
     ELSE 'PREPARED' END, count(*)
-FROM every e JOIN outbox.producer_group g ON g.id = e.producer_group_id
+FROM outbox.half_message e JOIN outbox.producer_group g ON g.id = e.producer_group_id
     JOIN outbox.topic t ON t.id = e.topic_id LEFT JOIN outbox.op_message o USING (half_id)
 WHERE g.name = ANY (%s) GROUP BY 1, 2, 3
 """

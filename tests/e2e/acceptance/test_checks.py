@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
 OLD_TIMES = (
     ("half_message", "prepared_at"),
-    ("parked_message", "prepared_at"),
     ("parked_message", "parked_at"),
 )
 

@@ -41,7 +41,7 @@ def clean_run() -> Run:
     calls.by_message["three"] = MessageCalls(answered={"UNKNOWN", "ROLLBACK"})
     left = FinalState(
         halves={each: _half(each) for each in NAMES},
-        parked={},
+        parked=set(),
         ops={
             "one": Op("COMMIT", "producer"),
             "two": Op("COMMIT", "producer"),

@@ -63,10 +63,10 @@ async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
         (half,) = await world.due(group)
         await world.recheck(half)
         await world.execute(
-            "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
-            " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
-            " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
-            " clock_timestamp(), 'max_age', 0 FROM outbox.half_message WHERE half_id = %(half)s",
+            "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at,"
+            " parked_reason, check_count)"
+            " SELECT half_id, producer_group_id, clock_timestamp(), 'max_age', 0"
+            " FROM outbox.half_message WHERE half_id = %(half)s",
             half=half.half_id,
         )
         assert await world.states([half]) == [State.PARKED]

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.postgres
 STATES = ("PUBLISHED", "PREPARED", "PARKED", "COMMITTED", "ROLLED_BACK", "ABSENT")
 """In the order of the checks: whoever publishes, publishes what is committed by then."""
 PARK = """
-INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest, producer_group_id,
-    topic_id, parked_at, parked_reason, check_count)
-SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,
-    clock_timestamp(), 'max_age', 0 FROM outbox.half_message WHERE half_id = %(half)s
+INSERT INTO outbox.parked_message
+    (half_id, producer_group_id, parked_at, parked_reason, check_count)
+SELECT half_id, producer_group_id, clock_timestamp(), 'max_age', 0
+FROM outbox.half_message WHERE half_id = %(half)s
 """
 FORGET = "DELETE FROM outbox.half_message WHERE half_id = %(half)s"
 OPS = "SELECT count(*) FROM outbox.op_message WHERE half_id = %(half)s"

@@ -79,7 +79,7 @@ async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_los
     set_max_message_bytes(servers, topic, 2_000)
     big, _ = await parked(world, 2)
     await world.execute(
-        "UPDATE outbox.parked_message SET value = %(value)s WHERE half_id = %(half)s",
+        "UPDATE outbox.half_message SET value = %(value)s WHERE half_id = %(half)s",
         value=b"v" * 5_000,
         half=big.half_id,
     )

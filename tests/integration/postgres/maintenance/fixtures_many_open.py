@@ -38,9 +38,8 @@ _ROWS: Final[tuple[LiteralString, ...]] = (
     " WHERE kind = 'queued'",
     "INSERT INTO outbox.check_class (producer_group_id, delay_seconds)"
     " SELECT DISTINCT group_id, 30 FROM made",
-    "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
-    " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
-    " SELECT half_id, n, prepared_at, n, group_id, topic_id, now(), 'check_max', 15 FROM made"
+    "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at, parked_reason,"
+    " check_count) SELECT half_id, group_id, now(), 'check_max', 15 FROM made"
     " WHERE kind = 'parked'",
     "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n, publish_error)"
     " SELECT half_id, n, 3, topic_id, int4send(n), xid, n % 16, 'gone' FROM made"

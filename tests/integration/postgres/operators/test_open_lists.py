@@ -25,7 +25,6 @@ UNSWEPT: Final = 1_000
 TAGGED: Final = 3
 MOST_OF_A_PAGE: Final = 5 * SLICE_ROWS
 """A slice, with each message and its parking, and once more the slice to see where it ends."""
-# Of the parked messages the leaves are gone.
 _FILL: Final[tuple[LiteralString, ...]] = (
     "CREATE TEMPORARY TABLE made AS SELECT n, (first + n) << 15 AS half_id, now() AS at,"
     " CASE WHEN n % ({open} / {tagged}) = 0 THEN ARRAY['wanted'] END AS tags"
@@ -38,9 +37,11 @@ _FILL: Final[tuple[LiteralString, ...]] = (
     "INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES ({group}, 30)",
     "INSERT INTO outbox.progress (name, position) SELECT 'sweep', max(half_id) FROM made"
     " WHERE n < {open} - {unswept} ON CONFLICT (name) DO UPDATE SET position = excluded.position",
-    "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
-    " producer_group_id, topic_id, tags, parked_at, parked_reason, check_count)"
-    " SELECT half_id | 1, n, at, n, {group}, {topic}, tags, at, 'check_max', 15 FROM made",
+    "INSERT INTO outbox.half_message (half_id, nonce, prepared_at, content_digest,"
+    " producer_group_id, topic_id, tags)"
+    " SELECT half_id | 1, n, at, n, {group}, {topic}, tags FROM made",
+    "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at, parked_reason,"
+    " check_count) SELECT half_id | 1, {group}, at, 'check_max', 15 FROM made",
 )
 
 

@@ -124,10 +124,9 @@ def test_a_half_of_a_paused_group_is_stalled_only_after_those_before_it_in_its_c
 def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
     execute(
         database_url,
-        "INSERT INTO outbox.parked_message (half_id, nonce, prepared_at, content_digest,"
-        " producer_group_id, topic_id, parked_at, parked_reason, check_count)"
-        " SELECT half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id,"
-        " prepared_at, 'max_age', 2 FROM outbox.half_message",
+        "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at, parked_reason,"
+        " check_count) SELECT half_id, producer_group_id, prepared_at, 'max_age', 2"
+        " FROM outbox.half_message",
     )
     late = after(half, 10 * MAX_AGE)
     assert stalled_at(database_url, late, STUCK) + stalled_at(database_url, late, SILENT) == []
