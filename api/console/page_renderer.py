@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2_fragments import render_block
 
 HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
@@ -29,7 +28,7 @@ GAP_SECONDS: Final = (1, MINUTE, 10 * MINUTE)
 
 
 class PageRenderer:
-    """Renders whole pages, or one block of a page for a refresh."""
+    """Renders pages; a refresh takes the live part out of a page."""
 
     def __init__(self, **shared: Any) -> None:
         """Take the values that every page uses."""
@@ -51,12 +50,8 @@ class PageRenderer:
         )
 
     def page(self, template: str, facts: dict[str, Any]) -> str:
-        """Return a whole page."""
+        """Return a page."""
         return self._environment.get_template(template).render(facts)
-
-    def block(self, template: str, block: str, facts: dict[str, Any]) -> str:
-        """Return one block of a page."""
-        return render_block(self._environment, template, block, facts)
 
 
 def age_text(seconds: float) -> str:

@@ -123,7 +123,7 @@ class Visit:
         response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="lax")
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
-        """Return a page, or only its live part when the page refreshes itself."""
+        """Return a page."""
         shared = {
             "visit": self,
             "notice": NOTICES.get(self.query.get("done", "")),
@@ -131,10 +131,7 @@ class Visit:
             "here": asked_address(self.request),
             "Scope": Scope,
         }
-        if status == 200 and self.is_refresh:
-            text = self.renderer.block(template, "live", shared | facts)
-        else:
-            text = self.renderer.page(template, shared | facts)
+        text = self.renderer.page(template, shared | facts)
         return Response(text, status, HEADERS)
 
 

@@ -85,8 +85,6 @@ async def test_without_kafka_the_pages_say_so_and_name_the_command(
         system = await browser.get("/ui/system")
         assert "docker compose up --detach kafka" in system.text
         assert "OUTBOX_AUTH_PEPPER (secret)" in system.text
-        part = await browser.get("/ui/system", **{"hx-request": "true", "hx-target": "live"})
-        assert "<html" not in part.html
 
 
 async def test_the_audit_log_is_filtered_and_exported_as_it_is_filtered(

@@ -74,14 +74,11 @@ async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool)
         assert "Looked at every message in this state." in second.text
 
 
-async def test_a_refresh_gets_the_list_alone_and_does_not_renew_the_session(
-    database_url: str, pool: Pool
-) -> None:
+async def test_a_refresh_does_not_renew_the_session(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         message_id = await service.prepared_id()
         part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
         assert message_id in part.html
-        assert "<html" not in part.html
         assert "set-cookie" not in part.answer.headers
         browser.client.cookies.clear()
         part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
