@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from typing import LiteralString
 
 import httpx2
 import psycopg
@@ -21,6 +22,7 @@ from tests.integration.api.fixtures_service import GROUP, HALVES, Service, runni
 pytestmark = pytest.mark.postgres
 
 END_WAITS = "SELECT {function}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+REPLICAS = "SELECT count(*) FROM pg_stat_replication"
 WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 Ask = Callable[[], Awaitable[httpx2.Response]]
 
@@ -53,11 +55,17 @@ def show_errors_alone(primary: PostgresNode) -> None:
         connection.execute(quiet.encode())
 
 
-def waiting(pair: PrimaryAndStandby) -> int:
+def counted(pair: PrimaryAndStandby, query: LiteralString) -> int:
     with psycopg.connect(pair.primary.dsn(), autocommit=True) as connection:
-        row = connection.execute(WAITS).fetchone()
+        row = connection.execute(query).fetchone()
     assert row is not None
     return int(row[0])
+
+
+async def lose_standby(pair: PrimaryAndStandby) -> None:
+    """Kill the standby; its receiver, a process of its own, may confirm for a moment longer."""
+    pair.standby.server.kill()
+    await asyncio.to_thread(wait_for, lambda: not counted(pair, REPLICAS))
 
 
 def end_waits(pair: PrimaryAndStandby, function: str = "pg_cancel_backend") -> None:
@@ -71,7 +79,7 @@ async def unanswered_until(
 ) -> httpx2.Response:
     """Ask, check that the answer waits for the standby, call ``then``, and return the answer."""
     asked = asyncio.ensure_future(ask())
-    await asyncio.to_thread(wait_for, lambda: waiting(pair))
+    await asyncio.to_thread(wait_for, lambda: counted(pair, WAITS))
     assert not asked.done()
     await asyncio.to_thread(then)
     return await asyncio.wait_for(asked, 60)
@@ -100,7 +108,7 @@ async def test_f9_a_given_up_wait_is_unknown_and_so_is_its_retry_until_the_stand
         half = await service.prepared_id()
         ends: Ask = partial(service.end, half, "COMMIT")
         prepares: Ask = partial(service.prepare, transaction_id=function)
-        pair.standby.server.kill()
+        await lose_standby(pair)
         for ask in (ends, ends, prepares, prepares):
             assert_unknown(await unanswered_until(pair, ask, partial(end_waits, pair, function)))
         ended = await unanswered_until(pair, ends, pair.standby.start)
@@ -116,7 +124,7 @@ async def test_reads_are_answered_however_many_prepares_wait_for_the_standby(
     async with running(settings_for(pair.primary.dsn(), database_pool_max=4)) as service:
         await registered(service, pair)
         await service.prepared_id()
-        pair.standby.server.kill()
+        await lose_standby(pair)
         for _ in range(8):
             assert_unknown(await service.prepare())
         read = await service.client.get(HALVES)
@@ -136,10 +144,10 @@ async def test_f9_what_is_answered_after_a_wait_was_given_up_survives_the_promot
         await registered(service, pair)
         half, other = await service.prepared_id(), await service.prepared_id()
         ends: Ask = partial(service.end, half, "ROLLBACK")
-        pair.standby.server.kill()
+        await lose_standby(pair)
         assert_unknown(await unanswered_until(pair, ends, partial(end_waits, pair)))
         assert (await unanswered_until(pair, ends, pair.standby.start)).is_success
-        pair.standby.server.kill()
+        await lose_standby(pair)
         leaves: Ask = partial(service.end, other, "COMMIT")
         assert_unknown(await unanswered_until(pair, leaves, pair.primary.server.stop))
     pair.standby.start()
