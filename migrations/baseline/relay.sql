@@ -73,7 +73,6 @@ CREATE TABLE outbox.held_record (
     attempts integer NOT NULL DEFAULT 0,
     next_attempt_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     repair text,
-    payload jsonb,
     released_at timestamptz,
     release_batch_no bigint,
     released_partition integer,
@@ -93,7 +92,7 @@ CREATE INDEX ix_held_record_refused ON outbox.held_record (half_id)
 -- because an index entry is short; a record without a key is a scope of its own.
 CREATE VIEW outbox.open_held AS
 SELECT half_id, nonce, shard, coalesce(repair, '') AS redriven, topic_id, coalesce(sha256(key), int8send(half_id)) AS scope,
-    xid, n, topic_wide, attempts, next_attempt_at, repair, key, payload
+    xid, n, topic_wide, attempts, next_attempt_at, repair
 FROM outbox.held_record
 WHERE released_at IS NULL AND dropped_at IS NULL;
 

@@ -37,18 +37,14 @@ FROM asked a
 ORDER BY a.finding_id
 
 -- name: enter
--- Stores a committed message as held, marked as a repair, with all that its record needs. Does nothing if it is
+-- Stores a committed message as held, marked as a repair. Does nothing if it is
 -- already held, or if no open finding lists it as lost or altered, seen by a run that began after its last repair.
 INSERT INTO outbox.held_record AS known (half_id, nonce, shard, topic_id, key, xid, n, publish_error, repair,
-    next_attempt_at, payload)
+    next_attempt_at)
 SELECT h.half_id, h.nonce, (h.half_id & 15)::int2, h.topic_id, h.key, o.xid,
-    coalesce(array_position(c.half_ids, h.half_id), 1), 'to be published again, as a repair', %(repair)s, clock_timestamp(),
-    jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by', o.decided_by,
-        'value', encode(h.value, 'base64'), 'partition', h."partition", 'content_type', h.content_type,
-        'traceparent', h.traceparent, 'headers', h.headers)
+    coalesce(array_position(c.half_ids, h.half_id), 1), 'to be published again, as a repair', %(repair)s, clock_timestamp()
 FROM outbox.half_message h
 JOIN outbox.op_message o ON o.half_id = h.half_id AND o.decision = 1
-JOIN outbox.producer_group g ON g.id = h.producer_group_id
 LEFT JOIN outbox.commit_log c ON c.shard = (h.half_id & 15)::int2 AND c.xid = o.xid
 WHERE h.half_id = %(half_id)s AND EXISTS (
     SELECT FROM outbox.reconciliation_finding f
@@ -56,9 +52,9 @@ WHERE h.half_id = %(half_id)s AND EXISTS (
     WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[])
         AND NOT EXISTS (SELECT FROM outbox.held_record r
             WHERE r.half_id = h.half_id AND r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at)))
-ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, payload, topic_wide,
+ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, topic_wide,
         released_at, release_batch_no, released_partition, released_offset, dropped_at, drop_reason)
-    = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, excluded.payload, false,
+    = (clock_timestamp(), excluded.publish_error, 0, excluded.next_attempt_at, excluded.repair, false,
         NULL, NULL, NULL, NULL, NULL, NULL)
 WHERE known.released_at IS NOT NULL OR known.dropped_at IS NOT NULL
 RETURNING half_id

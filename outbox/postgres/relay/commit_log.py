@@ -18,7 +18,7 @@ from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
 from outbox.messages.message_id import HalfId, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay import held_records
-from outbox.postgres.relay.commit_reader import BATCH_BYTES, CommitReader
+from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable
 from outbox.postgres.sessions.connections import Connection, connect
@@ -51,7 +51,6 @@ class PostgresCommitLog:
         self._url = database_url
         self._shard = shard
         self._reader = CommitReader(shard, batch_max=batch_max)
-        self._most = batch_max
         self._owner = owner
         self._connect = connect
         self._connection: Connection | None = None
@@ -167,9 +166,8 @@ class PostgresCommitLog:
 
     def read_held(self, position: Position, most: int | None = None) -> HeldBatch:
         """Read the first messages of a scope that is due; see CommitLog."""
-        bound = self._most if most is None else min(most, self._most)
         with self._session() as session:
-            return held_records.read_due(session, self._shard, position, bound, BATCH_BYTES)
+            return self._reader.read_held(session, position, most)
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
         """Store that a held record was refused once more; see CommitLog."""

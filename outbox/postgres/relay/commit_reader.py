@@ -5,26 +5,21 @@ Two statements per batch. Rows are left as tuples: one batch has 2 000 of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
 from outbox.errors import CommittedMessageDamaged
-from outbox.messages.manifest import Position
+from outbox.messages.manifest import Kind, Position
+from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
-from outbox.postgres.messages.half_rows import bounds
-from outbox.postgres.relay.held_records import (
-    AnyHeld,
-    headers_of,
-    read_any_held,
-    read_holds,
-    read_topic_names,
-)
+from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.relay.held_records import AnyHeld, read_any_held, read_holds, read_scope
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.protocol.answers import Commits
+from outbox.relay.protocol.answers import Commits, HeldBatch
 
 SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20
@@ -62,8 +57,7 @@ class CommitReader:
         ranges, any_held = self._read_ranges(session, after)
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
-        rows = self._read_contents(session, ids) if ids else {}
-        run = [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
+        run = self._read_contents(session, ids) if ids else []
         messages = self._committed(session, run)
         positions = (
             Position(xid, done + n)
@@ -95,6 +89,25 @@ class CommitReader:
             clock_ms=any_held.clock_ms,
         )
 
+    def read_held(self, session: Connection, upto: Position, most: int | None) -> HeldBatch:
+        """Read the first messages of a scope that is due; see CommitLog."""
+        bound = self._batch_max if most is None else min(most, self._batch_max)
+        scope = read_scope(session, self._shard, upto, bound)
+        if not scope:
+            return HeldBatch()
+        run = self._read_contents(session, [half_id for half_id, *_ in scope])
+        _, redriven, clock_ms = scope[0]
+        ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
+        known = (each for each, row in zip(ids, run, strict=True) if row[_KNOWN])
+        return HeldBatch(
+            kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
+            message_ids=ids,
+            messages=self._committed(session, run),
+            before=frozenset(known if redriven is None else ()),
+            redriven=redriven,
+            clock_ms=clock_ms,
+        )
+
     def _read_ranges(self, session: Connection, after: Position) -> tuple[list[Range], AnyHeld]:
         """Return what the next commit log rows have after a position, and what is held."""
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
@@ -118,12 +131,12 @@ class CommitReader:
         wanted = self._batch_max * len(rows) // ids + 2
         return min(self._batch_max + 1, max(_ROWS_LEAST, wanted))
 
-    def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> Mapping[HalfId, Row]:
-        """Return the contents by id; the first id is always among them."""
+    def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> list[Row]:
+        """Return the contents of the first ids, in their order, and of one at least."""
         rows = self._read_rows(session, ids)
         if ids[0] not in rows and not (rows := self._read_rows(session, ids[:1])):
             raise CommittedMessageDamaged(ids[0])
-        return rows
+        return [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
 
     def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
         asked = {"half_ids": ids, "bytes": BATCH_BYTES, **bounds(ids)}
@@ -146,7 +159,7 @@ class CommitReader:
                 partition,
                 content_type,
                 traceparent,
-                headers_of(half_id, headers) if headers else (),
+                _headers_of(half_id, headers) if headers else (),
             )
             for (
                 half_id,
@@ -169,10 +182,18 @@ class CommitReader:
         """Read the names that these rows need and that are not known yet; names never change."""
         topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
         if not topics <= self._topics.keys():
-            self._topics |= read_topic_names(session, topics)
+            asked = {"ids": list(topics)}
+            self._topics |= dict(session.execute(SQL["topic_names"], asked).fetchall())
         if not groups <= self._groups.keys():
             asked = {"ids": list(groups)}
             self._groups |= dict(session.execute(SQL["group_names"], asked).fetchall())
+
+
+def _headers_of(half_id: int, stored: list[str]) -> Headers:
+    try:
+        return read_headers(stored)
+    except ValueError as error:
+        raise CommittedMessageDamaged(half_id) from error
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

@@ -36,6 +36,10 @@ FROM (
 ) AS contents
 WHERE bytes_before < %(bytes)s
 
+-- name: topic_names
+-- Reads interned topic names by key.
+SELECT id, name FROM outbox.topic WHERE id = ANY (%(ids)s)
+
 -- name: group_names
 -- Reads interned group names by key.
 SELECT id, name FROM outbox.producer_group WHERE id = ANY (%(ids)s)

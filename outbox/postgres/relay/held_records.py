@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
-from outbox.errors import CommittedMessageDamaged, CursorMoved
-from outbox.messages.manifest import Kind, Manifest, Position
-from outbox.messages.message import Headers
-from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, split_message_id
-from outbox.messages.record import Committed
-from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
+from outbox.errors import CursorMoved
+from outbox.messages.manifest import Manifest, Position
+from outbox.messages.message_id import HalfId, split_message_id
+from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import Places, Refusal
-from outbox.relay.protocol.answers import HeldBatch
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refused
 
@@ -125,31 +120,18 @@ def hold(
     session.execute(SQL["hold"], row)
 
 
-def read_due(
-    session: Connection, shard: int, position: Position, most: int, most_bytes: int
-) -> HeldBatch:
-    """Read the first messages of a scope that is due; see CommitLog."""
+def read_scope(
+    session: Connection, shard: int, position: Position, most: int
+) -> Sequence[tuple[HalfId, str | None, int]]:
+    """Read the first messages of a scope that is due, at or below a position, in commit order.
+
+    Of each: its half id, the repair it belongs to, and PostgreSQL's time (ms).
+    """
     head = _due_head(session, shard, position)
     if head is None:
-        return HeldBatch()
-    asked = {"head": head, **position._asdict(), "most": most, "bytes": most_bytes}
-    rows = session.execute(SQL["read_scope"], asked).fetchall()
-    if not rows:
-        return HeldBatch()
-    topics = read_topic_names(session, sorted({row[2] for row in rows}))
-    ids = tuple(message_id_bytes(HalfId(row[0]), Nonce(row[1])) for row in rows)
-    redriven: str | None = rows[0][5]
-    known = frozenset(
-        each for each, row in zip(ids, rows, strict=True) if row[6] and redriven is None
-    )
-    return HeldBatch(
-        kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
-        message_ids=ids,
-        messages=[_committed(row, topics) for row in rows],
-        before=known,
-        redriven=redriven,
-        clock_ms=rows[0][7],
-    )
+        return []
+    asked = {"head": head, **position._asdict(), "most": most}
+    return session.execute(SQL["read_scope"], asked).fetchall()
 
 
 def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
@@ -185,35 +167,3 @@ def mark_published(
         "offsets": [offset for _, offset in found],
     }
     session.execute(SQL["mark_released"], row)
-
-
-def _committed(row: Sequence[Any], topics: Mapping[int, str]) -> Committed:
-    half_id, nonce, topic_id, key, payload, *_ = row
-    value = payload["value"]
-    return Committed(
-        half_id=HalfId(half_id),
-        nonce=Nonce(nonce),
-        decided_by=DECIDED_BY_OF_CODE[payload["decided_by"]].value,
-        producer_group=payload["producer_group"],
-        transaction_id=payload["transaction_id"],
-        topic=topics[topic_id],
-        key=key,
-        value=None if value is None else b64decode(value),
-        partition=payload["partition"],
-        content_type=payload["content_type"],
-        traceparent=payload["traceparent"],
-        headers=headers_of(half_id, payload["headers"]),
-    )
-
-
-def headers_of(half_id: int, stored: list[str] | None) -> Headers:
-    """Return the headers of a committed message. Raises CommittedMessageDamaged."""
-    try:
-        return read_headers(stored)
-    except ValueError as error:
-        raise CommittedMessageDamaged(half_id) from error
-
-
-def read_topic_names(session: Connection, ids: Collection[int]) -> dict[int, str]:
-    """Return topic names by id."""
-    return dict(session.execute(SQL["topic_names"], {"ids": list(ids)}).fetchall())

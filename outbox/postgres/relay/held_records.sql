@@ -4,15 +4,12 @@
 SELECT true FROM outbox.progress WHERE name = %(name)s AND gen = %(gen)s AND halt_reason IS NULL FOR UPDATE
 
 -- name: hold
--- Stores messages of a range of the commit log as held, with all that their records need, so that they are kept
--- longer than their leaves. A record that is already held is unchanged.
+-- Stores messages of a range of the commit log as held: their halves are kept longer than their leaves. A record that is
+-- already held is unchanged.
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n, publish_error,
-    attempts, next_attempt_at, payload)
+    attempts, next_attempt_at)
 SELECT h.half_id, h.nonce, %(shard)s, h.topic_id, h.key, %(topic_wide)s, l.xid, l.n, %(error)s,
-    %(attempts)s, clock_timestamp() + make_interval(secs => %(wait)s),
-    jsonb_build_object('producer_group', g.name, 'transaction_id', h.transaction_id, 'decided_by',
-        coalesce(o.decided_by, 1), 'value', encode(h.value, 'base64'), 'partition', h."partition",
-        'content_type', h.content_type, 'traceparent', h.traceparent, 'headers', h.headers)
+    %(attempts)s, clock_timestamp() + make_interval(secs => %(wait)s)
 FROM (
     SELECT c.xid, i.half_id, i.n::integer AS n
     FROM outbox.commit_log c CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS i (half_id, n)
@@ -20,16 +17,9 @@ FROM (
         AND i.half_id = ANY (%(half_ids)s::int8[])
 ) l
 CROSS JOIN LATERAL (
-    SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition",
-        content_type, traceparent, headers
-    FROM outbox.half_message
+    SELECT half_id, nonce, topic_id, key FROM outbox.half_message
     WHERE half_id = l.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) h
-LEFT JOIN LATERAL (
-    SELECT decided_by FROM outbox.op_message
-    WHERE half_id = l.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
-) o ON true
-JOIN outbox.producer_group g ON g.id = h.producer_group_id
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: any_held
@@ -116,9 +106,8 @@ WITH RECURSIVE scopes AS (
 SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due ORDER BY next_attempt_at LIMIT 1
 
 -- name: read_scope
--- Reads the first rows of the scope of a record, in commit order, up to a sum of bytes and at least one. A record that
--- was itself refused is read alone; otherwise all rows up to the next such record. Of a repair, all rows up to
--- the first that is not due.
+-- Reads the first messages of the scope of a record, in commit order. A record that was itself refused is read alone;
+-- otherwise all up to the next such record. Of a repair, all up to the first that is not due.
 WITH head AS MATERIALIZED (
     SELECT h.shard, h.redriven, h.topic_id, h.scope, (
         SELECT true FROM outbox.open_held w
@@ -143,16 +132,9 @@ WITH head AS MATERIALIZED (
     SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
         count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > statement_timestamp()) OVER in_order AS early
     FROM scoped WINDOW in_order AS (ORDER BY xid, n)
-), chosen AS (
-    SELECT *, sum(coalesce(octet_length(payload ->> 'value'), 0)) OVER (ORDER BY place)
-        - coalesce(octet_length(payload ->> 'value'), 0) AS bytes_before
-    FROM placed WHERE (place = 1 OR refused = 0) AND early = 0
 )
-SELECT half_id, nonce, topic_id, key, payload, repair,
-    (
-        SELECT true FROM outbox.already_published a WHERE a.half_id = chosen.half_id AND a.nonce = chosen.nonce LIMIT 1
-    ) IS NOT NULL, (extract(epoch FROM clock_timestamp()) * 1000)::int8
-FROM chosen WHERE place = 1 OR bytes_before < %(bytes)s ORDER BY place
+SELECT half_id, repair, (extract(epoch FROM clock_timestamp()) * 1000)::int8
+FROM placed WHERE (place = 1 OR refused = 0) AND early = 0 ORDER BY place
 
 -- name: postpone
 -- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit. If it is refused for
@@ -178,7 +160,3 @@ UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_n
 FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])
     AS p (half_id, nonce, "partition", "offset")
 WHERE r.half_id = p.half_id AND r.nonce = p.nonce AND r.released_at IS NULL
-
--- name: topic_names
--- Reads interned topic names by key.
-SELECT id, name FROM outbox.topic WHERE id = ANY (%(ids)s)

@@ -233,7 +233,6 @@ held_record = Table(
     needed("attempts", Integer),
     needed("next_attempt_at", TIME),
     Column("repair", Text),
-    Column("payload", JSONB),
     Column("released_at", TIME),
     Column("release_batch_no", BigInteger),
     Column("released_partition", Integer),

@@ -58,11 +58,13 @@ SESSION_OPTIONS: Final = (
 """A session that its client has closed ends within a second, also in a statement or behind a lock.
 By itself PostgreSQL notices at the answer, and would go on with each statement that was given up.
 """
-PLAN_ONCE: Final = "force_generic_plan"
 PLAN_EACH_CALL: Final = "force_custom_plan"
-BY_KEY: Final = " -c enable_seqscan=off"
+PLAN_ONCE: Final = "force_generic_plan -c enable_seqscan=off"
 """For plans that are made once, while a leaf is empty. A plan that reads it whole costs least then,
 if PostgreSQL has analyzed it, and would read the full leaf for as long as the session lives."""
+PLAN_ONCE_IN_ORDER: Final = f"{PLAN_ONCE} -c enable_sort=off"
+"""The same for the first row of an order: a plan that sorts all rows costs least while there are
+none."""
 REMOTE_APPLY: Final = "-c synchronous_commit=remote_apply"
 """The one setting above `on`; it is kept when the options of the URL contain it in this form."""
 
@@ -88,15 +90,14 @@ def conninfo(
     """Return the connection string with our session options and a name for pg_stat_activity.
 
     Options of the URL are kept. Ours come after them and take precedence, except limits of time.
-    All take precedence over the settings of the role and the database. ``plans`` is PLAN_ONCE or
-    PLAN_EACH_CALL. PostgreSQL ends the session after ``idle_seconds`` without a statement; 0:
+    All take precedence over the settings of the role and the database. ``plans`` is one of
+    the PLAN constants. PostgreSQL ends the session after ``idle_seconds`` without a statement; 0:
     never.
     """
-    planned = plans + BY_KEY if plans == PLAN_ONCE else plans
     given = str(conninfo_to_dict(database_url).get("options") or "")
     return make_conninfo(
         database_url,
-        options=f"-c idle_session_timeout={idle_seconds}s {_options(given)}{planned}",
+        options=f"-c idle_session_timeout={idle_seconds}s {_options(given)}{plans}",
         application_name=f"outbox-{application}",
         client_encoding="UTF8",
         keepalives_idle=10,

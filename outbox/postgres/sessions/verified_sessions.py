@@ -17,7 +17,12 @@ from psycopg import errors as pg
 from psycopg.rows import dict_row
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
-from outbox.postgres.sessions.connections import PLAN_ONCE, AsyncConnection, Connection, connect
+from outbox.postgres.sessions.connections import (
+    PLAN_ONCE_IN_ORDER,
+    AsyncConnection,
+    Connection,
+    connect,
+)
 from outbox.postgres.sessions.statements import load
 from outbox.relay.server_requirements import judge_postgres
 
@@ -41,7 +46,9 @@ class IdCounter(NamedTuple):
 
 def connect_verified(database_url: str, application: str) -> Connection:
     """Open a relay's connection as `connect` does; raises UnsafeServer."""
-    connection = connect(database_url, application, PLAN_ONCE, answer_seconds=RELAY_SECONDS)
+    connection = connect(
+        database_url, application, PLAN_ONCE_IN_ORDER, answer_seconds=RELAY_SECONDS
+    )
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
         unsafe = [each for each in judge_postgres(server_facts(connection)) if not each.safe]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import LiteralString
 
 import pytest
 
@@ -10,7 +11,7 @@ from benchmarks.load.committed import commit_directly, register
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.connections import PLAN_ONCE_IN_ORDER, Connection, connect
 from outbox.relay.ports import Refusal
 from outbox.relay.protocol.state import Refused
 from tests.fixtures_replacing import replace
@@ -22,15 +23,25 @@ HELD = 100_000
 BATCH = 10
 HOLD = """
 INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n,
-    publish_error, attempts, next_attempt_at, payload)
+    publish_error, attempts, next_attempt_at)
 SELECT i, i, %(shard)s, t.id, %(key)s || convert_to((i %% %(keys)s)::text, 'UTF8'),
     %(wide)s AND i = %(first)s, 0, i %% 2147483647, 'e', (i = %(first)s)::int,
-    clock_timestamp() + make_interval(secs => CASE WHEN i = %(first)s THEN %(wait)s ELSE 0 END),
-    '{"value": "", "producer_group": "account", "transaction_id": null, "decided_by": 1,
-      "partition": null, "content_type": null, "traceparent": null, "headers": null}'
+    clock_timestamp() + make_interval(secs => CASE WHEN i = %(first)s THEN %(wait)s ELSE 0 END)
 FROM generate_series(%(first)s::int8, %(first)s + %(count)s - 1) i, outbox.topic t
 WHERE t.name = %(topic)s
 """
+COMMIT: tuple[LiteralString, ...] = (
+    "INSERT INTO outbox.half_message (half_id, nonce, prepared_at, content_digest,"
+    " producer_group_id, topic_id, key) SELECT h.half_id, h.nonce, now(), 0, g.id, h.topic_id,"
+    " h.key FROM outbox.held_record h, outbox.producer_group g"
+    " WHERE half_id BETWEEN %(first)s AND %(first)s + least(%(count)s, 100) - 1"
+    " ON CONFLICT DO NOTHING",
+    "INSERT INTO outbox.op_message (half_id, xid, decided_at, decision, decided_by)"
+    " SELECT half_id, 1, now(), 1, 1 FROM outbox.held_record"
+    " WHERE half_id BETWEEN %(first)s AND %(first)s + least(%(count)s, 100) - 1"
+    " ON CONFLICT DO NOTHING",
+)
+"""Stores the first of the held messages; none of the others is read."""
 READ = """
 SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'outbox.held_record'::regclass)
     + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes
@@ -42,7 +53,7 @@ class Shard:
     """The commit log of one shard, and the session that it uses."""
 
     def __init__(self, url: str) -> None:
-        self.session = connect(url, "relay-3")
+        self.session = connect(url, "relay-3", PLAN_ONCE_IN_ORDER)
         row = self.session.execute("SELECT outbox.watermark() - 1").fetchone()
         assert row is not None
         self.after = Position(row[0], 1 << 30)
@@ -55,7 +66,10 @@ class Shard:
         """Hold records of a topic; the first is refused, the others wait."""
         usual = {"shard": SHARD, "key": b"k", "keys": 1, "wide": False, "wait": 300.0, "first": 1}
         register(self.session, topic)
-        self.session.execute(HOLD, {**usual, "count": HELD, "topic": topic, **asked})
+        given = {**usual, "count": HELD, "topic": topic, **asked}
+        self.session.execute(HOLD.encode(), given)
+        for statement in COMMIT:
+            self.session.execute(statement, given)
 
     def tuples(self) -> int:
         """Return how many rows and index entries of held_record were ever read."""

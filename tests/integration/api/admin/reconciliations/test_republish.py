@@ -25,7 +25,7 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
 pytestmark = pytest.mark.postgres
 
 HELD: LiteralString = (
-    "SELECT half_id, n, repair IS NOT NULL, released_at IS NULL, payload ->> 'producer_group'"
+    "SELECT half_id, n, repair IS NOT NULL, released_at IS NULL"
     " FROM outbox.held_record ORDER BY half_id"
 )
 
@@ -107,7 +107,7 @@ async def test_an_ordered_repair_is_stored_once_and_audited(
     result = await finished(service, await ask(service, "republish", names))
     assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
     halves = sorted(parse_message_id(each)[0] for each in ids)
-    assert await select(pool, HELD) == [(half, 1, True, True, "billing") for half in halves]
+    assert await select(pool, HELD) == [(half, 1, True, True) for half in halves]
     repairs: LiteralString = "SELECT DISTINCT repair FROM outbox.held_record"
     assert await select(pool, repairs) == [(result["id"],)]
     assert await select(pool, AUDITED, "republish") == [
