@@ -21,8 +21,8 @@ from benchmarks.measure.machine import facts, report
 from benchmarks.measure.pause import end_in_order, resume
 from benchmarks.page import medians, written
 from benchmarks.plan import QUICK, WHOLE, Plan, Row, Subject
-from benchmarks.subjects.installation import Installation
 from benchmarks.subjects.outbox_dev import outbox_dev
+from benchmarks.subjects.outbox_subject import OutboxSubject
 from benchmarks.subjects.rocketmq.servers import VERSION, fetch, rocketmq
 from benchmarks.subjects.rocketmq_broker import RocketMQSubject
 from chaos.code_version import code_version, versions
@@ -57,7 +57,7 @@ def measured(plan: Plan, *, beside_rocketmq: bool) -> dict[str, Any]:
     with ExitStack() as stack:
         running = stack.enter_context(outbox_dev())
         stack.callback(lambda: resume(running["pids"].values()))
-        ours = Installation(running)
+        ours = OutboxSubject(running)
         ours.sleep()
         subjects: list[Subject] = [ours]
         if beside_rocketmq:

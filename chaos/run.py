@@ -21,12 +21,12 @@ from chaos.faults.kafka import release
 from chaos.final_state.backlog import readable_backlog, wait_drained
 from chaos.final_state.kafka import dump_kafka
 from chaos.final_state.postgres import dump_postgres
-from chaos.installation import installation
 from chaos.judge import FACTS, judge
 from chaos.judge.verdict import Verdict
 from chaos.profiles import Profile
 from chaos.schedule import Fault, schedule
 from chaos.spark_audit import spark_audit
+from chaos.stack import stack
 from chaos.workload.plan import TOPICS
 from devservers.unprivileged import stand_ins_for
 
@@ -77,7 +77,7 @@ def perform(
     run.mkdir(mode=0o711, parents=True)
     facts = _facts(profile, seed, kafka, faults)
     (run / FACTS).write_text(json.dumps(facts, indent=1))
-    with installation(run, profile, seed, kafka) as context:
+    with stack(run, profile, seed, kafka) as context:
         say(f"started in {monotonic() - began:.1f} s")
         errors = _perform_faults(context, faults, say)
         left = _drain(context, say)

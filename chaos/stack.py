@@ -52,7 +52,7 @@ CHECKERS: Final = 2
 
 
 @contextmanager
-def installation(run: Path, profile: Profile, seed: int, kafka: str) -> Iterator[Context]:
+def stack(run: Path, profile: Profile, seed: int, kafka: str) -> Iterator[Context]:
     """Run everything for the block. Raises EmbeddedError or TimeoutError if something fails."""
     (run / "logs").mkdir()
     (run / "truth").mkdir()

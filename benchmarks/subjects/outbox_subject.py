@@ -28,7 +28,7 @@ WARM: Final = {"single x 64": 1_000, "batch 500 x 4": 4_000}
 WAL: Final = "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"
 
 
-class Installation:
+class OutboxSubject:
     """One running `outbox dev`; ``running`` is its dev.json."""
 
     name = "this tree"
