@@ -102,8 +102,8 @@ END $$;
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_reconcile') THEN
-        GRANT SELECT ON outbox.reconciliation_commits, outbox.reconciliation_halves, outbox.reconciliation_open,
-            outbox.topic, outbox.held_record, outbox.already_published, outbox.publication_log, outbox.op_message,
+        GRANT SELECT ON outbox.reconciliation_commits, outbox.reconciliation_halves, outbox.topic,
+            outbox.held_record, outbox.already_published, outbox.publication_log, outbox.op_message,
             outbox.progress, outbox.check_class, outbox.check_queue, outbox.check_breaker, outbox.check_attempt,
             outbox.recheck, outbox.retired_leaf TO outbox_reconcile;
         GRANT SELECT, INSERT, UPDATE ON outbox.reconciliation_run, outbox.reconciliation_cut TO outbox_reconcile;

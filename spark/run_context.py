@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outbox.clock import Clock
-from outbox.reconciliation.ports import LogReader, ReconciliationSource
+from outbox.reconciliation.log import LogReader
 from spark.columns.digest import Digest
 from spark.columns.frames import BUCKET_MESSAGES, Mode
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
@@ -19,13 +19,14 @@ from spark.progress import Progress
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
+    from outbox.postgres.reconciliation.source import PostgresSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """The adapters of a run; the wiring provides every concrete one."""
 
-    source: ReconciliationSource
+    source: PostgresSource
     log_reader: LogReader
     run_store: PostgresRunStore
     sources: Sources

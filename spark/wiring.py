@@ -18,8 +18,7 @@ from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.postgres.reconciliation.audit_session import TimeLimits
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
-from outbox.reconciliation.log import LogEnd
-from outbox.reconciliation.ports import LogReader
+from outbox.reconciliation.log import LogEnd, LogReader
 from outbox.settings.catalogue import Settings
 from spark.columns.staging import PREFIX, refuse_unshared, sweep
 from spark.cut.cut_capture import require_readable

@@ -15,7 +15,7 @@ from base64 import b64encode
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from api.admin.models.producer_groups import (
     EndpointTestResource,
@@ -25,17 +25,19 @@ from api.admin.models.producer_groups import (
 )
 from api.admin.tenant_slots import TenantSlots
 from outbox.checks.answer import Answer, Outcome
-from outbox.checks.ports import CheckEndpoint, ProducerGroups
 from outbox.clock import Clock
 from outbox.http_checks.conformance import (
-    EndpointCalls,
     EndpointSilent,
     TestedEndpoint,
     never_prepared,
     planned,
     simulate,
 )
+from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.messages.message_id import NONCE_BITS
+
+if TYPE_CHECKING:
+    from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 
 NO_ANSWER: Final = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED})
 VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
@@ -46,17 +48,13 @@ CASE_SECONDS: Final = 5
 SIMULATION_SECONDS: Final = 20
 
 
-class ProbedEndpoint(CheckEndpoint, EndpointCalls, Protocol):
-    """Asks a producer group, and makes single calls."""
-
-
 class CheckEndpointProbe:
     """Runs tests; each call opens a connection of its own."""
 
     def __init__(
         self,
-        groups: ProducerGroups,
-        endpoint: ProbedEndpoint,
+        groups: PostgresProducerGroups,
+        endpoint: HttpCheckEndpoint,
         clock: Clock,
     ) -> None:
         self._groups = groups

@@ -10,13 +10,13 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
 from outbox.access import Caller
-from outbox.checks.ports import ProducerGroups
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.operators.health_check import Readiness
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from api.stores_view import StoresView
+    from outbox.postgres.checks.producer_groups import PostgresProducerGroups
     from outbox.postgres.operators.activity import PostgresActivity
     from outbox.postgres.operators.api_keys import PostgresApiKeys
     from outbox.postgres.operators.audit_log import PostgresAuditLog
@@ -39,7 +39,7 @@ class Services:
     audit_log: PostgresAuditLog
     activity: PostgresActivity
     stores: StoresView
-    groups: ProducerGroups
+    groups: PostgresProducerGroups
     keys: PostgresApiKeys
     runs: PostgresReconciliationRuns
     readiness: Readiness

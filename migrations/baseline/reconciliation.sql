@@ -17,13 +17,6 @@ JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 LEFT JOIN outbox.op_message o ON o.half_id = h.half_id;
 
--- Half messages without a decision.
-CREATE VIEW outbox.reconciliation_open AS
-SELECT h.half_id, h.producer_group_id, h.prepared_at, EXISTS (
-    SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
-FROM outbox.half_message h
-WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id);
-
 -- One row a finished run.
 CREATE TABLE outbox.reconciliation_run (
     run_id text CONSTRAINT pk_reconciliation_run PRIMARY KEY,

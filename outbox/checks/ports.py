@@ -1,15 +1,13 @@
-"""The ports of checks: the sweep, the queue, the groups, the check endpoint."""
+"""The ports of checks: the sweep, the queue, the check endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from outbox.access import Caller
 from outbox.checks.answer import Answer
 from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement, SweepRound
-from outbox.checks.group_change import GroupHealth, NewSecret, Precondition, StoredGroup
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 
@@ -57,54 +55,3 @@ class CheckEndpoint(Protocol):
         needs a group with the batch form. A response without one valid verdict for the
         id that was asked is an Answer without a verdict.
         """
-
-
-class ProducerGroups(Protocol):
-    """Registered producer groups; every change is audited and raises the version."""
-
-    async def page(
-        self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
-    ) -> Sequence[ProducerGroup]:
-        """Return the groups after ``after``, by name; ``names`` None means all.
-
-        ``tripped``: only those whose breaker is not closed.
-        """
-
-    async def get(self, name: str) -> ProducerGroup:
-        """Return one group. Raises UnknownGroup."""
-
-    async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
-        """Return one group with its signing secrets, and the database's time to sign with.
-
-        Raises UnknownGroup, and DatabaseUnavailable.
-        """
-
-    async def health(self, name: str) -> GroupHealth:
-        """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
-
-    async def put(
-        self, group: ProducerGroup, precondition: Precondition, caller: Caller
-    ) -> StoredGroup:
-        """Register or replace a group.
-
-        Raises ScopeMissing when the caller may not make this change, and PreconditionRequired or
-        PreconditionFailed when the group exists and would change, or when the version that the
-        caller has read is of a group that was deleted.
-        """
-
-    async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
-        """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
-
-    async def pause(
-        self,
-        name: str,
-        reason: str,
-        *,
-        paused: bool,
-        key_id: str | None,
-        operator: str | None = None,
-    ) -> ProducerGroup:
-        """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
-
-    async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
-        """Give the group a new signing secret; the old one stays valid for the overlap."""

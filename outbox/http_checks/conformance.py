@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from outbox.checks.answer import ANSWERED, Answer, Outcome
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
+from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.request import CheckRequest, check_request
 from outbox.messages.message import HalfMessage, Message
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
@@ -57,13 +58,6 @@ class TestedEndpoint:
     expected: Outcome = Outcome.COMMIT
 
 
-class EndpointCalls(Protocol):
-    """Makes one call of a check endpoint."""
-
-    async def call(self, group: ProducerGroup, request: CheckRequest) -> Sequence[Answer]:
-        """Return the answer about each message of the request."""
-
-
 class SecretInvalid(ValueError):
     """The secret is not `whsec_` followed by base64."""
 
@@ -91,7 +85,7 @@ def planned(subject: TestedEndpoint, *, batch: bool) -> tuple[ConformanceCase, .
 
 
 async def simulate(
-    calls: EndpointCalls,
+    calls: HttpCheckEndpoint,
     subject: TestedEndpoint,
     sent: Sequence[ConformanceCase],
     clock: Clock,

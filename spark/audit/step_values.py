@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.ports import SourceSnapshot
 from spark.checks import match_checks
 from spark.columns.frames import Frames
 from spark.compare import bucket_checksums, open_items
@@ -21,6 +21,9 @@ from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
 from spark.report.aggregates import Aggregates
 from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ class Read:
     """Both sides up to the cut, as frames."""
 
     captured: Captured
-    snapshot: SourceSnapshot
+    snapshot: PostgresSnapshot
     planned: PlannedRead
     frames: Frames
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import StoredCheckpoint
-from outbox.reconciliation.ports import SourceSnapshot
 from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
@@ -45,6 +45,9 @@ from spark.report.aggregates import Aggregates, aggregates_of
 from spark.report.report import Report
 from spark.report.summary import Outcome, summarize
 from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 
 def capture(context: RunContext, options: Options) -> Captured:
@@ -83,7 +86,7 @@ def sized(captured: Captured) -> AbstractContextManager[RunSize]:
     return sized_run(session, settings, options.stage_uri, options.small_rows)
 
 
-def read(captured: Captured, snapshot: SourceSnapshot, size: RunSize) -> Read:
+def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Read:
     """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
     context, options, log = captured.context, captured.options, captured.log
     previous = None if options.full else previous_of(captured.stored)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.finding import PERMANENT_CLASSES
 from outbox.reconciliation.log import WHOLE_TOPIC
-from outbox.reconciliation.ports import SourceSnapshot
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings, with_unlisted_ends
 from spark.columns import manifests
@@ -24,6 +23,9 @@ from spark.cut.cut_plan import Gap, Plan
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 BREAKS_READ: Final = 1000
 BREAKS_SHOWN: Final = 20
@@ -39,7 +41,7 @@ def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Findin
 
 
 def manifest_findings(
-    frames: Frames, snapshot: SourceSnapshot, judged: Mapping[int, int]
+    frames: Frames, snapshot: PostgresSnapshot, judged: Mapping[int, int]
 ) -> tuple[Finding, ...]:
     """Return the shards whose manifests do not chain, or list what the stores do not have.
 
@@ -55,7 +57,7 @@ def manifest_findings(
 
 
 def retirement_findings(
-    plan: Plan, frames: Frames, snapshot: SourceSnapshot
+    plan: Plan, frames: Frames, snapshot: PostgresSnapshot
 ) -> tuple[Finding, ...]:
     """Return what the tables dropped before a run had read it."""
     kept_from, before = snapshot.retired_below() >> LOW_BITS, plan.log.before or LogState()

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from outbox.reconciliation.log import Partition
-from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from outbox.reconciliation.log import LogReader, Partition
 from spark.checks import keys, latency, misplaced_keys, order, sample
 from spark.checks.misplaced_keys import MisplacedRecords, possibly_split
 from spark.columns.digest import Digest
@@ -29,6 +28,9 @@ from spark.cut.sources import Sources
 from spark.findings.finding import Finding
 from spark.findings.topic_rules import TopicRules, latency_targets
 from spark.run_context import Options
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ def sampled_rows(checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[A
 
 
 def sample_findings(
-    checks: MatchChecks, snapshot: SourceSnapshot, log_reader: LogReader, rows: Sequence[Any]
+    checks: MatchChecks, snapshot: PostgresSnapshot, log_reader: LogReader, rows: Sequence[Any]
 ) -> Iterator[Finding]:
     """Yield the findings about the places, the contents and the clocks of the sampled ``rows``."""
     reread = log_reader if checks.digest is Digest.SHA256 else None

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.messages.murmur2 import partition_of
-from outbox.reconciliation.log import Partition
-from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from outbox.reconciliation.log import LogReader, Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
 from spark.columns import schemas
@@ -29,6 +28,9 @@ from spark.compare.sha256_check import Alteration, alteration_of, reread_records
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 MESSAGES: Final = 1000
 """Number of messages in the sample, about; at most twice as many."""
@@ -73,7 +75,7 @@ def sample(
 
 def findings(
     rows: Sequence[Any],
-    snapshot: SourceSnapshot,
+    snapshot: PostgresSnapshot,
     partitions: Mapping[str, int],
     log_reader: LogReader | None = None,
 ) -> Iterator[Finding]:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 
 from outbox.messages.message_id import HalfId, shard_in
-from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.columns import schemas
 from spark.compare.decision_table import Decision
 from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 LOOK_BACK: Final = timedelta(hours=1)
 """A run that continues another one looks at what was prepared this long before its cut: longer than
@@ -28,7 +30,7 @@ NO_ROW: Final = "has no row of the message, so the relay never reads it"
 
 
 def findings(
-    snapshot: SourceSnapshot,
+    snapshot: PostgresSnapshot,
     records: DataFrame,
     previous: Previous | None,
     missing: Sequence[HalfId],

@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from outbox.reconciliation.log import LogReader, LogRecord, Partition
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import Comparison, compare
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 SUSPECTS_PER_CALL: Final = 1000
 
@@ -112,7 +114,7 @@ class Suspect:
 
 
 def look_up(
-    rows: Sequence[Any], snapshot: SourceSnapshot, log_reader: LogReader
+    rows: Sequence[Any], snapshot: PostgresSnapshot, log_reader: LogReader
 ) -> tuple[Suspect, ...]:
     """Complete at most 1 000 rows of evidence with the facts from both stores."""
     half_ids = [HalfId(row["half_id"]) for row in rows]

@@ -15,8 +15,7 @@ from xxhash import xxh64_intdigest
 
 from outbox.messages.manifest import Kind, Position
 from outbox.messages.message_id import SHARDS, HalfId, shard_in
-from outbox.reconciliation.log import Partition
-from outbox.reconciliation.ports import LogReader
+from outbox.reconciliation.log import LogReader, Partition
 from spark.compare.evidence import Suspect
 from spark.compare.expiry import newest_place
 from spark.compare.facts import Judgement, may_be_compacted

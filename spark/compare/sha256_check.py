@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from outbox.errors import InvalidMessageId
 from outbox.messages.content_digest import content_sha256
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId, parse_message_id
-from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.ports import LogReader, SourceSnapshot
+from outbox.reconciliation.log import LogReader, LogRecord, Partition
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import compare, covered_in, covered_of, message_id_in
 from spark.findings.finding import Finding
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 EQUAL_BY: Final = "equal by XXH64, not by SHA-256"
 Place = tuple[Partition, int]
@@ -50,7 +52,7 @@ def alteration_of(half: HalfMessage, records: Sequence[LogRecord]) -> Alteration
 
 
 def reread_records(
-    places: Mapping[HalfId, Sequence[Place]], snapshot: SourceSnapshot, log_reader: LogReader
+    places: Mapping[HalfId, Sequence[Place]], snapshot: PostgresSnapshot, log_reader: LogReader
 ) -> Mapping[HalfId, Sequence[LogRecord]]:
     """Return the records of each message, or none of them if one cannot be read.
 
@@ -70,7 +72,7 @@ def reread_records(
 
 def remaining_alterations(
     reported: Sequence[Finding],
-    snapshot: SourceSnapshot,
+    snapshot: PostgresSnapshot,
     log_reader: LogReader,
     starts: Mapping[Partition, int],
 ) -> Iterator[Finding]:

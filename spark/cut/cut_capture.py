@@ -11,8 +11,7 @@ from typing import Final
 
 from outbox.clock import Clock
 from outbox.errors import KafkaForbidden
-from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, Offsets, Partition, TopicFacts
-from outbox.reconciliation.ports import LogReader
+from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, LogReader, Offsets, Partition, TopicFacts
 from spark.cut import cut_plan, log_history, time_bounds
 from spark.cut.log_state import LogState
 

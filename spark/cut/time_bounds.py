@@ -14,8 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from outbox.errors import ConfigurationError
-from outbox.reconciliation.log import Offsets, Partition
-from outbox.reconciliation.ports import LogReader
+from outbox.reconciliation.log import LogReader, Offsets, Partition
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """A time before everything that is kept."""

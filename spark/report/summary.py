@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from outbox.reconciliation.checkpoint import CheckpointUpdate
-from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import UndecidedCounts
 from spark.columns.frames import Frames
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
@@ -19,6 +18,9 @@ from spark.findings.verdict import verdict_of
 from spark.report.aggregates import Aggregates
 from spark.report.report import Counts, Report
 from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 PAST_RUNS: Final = 29
 
@@ -33,7 +35,7 @@ class Outcome:
     plan: cut_plan.Plan
     frames: Frames
     mismatch: bucket_checksums.Mismatch | None
-    snapshot: SourceSnapshot
+    snapshot: PostgresSnapshot
     ledger: Ledger
     aggregates: Aggregates
     checkpoint: CheckpointUpdate
@@ -45,7 +47,7 @@ def summarize(outcome: Outcome) -> Report:
     context, options, plan = outcome.context, outcome.options, outcome.plan
     frames, ledger, mismatch = outcome.frames, outcome.ledger, outcome.mismatch
     with context.progress.stage("sum up"):
-        undecided = outcome.snapshot.undecided(whole=plan.origin.run_id is None)
+        undecided = outcome.snapshot.undecided()
         counts = _counts(frames, mismatch, undecided, ledger.unverifiable)
         log_state = log_history.state_after_run(
             plan.log, plan.shards, outcome.aggregates.anchors, plan.snapshot

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import AsyncCursor
@@ -32,11 +31,8 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
-PAYLOAD_ROWS: Final = 32
+PAYLOAD_ROWS: Final = 16
 """The most rows of a slice whose group wants the values: a value may have a megabyte."""
-SLICE_BYTES: Final = 8 << 20
-"""The most bytes of undecided values in a slice, except for one larger: a round that parks them
-copies them in one transaction, and until that ends no relay publishes what was committed later."""
 
 
 class PostgresCheckQueue:
@@ -127,14 +123,13 @@ async def _read_slice(
         if not due:
             return None
         halves = await _read_halves(cursor, due, with_value=group.check_payload)
-    rows = _bounded(due, halves)
     return DueSlice(
         group=group,
         now=found["now"],
         cursors={row["delay_seconds"]: row["position"] for row in due},
-        rows=rows,
+        rows=tuple(_queue_row(row, halves[row["id"]]) for row in due),
         asks=asks,
-        more=len(due) >= limit or len(rows) < len(due),
+        more=len(due) >= limit,
         breaker=_breaker(found),
         server_started_at=found["server_started_at"],
     )
@@ -154,16 +149,6 @@ async def _read_halves(
     }
     await cursor.execute(SQL["claimed_halves"], asked)
     return {row["look_id"]: row for row in await cursor.fetchall()}
-
-
-def _bounded(
-    read: Sequence[Mapping[str, Any]], halves: Mapping[int, Mapping[str, Any]]
-) -> tuple[QueueRow, ...]:
-    """Return the first rows, at least one, whose undecided values have SLICE_BYTES together."""
-    rows = [_queue_row(row, halves[row["id"]]) for row in read]
-    sizes = ((halves[row.look_id]["value_bytes"] or 0) if row.drop is None else 0 for row in rows)
-    before = accumulate(sizes, initial=0)
-    return tuple(row for row, size in zip(rows, before, strict=False) if size < SLICE_BYTES)
 
 
 def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:

@@ -57,7 +57,7 @@ LIMIT %(limit)s
 -- The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT asked.look_id, asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
-    CASE WHEN %(with_value)s THEN h.value END AS value, octet_length(h.value) AS value_bytes, h.headers, h.content_type,
+    CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type,
     h.traceparent, h.tags, h.key_id,
     CASE WHEN h.nonce IS NULL THEN 'unknown' WHEN o.decided THEN 'decided' WHEN asked.round < r.round THEN 'void' END AS drop,
     p.half_id IS NOT NULL AND p.resumed_at IS NULL AS parked

@@ -57,7 +57,10 @@ DELETION_SECONDS: Final = 2
 
 
 class PostgresProducerGroups:
-    """The ProducerGroups on a pool; ``ring`` encrypts the signing secrets."""
+    """Registered producer groups; every change is audited and raises the version.
+
+    ``ring`` encrypts the signing secrets. Every method raises DatabaseUnavailable.
+    """
 
     def __init__(self, pool: AnyPool, ring: KeyRing) -> None:
         self._pool = pool
@@ -66,19 +69,25 @@ class PostgresProducerGroups:
     async def page(
         self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
     ) -> list[ProducerGroup]:
-        """Return groups in the order of their names; see ProducerGroups.page."""
+        """Return the groups after ``after``, by name; ``names`` None means all.
+
+        ``tripped``: only those whose breaker is not closed.
+        """
         found = None if names is None else list(names)
         async with available(), self._pool.connection() as connection:
             rows = await _rows(connection, found, after, limit, tripped=tripped)
         return [read_group(row, ()) for row in rows]
 
     async def get(self, name: str) -> ProducerGroup:
-        """Return one group; see ProducerGroups.get."""
+        """Return one group. Raises UnknownGroup."""
         async with available(), self._pool.connection() as connection:
             return await _required(connection, name)
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
-        """Return one group with its secrets, and the database's time; see ProducerGroups."""
+        """Return one group with its signing secrets, and the database's time to sign with.
+
+        Raises UnknownGroup.
+        """
         async with available(), self._pool.connection() as connection:
             rows = await _rows(connection, [name])
         if not rows:
@@ -87,7 +96,7 @@ class PostgresProducerGroups:
         return read_group(rows[0], secrets), rows[0]["now"]
 
     async def health(self, name: str) -> GroupHealth:
-        """Return the due checks and the secret's age; see ProducerGroups.health."""
+        """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
         asked = {"name": name, "due": DUE_ROWS, "looked": QUEUE_ROWS}
         async with (
             available(),
@@ -105,7 +114,12 @@ class PostgresProducerGroups:
     async def put(
         self, group: ProducerGroup, precondition: Precondition, caller: Caller
     ) -> StoredGroup:
-        """Register or replace a group; see ProducerGroups.put."""
+        """Register or replace a group.
+
+        Raises ScopeMissing when the caller may not make this change, and PreconditionRequired or
+        PreconditionFailed when the group exists and would change, or when the version that the
+        caller has read is of a group that was deleted.
+        """
         secret, settings = new_secret(), settings_of(group)
         asked = {"name": group.name, "secret": self._ring.seal(secret, group.name), **settings}
         async with self._change(group.name) as connection:
@@ -127,7 +141,7 @@ class PostgresProducerGroups:
         return StoredGroup(group=changed, change="replaced")
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
-        """Delete a group; see ProducerGroups.delete."""
+        """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
         async with self._change(name) as connection:
             stored = await _required(connection, name)
             if precondition is not None:
@@ -147,7 +161,7 @@ class PostgresProducerGroups:
         key_id: str | None,
         operator: str | None = None,
     ) -> ProducerGroup:
-        """Stop or resume the checks of a group; see ProducerGroups.pause."""
+        """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
         async with self._change(name) as connection:
             group = await _required(connection, name)
             await connection.execute(
@@ -160,7 +174,10 @@ class PostgresProducerGroups:
             return await _required(connection, name)
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
-        """Give a group a new signing secret; see ProducerGroups.rotate_secret."""
+        """Give the group a new signing secret; the old one stays valid for the overlap.
+
+        Raises UnknownGroup.
+        """
         secret = new_secret()
         async with self._change(name) as connection:
             cursor = await connection.execute(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from outbox.messages.message_id import HalfId, message_id_of
 from outbox.postgres.messages.half_rows import read_without_damage
@@ -19,7 +19,6 @@ from outbox.postgres.reconciliation.audit_session import (
     audit_session,
     database_errors,
 )
-from outbox.postgres.reconciliation.stalled import read_stalled
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.jdbc import jdbc_address
@@ -41,7 +40,7 @@ SQL: Final = load(__name__)
 
 
 class PostgresSource:
-    """The ReconciliationSource on one database, or on a replica of it."""
+    """The database that a run audits, or a replica of it. Methods raise DatabaseUnavailable."""
 
     def __init__(
         self, database_url: str, replica_url: str | None = None, limits: TimeLimits = DEFAULT_LIMITS
@@ -54,12 +53,12 @@ class PostgresSource:
             self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
 
     def topics(self) -> Sequence[str]:
-        """Return every interned topic."""
+        """Return every topic that a message was ever prepared for."""
         with audit_session(self._database_url) as connection:
             return [name for (name,) in connection.execute(SQL["topics"])]
 
     def listed(self) -> Sequence[RelayCut]:
-        """Return the position and the last manifest of each shard."""
+        """Return the position and the last manifest of each shard that has published."""
         with audit_session(self._database_url) as connection:
             return [RelayCut(*row) for row in connection.execute(SQL["listed"])]
 
@@ -110,7 +109,10 @@ class PostgresSource:
 
 
 class PostgresSnapshot:
-    """The SourceSnapshot on the session that exported it."""
+    """The outbox's tables at one instant; open while Spark reads them with the same snapshot.
+
+    Its methods run on the session that exported it, and raise DatabaseUnavailable.
+    """
 
     def __init__(
         self, connection: Connection, identity: SnapshotIdentity, primary_url: str | None
@@ -120,29 +122,33 @@ class PostgresSnapshot:
         self.identity = identity
 
     def retired_below(self) -> HalfId:
-        """Return the lowest half id whose leaf is still attached."""
+        """Return the lowest half id whose leaf is still kept."""
         return HalfId(self._only_row("retired_below")[0])
 
     def retired_leaves(self) -> frozenset[int]:
-        """Return the leaves that were removed; see SourceSnapshot.retired_leaves."""
+        """Return the leaves above that which were removed before a lower one."""
         with database_errors():
             return frozenset(leaf for (leaf,) in self._connection.execute(SQL["retired_leaves"]))
 
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
-        """Return what was evacuated from leaves below an id; see SourceSnapshot.kept_below."""
+        """Return the half messages below an id that are stored, though their leaf is removed."""
         with database_errors():
             rows = self._connection.execute(SQL["kept_below"], {"half_id": half_id})
             return frozenset(HalfId(row[0]) for row in rows)
 
-    def undecided(self, *, whole: bool = True) -> UndecidedCounts:
-        """Count the half messages without a decision; see SourceSnapshot.undecided."""
-        prepared, parked = self._only_row("undecided" if whole else "undecided_ahead")
+    def undecided(self) -> UndecidedCounts:
+        """Count the half messages without a decision, by the cursors of the checks."""
+        prepared, parked = self._only_row("undecided")
         return UndecidedCounts(prepared=prepared, parked=parked)
 
     def unlogged(
         self, since: datetime | None, half_ids: Sequence[HalfId], before: int = EVERY_XID
     ) -> Sequence[HalfId]:
-        """Return committed messages without a row of the commit log; see SourceSnapshot."""
+        """Return at most 1 000 messages that were decided COMMIT and are not in the commit log.
+
+        They are sought among those that were prepared after the newest commit before ``since`` and
+        below the transaction id ``before``, or among all that are kept; and among the given ones.
+        """
         kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
         with database_errors():
             bound = {"since": since, "before": before}
@@ -152,20 +158,24 @@ class PostgresSnapshot:
         return [HalfId(half_id) for (half_id,) in rows]
 
     def stalled(self) -> Sequence[Stalled]:
-        """Return what makes no progress; see SourceSnapshot.stalled."""
+        """Return what makes no progress: undecided halves, silent checks, a held-up xmin.
+
+        Transactions are read on the primary, because a replica does not know its sessions.
+        """
         taken_at = self.identity.taken_at
-        if self._primary_url is None:
-            with database_errors():
-                return read_stalled(self._connection, taken_at)
+        with database_errors():
+            waiting = read_stalled(self._connection, taken_at, "parked", "waiting")
+            if self._primary_url is None:
+                return [*waiting, *read_stalled(self._connection, taken_at, "transactions")]
         with audit_session(self._primary_url) as primary:
-            return read_stalled(self._connection, taken_at, primary)
+            return [*waiting, *read_stalled(primary, taken_at, "transactions")]
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
-        """Return the known half messages by id."""
+        """Return those of at most 10 000 half messages that are known."""
         return {row["half_id"]: _known_half(row) for row in self._by_ids("halves", half_ids)}
 
     def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, HeldRecord]:
-        """Return the held records by id."""
+        """Return those of the messages that are or were held records."""
         return {
             row.pop("half_id"): HeldRecord(**row) for row in self._by_ids("held_records", half_ids)
         }
@@ -192,6 +202,18 @@ class PostgresSnapshot:
         asked = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
         with database_errors(), self._connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(SQL[name], asked).fetchall()
+
+
+def read_stalled(connection: Connection, at: datetime, *statements: str) -> list[Stalled]:
+    """Return what makes no progress in the snapshot that was taken ``at``; bounded, nothing locked.
+
+    All times are compared with that of the snapshot, because a run may read minutes after it.
+    """
+    found: list[Stalled] = []
+    with connection.cursor(row_factory=class_row(Stalled)) as cursor:
+        for name in statements:
+            found += cursor.execute(SQL[name], {"at": at})
+    return found
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:

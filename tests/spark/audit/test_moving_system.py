@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from outbox.messages.message import Resolution
-from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
-from outbox.reconciliation.ports import LogReader, ReconciliationSource, SourceSnapshot
+from outbox.postgres.reconciliation.source import PostgresSnapshot, PostgresSource
+from outbox.reconciliation.log import LogEnd, LogReader, LogRecord, Offsets, Partition, TopicFacts
 from outbox.reconciliation.snapshot import JdbcAddress, RelayCut
 from spark.audit.audit import Audit
 from spark.cut import sources
@@ -48,7 +49,7 @@ class JumpingClock:
 class Distracted:
     """A source whose database goes on as soon as the snapshot has been taken."""
 
-    real: ReconciliationSource
+    real: PostgresSource
     writer: OutboxWriter
     jdbc: JdbcAddress
 
@@ -61,7 +62,7 @@ class Distracted:
         return self.real.listed()
 
     @contextmanager
-    def snapshot(self) -> Iterator[SourceSnapshot]:
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Take the snapshot, then commit something else."""
         with self.real.snapshot() as snapshot:
             self.writer.prepare(f"{self.writer.prefix}-points", 1)
@@ -185,6 +186,7 @@ def test_a_reader_that_lost_the_snapshot_is_noticed(
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     writer.end(writer.prepare(topic, 4), Resolution.COMMIT)
-    late = replace(parts, source=Distracted(parts.source, writer, parts.source.jdbc))
+    source: Any = Distracted(parts.source, writer, parts.source.jdbc)
+    late = replace(parts, source=source)
     with pytest.raises(SnapshotMismatch):
         Audit(late, options).run()

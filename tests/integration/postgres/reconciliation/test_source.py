@@ -117,7 +117,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
     assert source.topics() == ["points"]
     with source.snapshot() as snapshot:
         assert len(snapshot.halves(ids)) == 3
-        assert snapshot.undecided(whole=False) == snapshot.undecided()
+        assert snapshot.undecided() == UndecidedCounts(prepared=1, parked=0)
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stalled()
         snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(None, ids)

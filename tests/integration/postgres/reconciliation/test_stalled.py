@@ -10,7 +10,7 @@ import pytest
 
 from outbox.messages.message import HalfMessage, Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.reconciliation.stalled import read_stalled
+from outbox.postgres.reconciliation.source import read_stalled
 from outbox.postgres.sessions.connections import Pool, connect
 from outbox.reconciliation.snapshot import Stalled
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
@@ -50,7 +50,7 @@ def execute(url: str, statement: str, **given: Any) -> None:
 def stalled_at(url: str, at: datetime, finding_class: str) -> list[Stalled]:
     """Return what of a class makes no progress at some time."""
     with connect(url, "test") as connection:
-        found = read_stalled(connection, at)
+        found = read_stalled(connection, at, "parked", "waiting", "transactions")
         return [each for each in found if each.finding_class == finding_class]
 
 

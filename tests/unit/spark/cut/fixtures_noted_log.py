@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, TopicFacts
-from outbox.reconciliation.ports import SourceSnapshot
 from outbox.reconciliation.snapshot import RelayCut
 
 MANIFESTS, DATA = Partition("progress", 0), Partition("points", 0)
@@ -39,7 +37,7 @@ class Noting:
         self.asked.append("topics")
         return ["points"]
 
-    def snapshot(self) -> AbstractContextManager[SourceSnapshot]:
+    def snapshot(self) -> NoReturn:
         """Note the snapshot and go no further."""
         self.asked.append("snapshot")
         raise SnapshotTaken

@@ -33,7 +33,7 @@ def asked_by_a_run() -> list[Any]:
     """Return what a run asks the stores up to the snapshot, in order."""
     stores, clock = Noting(), Clock()
     parts = RunContext(
-        source=stores,
+        source=cast("Any", stores),
         log_reader=stores,
         run_store=cast("Any", NoRuns()),
         sources=cast("Any", None),
