@@ -69,7 +69,7 @@ def summarize(outcome: Outcome) -> Report:
         changes=changes,
         minutes=outcome.aggregates.minutes,
         latencies=outcome.aggregates.latencies,
-        past=context.run_store.past(plan.run_id, PAST_RUNS),
+        past=context.run_store.past(PAST_RUNS),
         timings=context.progress.timings,
         versions=options.versions,
         log_state=log_state.as_json(),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import asdict
+from typing import Final, NamedTuple
 
 from psycopg.rows import class_row, dict_row
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json
 
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.audit_session import audit_session
@@ -112,7 +113,7 @@ def save_findings(connection: Connection, run: StoredRun) -> None:
     """Store the findings of a run and close the others; delete those closed for KEEP_DAYS."""
     seen = [each.finding_id for each in run.findings]
     closed = _closed(connection, seen, run.complete, run.expired_evidence)
-    connection.execute(SQL["save_findings"], {"run_id": run.run_id, **_columns(run.findings)})
+    _save(connection, run.findings, run.run_id)
     _close(connection, closed, run.run_id)
     connection.execute(SQL["delete_old_findings"], {"keep_days": KEEP_DAYS})
 
@@ -126,7 +127,7 @@ def save_rerun_findings(connection: Connection, run: StoredRun, finding_ids: Seq
     kept = [each for each in closed if each.finding.finding_id in still_open]
     _close(connection, kept, run_id=None)
     refined = [each for each in run.findings if each.finding_id in still_open]
-    connection.execute(SQL["save_findings"], {"run_id": None, **_columns(refined)})
+    _save(connection, refined, run_id=None)
 
 
 def _closed(
@@ -173,15 +174,7 @@ def _by_class(closed: Iterable[Unseen], statuses: Sequence[str]) -> dict[str, in
     )
 
 
-def _columns(findings: Iterable[StoredFinding]) -> dict[str, list[Any]]:
-    """Return findings as arrays, each id once: of two with one id the last."""
-    rows = {each.finding_id: each for each in findings}.values()
-    return {
-        "finding_ids": [each.finding_id for each in rows],
-        "kinds": [each.kind for each in rows],
-        "classes": [each.finding_class for each in rows],
-        "severities": [each.severity for each in rows],
-        "half_ids": [each.half_id for each in rows],
-        "topics": [each.topic for each in rows],
-        "details": [Jsonb(dict(each.detail)) for each in rows],
-    }
+def _save(connection: Connection, findings: Iterable[StoredFinding], run_id: str | None) -> None:
+    """Store findings, each id once: of two with one id the last."""
+    rows = {each.finding_id: asdict(each) for each in findings}.values()
+    connection.execute(SQL["save_findings"], {"run_id": run_id, "seen": Json(list(rows))})

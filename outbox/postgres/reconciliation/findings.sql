@@ -97,9 +97,9 @@ ORDER BY f.finding_id
 -- ends. A new or reopened finding, and another class or severity, add an event to the history. Without a run, which is a
 -- rerun of stored findings, the run that saw them last does not change.
 WITH seen AS (
-    SELECT * FROM unnest(%(finding_ids)s::text[], %(kinds)s::text[], %(classes)s::text[], %(severities)s::text[],
-        %(half_ids)s::int8[], %(topics)s::text[], %(details)s::jsonb[])
-        AS seen (finding_id, kind, class, severity, half_id, topic, detail)
+    SELECT finding_id, kind, finding_class AS class, severity, half_id, topic, detail
+    FROM json_to_recordset(%(seen)s) AS seen (
+        finding_id text, kind text, finding_class text, severity text, half_id int8, topic text, detail jsonb)
 ), before AS (
     SELECT finding_id, f.class, f.severity, f.status, f.last_run_id
     FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)

@@ -58,8 +58,7 @@ LIMIT %(limit)s
 
 -- name: last
 -- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred. Reads the plan of
--- the newest one only: a plan has a row for each partition, outside of its table. The order of the runs keeps one that
--- comes after a clock was set back ahead of the time; it succeeded at its cut.
+-- the newest one only: a plan has a row for each partition, outside of its table.
 WITH newest AS MATERIALIZED (
     SELECT run_id, verdict, row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
     FROM (
@@ -67,8 +66,7 @@ WITH newest AS MATERIALIZED (
     ) r
 )
 SELECT r.verdict, (r.plan ->> 'coverage')::float8 AS coverage, extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age,
-    CASE WHEN r.finished_at > clock_timestamp() + interval '1 minute' THEN r.cut_at ELSE r.finished_at END AS succeeded_at,
-    coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
+    r.finished_at AS succeeded_at, coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
         (SELECT count(*) FROM newest))::int AS inconclusive
 FROM newest JOIN outbox.reconciliation_run r USING (run_id)
 WHERE newest.place = 1

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from outbox.errors import DatabaseUnavailable, RunOvertaken, RunUnderWay
@@ -22,6 +22,7 @@ from outbox.postgres.reconciliation.findings import (
     save_findings,
     save_rerun_findings,
 )
+from outbox.postgres.reconciliation.finished_runs import SQL as RUNS
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate, StoredCheckpoint
@@ -71,15 +72,14 @@ class PostgresRunStore(PostgresFindings):
                 carried = tuple(CarriedRow(*each) for each in connection.execute(SQL["carried"]))
                 return StoredCheckpoint(run_id=row[0], cut=row[1], carried=carried)
 
-    def past(self, run_id: str, limit: int) -> Sequence[FinishedRun]:
-        """Return the newest runs except this one, oldest first."""
-        asked = {"run_id": run_id, "limit": limit}
+    def past(self, limit: int) -> Sequence[FinishedRun]:
+        """Return the newest runs, oldest first."""
+        asked = {"run_id": None, "finished_at": None, "before": None, "limit": limit}
         with (
             audit_session(self._database_url) as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
+            connection.cursor(row_factory=class_row(FinishedRun)) as cursor,
         ):
-            rows = cursor.execute(SQL["past"], asked).fetchall()
-        return [FinishedRun(**row) for row in reversed(rows)]
+            return cursor.execute(RUNS["runs"], asked).fetchall()[::-1]
 
     def log_state(self) -> Mapping[str, Any] | None:
         """Return what the newest run stored about the log, as JSON; None before the first."""

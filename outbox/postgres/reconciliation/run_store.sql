@@ -1,35 +1,22 @@
--- name: past
--- Reads the newest runs except this one, and in which formats the report of each is kept.
-SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_at, r.verdict, r.sentence, r.totals,
-    ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
-FROM outbox.reconciliation_run r
-WHERE r.run_id <> %(run_id)s
-ORDER BY r.finished_at DESC, r.run_id DESC
-LIMIT %(limit)s
-
 -- name: log_state
 -- Reads what the newest run stored about the log.
 SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
 
 -- name: save_run
--- Writes the run. The same run saved again replaces the row. Runs are ordered by the time they finished, so it is after that of every other run, even if the clock
--- has been set back.
+-- Writes the run, unless it is stored already. Runs are ordered by the time they finished, so it is after that of every
+-- other run, even if the clock has been set back.
 INSERT INTO outbox.reconciliation_run (
     run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
-VALUES (%(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s,
-    greatest(clock_timestamp(), (
-        SELECT max(finished_at) + interval '1 microsecond' FROM outbox.reconciliation_run WHERE run_id <> %(run_id)s)),
-    %(verdict)s, %(sentence)s, %(complete)s,
-    %(plan)s, %(counts)s, %(totals)s, %(timings)s)
-ON CONFLICT (run_id) DO UPDATE SET (
-    previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
-    = (excluded.previous_run_id, excluded.mode, excluded.started_at, excluded.cut_at, excluded.finished_at, excluded.verdict, excluded.sentence,
-       excluded.complete, excluded.plan, excluded.counts, excluded.totals, excluded.timings)
+SELECT %(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s,
+    greatest(clock_timestamp(), max(finished_at) + interval '1 microsecond'),
+    %(verdict)s, %(sentence)s, %(complete)s, %(plan)s, %(counts)s, %(totals)s, %(timings)s
+FROM outbox.reconciliation_run
+ON CONFLICT DO NOTHING
 
 -- name: save_report
--- Writes the report in one format.
+-- Writes the report in one format, unless it is stored already.
 INSERT INTO outbox.reconciliation_report (run_id, format, body) VALUES (%(run_id)s, %(format)s, %(body)s)
-ON CONFLICT (run_id, format) DO UPDATE SET body = excluded.body
+ON CONFLICT DO NOTHING
 
 -- name: delete_old_reports
 -- Deletes all reports except those of the last 30 runs.

@@ -78,7 +78,7 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
     left_out = f"1 of 2 are no longer open and left out, at the cut of {plan['rerun']}"
     assert left_out in again.stderr
     assert [folder.name for folder in runs_of(tmp_path)] == [f"run_id={run_id}"]
-    assert [run.run_id for run in PostgresRunStore(database_url).past("", 9)][-1:] == [run_id]
+    assert [run.run_id for run in PostgresRunStore(database_url).past(9)][-1:] == [run_id]
 
 
 def runs_of(folder: Path) -> list[Path]:

@@ -116,7 +116,7 @@ def stored(database_url: str) -> dict[str, object]:
 
 def runs(database_url: str) -> list[str]:
     """Return the ids of the runs that are stored."""
-    return [each.run_id for each in PostgresRunStore(database_url).past("", 99)]
+    return [each.run_id for each in PostgresRunStore(database_url).past(99)]
 
 
 def next_run(session: SparkSession, installation: OutboxWriter, folder: Path) -> Report:

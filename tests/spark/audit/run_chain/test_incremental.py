@@ -105,5 +105,5 @@ def test_of_two_runners_one_wins_and_the_other_stores_nothing(
     store_run(two, other.run_store, samples=50)
     with pytest.raises(RunOvertaken):
         store_run(one, parts.run_store, samples=50)
-    stored = [each.run_id for each in parts.run_store.past("", 9)]
+    stored = [each.run_id for each in parts.run_store.past(9)]
     assert (stored[-1], one.run_id in stored) == (two.run_id, False)
