@@ -60,7 +60,6 @@ class Guard:
             return
         exchange = Exchange(scope, receive, send)
         route = self.find_hot_route(exchange.method, exchange.path)
-        began = self._observed.begin()
         try:
             await self._serve(exchange, route)
         except Problem as problem:
@@ -74,7 +73,7 @@ class Guard:
             get_logger().exception(Event.INTERNAL_ERROR, request_id=exchange.request_id)
             await exchange.problem(Problem(slug="internal-error"))
         finally:
-            self._observed.end(exchange, began)
+            self._observed.served(exchange)
 
     async def _serve(self, exchange: Exchange, route: HotRoute | None) -> None:
         """Send the request on its way in; the only place that tells them apart."""
@@ -92,7 +91,7 @@ class Guard:
         """Answer a prepare or an end, without the framework."""
         exchange.route_name = route.template
         admission, headers = self._admission, exchange.headers
-        caller = await admission.caller(headers)
+        caller = await admission.authenticator.caller(headers.get(b"authorization"))
         if not caller.has(route.scope):
             raise Problem(slug="scope-missing", detail=f"the key needs {route.scope}")
         if exchange.scope["query_string"]:
@@ -107,7 +106,7 @@ class Guard:
     async def _serve_cold(self, exchange: Exchange) -> None:
         """Answer a request of the framework's routes."""
         admission, headers = self._admission, exchange.headers
-        caller = await admission.caller(headers)
+        caller = await admission.authenticator.caller(headers.get(b"authorization"))
         if exchange.method in READS:
             exchange.extra_headers.extend(admission.reads.spend(caller))
         most = BODY_MAX_BYTES if exchange.method in WITH_BODY else 0

@@ -225,7 +225,7 @@ def _guard(
         app,
         hot_routes.find,
         Admission(authenticator, read_rate(settings, clock)),
-        RequestMetrics(services.metrics, clock),
+        RequestMetrics(services.metrics),
         console=_console(settings, app, authenticator, services.version),
         lifespan=partial(lifespan, app),
     )

@@ -40,10 +40,6 @@ class Admission:
         self.reads = reads
         self._ends, self._others = TenantShares(MEMORY_BYTES), TenantShares(MEMORY_BYTES)
 
-    async def caller(self, headers: dict[bytes, bytes]) -> Caller:
-        """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""
-        return await self.authenticator.caller(headers.get(b"authorization"))
-
     def place(
         self, caller: Caller, headers: dict[bytes, bytes], max_bytes: int, *, is_end: bool = False
     ) -> AbstractContextManager[None]:
@@ -51,17 +47,12 @@ class Admission:
 
         An end finds a place unless its tenant has thousands that PostgreSQL has not answered.
         """
-        size, tenant = _size(declared_size(headers, max_bytes)), caller.tenant
+        size = REQUEST_BYTES + BYTES_A_BODY_BYTE * declared_size(headers, max_bytes)
+        tenant = caller.tenant
         shares = self._ends if is_end else self._others
         if not shares.allow(tenant, size):
-            raise _too_many_ends() if is_end else Problem(slug="overloaded", retry_after_seconds=1)
+            if not is_end:
+                raise Problem(slug="overloaded", retry_after_seconds=1)
+            detail = "too many ends wait for PostgreSQL; nothing was stored"
+            raise Problem(slug="database-unavailable", detail=detail, retry_after_seconds=1)
         return shares.held(tenant, size)
-
-
-def _size(body_bytes: int) -> int:
-    return REQUEST_BYTES + BYTES_A_BODY_BYTE * body_bytes
-
-
-def _too_many_ends() -> Problem:
-    detail = "too many ends wait for PostgreSQL; nothing was stored"
-    return Problem(slug="database-unavailable", detail=detail, retry_after_seconds=1)

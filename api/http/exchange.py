@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
+from time import monotonic
 from typing import Any, Final
 
 from msgspec import Struct
@@ -61,6 +62,7 @@ class Exchange:
     """A request as the server gives it, and its one response with the request's id."""
 
     def __init__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self.began = monotonic()
         self.scope = scope
         self.receive = receive
         self._send = send

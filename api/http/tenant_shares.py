@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 
 class TenantShares:
@@ -30,22 +31,11 @@ class TenantShares:
         else:
             self._held.pop(tenant, None)
 
-    def held(self, tenant: Hashable, places: int) -> Held:
+    @contextmanager
+    def held(self, tenant: Hashable, places: int) -> Iterator[None]:
         """Give a tenant places for a block."""
         self.take(tenant, places)
-        return Held(self, tenant, places)
-
-
-class Held:
-    """Places that are given back at the end of a block."""
-
-    __slots__ = ("_places", "_shares", "_tenant")
-
-    def __init__(self, shares: TenantShares, tenant: Hashable, places: int) -> None:
-        self._shares, self._tenant, self._places = shares, tenant, places
-
-    def __enter__(self) -> None:
-        """Hold them."""
-
-    def __exit__(self, *_: object) -> None:
-        self._shares.give_back(self._tenant, self._places)
+        try:
+            yield
+        finally:
+            self.give_back(tenant, places)

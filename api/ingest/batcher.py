@@ -29,17 +29,15 @@ WAIT_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushLimits:
-    """The largest flush, and the most that may wait for one.
+    """The largest flush, and the most rows that may wait for one; the guard bounds their memory.
 
-    A tenant has at most as much of it as is left free: half, if nobody else waits. ``waiting_rows``
-    None means that nothing is refused here: ends are never refused for load (P25), and the guard
-    bounds their memory.
+    A tenant has at most as many rows as are left free: half, if no other tenant waits. Ends have
+    no limit, because they are never refused for load (P25).
     """
 
     rows: int = 2048
     payload_bytes: int = 16_777_216
-    waiting_rows: int | None = None
-    waiting_bytes: int = 268_435_456
+    waiting_rows: int = sys.maxsize
     inflight: int = 1
 
 
@@ -69,10 +67,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         self._flush = flush
         self._limits = limits
         self._queue: deque[_Waiter[ItemT, OutcomeT]] = deque()
-        self._rows = TenantShares(
-            sys.maxsize if limits.waiting_rows is None else limits.waiting_rows
-        )
-        self._bytes = TenantShares(limits.waiting_bytes)
+        self._rows = TenantShares(limits.waiting_rows)
         self._running: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -84,9 +79,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         A submission is never split. Raises Overloaded when the tenant's share of the queue is full,
         DatabaseUnavailable when no flush begins in time, and whatever the flush raised.
         """
-        if self._queue and not (
-            self._rows.allow(tenant, len(items)) and self._bytes.allow(tenant, payload_bytes)
-        ):
+        if self._queue and not self._rows.allow(tenant, len(items)):
             raise Overloaded(RETRY_AFTER_SECONDS)
         loop = self._loop
         if loop is None:
@@ -96,7 +89,6 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         )
         self._queue.append(waiter)
         self._rows.take(tenant, len(items))
-        self._bytes.take(tenant, payload_bytes)
         self._start(loop)
         return await waiter.answered
 
@@ -135,7 +127,6 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         """Take the oldest submission, and make its places free."""
         taken = self._queue.popleft()
         self._rows.give_back(taken.tenant, len(taken.items))
-        self._bytes.give_back(taken.tenant, taken.payload_bytes)
         return taken
 
     def _seal(self) -> list[_Waiter[ItemT, OutcomeT]]:

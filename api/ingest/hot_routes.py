@@ -98,14 +98,10 @@ class HotRoutes:
         traceparent = self._traceparent(request.header(b"traceparent"))
         outcomes = await self._prepares.store(items, request.caller, traceparent)
         results = [
-            PrepareResult(
-                index=index,
-                status=outcome.status,
-                problem=document(outcome, request.request_id),
-            )
+            PrepareResult(place, outcome.status, problem=document(outcome, request.request_id))
             if isinstance(outcome, Problem)
-            else PrepareResult(index=index, status=CREATED, replayed=outcome[1], result=outcome[0])
-            for index, outcome in enumerate(outcomes)
+            else PrepareResult(place, CREATED, replayed=outcome[1], result=outcome[0])
+            for place, outcome in enumerate(outcomes)
         ]
         return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
@@ -125,14 +121,10 @@ class HotRoutes:
         ends = each_valid(items, lambda item: (item.message_id, item))
         outcomes, waited = await self._ends.decide(ends, request.caller, wait)
         results = [
-            EndResult(
-                index=index,
-                status=outcome.status,
-                problem=document(outcome, request.request_id),
-            )
+            EndResult(place, outcome.status, problem=document(outcome, request.request_id))
             if isinstance(outcome, Problem)
-            else EndResult(index=index, status=200, result=outcome)
-            for index, outcome in enumerate(outcomes)
+            else EndResult(place, 200, outcome)
+            for place, outcome in enumerate(outcomes)
         ]
         answer = ENCODER.encode(EndBatchAnswer(results))
         return HttpResponse(207, answer, _applied(wait, waited))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from api.ingest.name_cache import NameCache
 from outbox.messages.message import (
     DecidedBy,
     Ended,
     EndOutcome,
-    MessageStatus,
+    OpMessage,
     Prepared,
     PrepareOutcome,
     Resolution,
 )
 from outbox.telemetry.metrics import Metrics
-
-KindT = TypeVar("KindT", bound=Hashable)
-EndKind = tuple[bool, int, Resolution, DecidedBy]
-"""Whether an end contradicts the decision, the id of its group, the decision and its origin."""
 
 
 class IngestMetrics:
@@ -28,61 +24,41 @@ class IngestMetrics:
     def __init__(self, metrics: Metrics, name_cache: NameCache) -> None:
         self._metrics = metrics
         self._names = name_cache
-        self._durations: dict[tuple[str, str], Any] = {}
+        self._durations: dict[tuple[Resolution, DecidedBy], Any] = {}
 
     def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
         """Count the messages that a flush stored; a replay is not counted again."""
-        stored = [
-            item.half.message.producer_group
-            for item in outcomes
-            if isinstance(item, Prepared) and not item.replayed
-        ]
+        counts: dict[str, int] = {}
+        for item in outcomes:
+            if isinstance(item, Prepared) and not item.replayed:
+                group = item.half.message.producer_group
+                counts[group] = counts.get(group, 0) + 1
         prepared = self._metrics["half_prepared_total"]
-        for group, number in _counts(stored).items():
+        for group, number in counts.items():
             prepared.labels(group).inc(number)
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
-        """Count the decisions that a flush made, and the ends that contradict one."""
-        ended = [item for item in outcomes if isinstance(item, Ended) and item.status.op]
-        self._observe_durations(ended)
-        counts = _counts([_kind_of(item) for item in ended if not _is_repeated(item)])
-        if not counts:
-            return
-        names = await self._names.group_names({kind[1] for kind in counts})
-        for (conflict, group, decision, decided_by), number in counts.items():
-            metric = self._metrics["end_conflicts_total" if conflict else "half_ended_total"]
-            metric.labels(names.get(group, ""), decision.value, decided_by.value).inc(number)
+        """Count and time the decisions that a flush made; count the ends that contradict one."""
+        counts: dict[tuple[str, int, Resolution, DecidedBy], int] = {}
+        for item in outcomes:
+            if not isinstance(item, Ended) or (op := item.status.op) is None:
+                continue
+            if not item.already_ended:
+                self._observe(op, item.status.resolution_seconds or 0.0)
+            elif not item.conflict:
+                continue
+            metric = "end_conflicts_total" if item.conflict else "half_ended_total"
+            kind = (metric, item.status.producer_group_id, op.decision, op.decided_by)
+            counts[kind] = counts.get(kind, 0) + 1
+        names = await self._names.group_names({group for _, group, _, _ in counts})
+        for (metric, group, decision, decided_by), number in counts.items():
+            labels = (names.get(group, ""), decision.value, decided_by.value)
+            self._metrics[metric].labels(*labels).inc(number)
 
-    def _observe_durations(self, ended: Sequence[Ended]) -> None:
-        durations = self._metrics["half_resolution_duration_seconds"]
-        for status in [item.status for item in ended if not item.already_ended]:
-            seconds = status.resolution_seconds
-            if seconds is not None:
-                labels = _decision_labels(status)
-                series = self._durations.get(labels)
-                if series is None:
-                    series = self._durations[labels] = durations.labels(*labels)
-                series.observe(seconds)
-
-
-def _decision_labels(status: MessageStatus) -> tuple[str, str]:
-    assert status.op is not None
-    return status.op.decision.value, status.op.decided_by.value
-
-
-def _counts(kinds: Iterable[KindT]) -> dict[KindT, int]:
-    """Count equal values; for a flush of one this is a third of a Counter's time."""
-    counts: dict[KindT, int] = {}
-    for kind in kinds:
-        counts[kind] = counts.get(kind, 0) + 1
-    return counts
-
-
-def _kind_of(item: Ended) -> EndKind:
-    op = item.status.op
-    assert op is not None
-    return (item.conflict, item.status.producer_group_id, op.decision, op.decided_by)
-
-
-def _is_repeated(item: Ended) -> bool:
-    return item.already_ended and not item.conflict
+    def _observe(self, op: OpMessage, seconds: float) -> None:
+        kind = (op.decision, op.decided_by)
+        series = self._durations.get(kind)
+        if series is None:
+            durations = self._metrics["half_resolution_duration_seconds"]
+            series = self._durations[kind] = durations.labels(*kind)
+        series.observe(seconds)

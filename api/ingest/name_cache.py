@@ -8,8 +8,8 @@ topic. So it is read again as often.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from outbox.access import Caller
@@ -55,7 +55,7 @@ class NameCache:
         """
         new = [name for name in names if name not in self._topics]
         if new:
-            self._topics.put(await self._names.intern_topics(new))
+            self._topics.keep(new, await self._names.intern_topics(new))
         return await self._topics.get(names)
 
     async def group_ids(self, caller: Caller) -> frozenset[int] | None:
@@ -75,9 +75,6 @@ class NameCache:
         missing = [group_id for group_id in ids if group_id not in self._group_names]
         if missing:
             with suppress(DatabaseUnavailable):
-                if len(self._group_names) > CACHE_MAX:
-                    self._group_names.clear()
-                    missing = list(ids)
                 self._group_names.update(await self._names.group_names(missing))
         return self._group_names
 
@@ -98,33 +95,22 @@ class _FreshValues(Generic[NamedT]):
         """Return the values of those names that have one; concurrent callers share one read."""
         if not self._stale(names):
             return self._kept(names)
-        async with self._turn():
-            stale = self._stale(names)
-            kept = self._kept(set(names).difference(stale))
-            found = await self._read(stale) if stale else {}
-            self._store(stale, found)
-        return kept | found
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Let one caller read at a time. Raises DatabaseUnavailable if the turn does not come."""
         try:
-            async with asyncio.timeout(TURN_SECONDS):
-                await self._lock.acquire()
+            await asyncio.wait_for(self._lock.acquire(), TURN_SECONDS)
         except TimeoutError:
             raise DatabaseUnavailable("the reads of others take too long") from None
         try:
-            yield
+            stale = self._stale(names)
+            kept = self._kept(set(names).difference(stale))
+            found = await self._read(stale) if stale else {}
+            self.keep(stale, found)
         finally:
             self._lock.release()
+        return kept | found
 
     def __contains__(self, name: str) -> bool:
         """Return whether a value or its absence is kept, however old."""
         return name in self._values
-
-    def put(self, values: dict[str, NamedT]) -> None:
-        """Keep values that were just read."""
-        self._store(values.keys(), values)
 
     def forget(self, name: str) -> None:
         """Read this name again at its next use."""
@@ -139,7 +125,8 @@ class _FreshValues(Generic[NamedT]):
         read_at = self._read_at
         return [name for name in names if read_at.get(name, old) <= old]
 
-    def _store(self, names: Collection[str], found: dict[str, NamedT]) -> None:
+    def keep(self, names: Collection[str], found: dict[str, NamedT]) -> None:
+        """Keep what was just read of these names."""
         if len(self._values) + len(names) > CACHE_MAX:
             self._values.clear()
             self._read_at.clear()

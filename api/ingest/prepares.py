@@ -19,7 +19,7 @@ from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
 from api.ingest.prepare_rules import PreparePolicy, message_of, refuse_unpublishable
 from api.ingest.schemas import PreparedHalf, PrepareRequest
-from api.ingest.topic_cache import TopicCache
+from api.ingest.topic_cache import Target, TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import GroupDeleted, Message, PrepareOutcome
@@ -32,7 +32,7 @@ NO_TARGET: Final = {
 }
 ROW_OVERHEAD_BYTES: Final = 300
 """What a message adds to a flush besides its key and value, for the flush's byte limit."""
-Targets = Mapping[tuple[str, int | None], tuple[int, SeenTopic] | str]
+Targets = Mapping[Target, tuple[int, SeenTopic] | str]
 """By topic and partition: the id and what the relay saw of the topic, or the slug that refuses."""
 
 
@@ -100,13 +100,13 @@ class Prepares:
             if message.producer_group in groups
             and may_write(groups[message.producer_group], message.topic)
         }
-        await self._topics.load(asked)
-        refusals = {target: self._topics.refusal(*target) for target in asked}
-        found = {topic for (topic, _), refusal in refusals.items() if refusal is None}
-        ids = await self._names.topic_ids(found)
+        found = await self._topics.look_up(asked)
+        ids = await self._names.topic_ids(
+            {topic for (topic, _), seen in found.items() if isinstance(seen, SeenTopic)}
+        )
         return {
-            (topic, partition): refusal or (ids[topic], self._topics.seen(topic))
-            for (topic, partition), refusal in refusals.items()
+            target: (ids[target[0]], seen) if isinstance(seen, SeenTopic) else seen
+            for target, seen in found.items()
         }
 
 

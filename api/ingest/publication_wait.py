@@ -46,31 +46,21 @@ class PublicationWait:
             return {}
         if not self._waiters.allow(tenant, len(half_ids)):
             return None
-        with self._waiters.held(tenant, len(half_ids)):
-            return await self._published(half_ids, seconds)
-
-    async def _published(
-        self, half_ids: Sequence[HalfId], seconds: float
-    ) -> Mapping[HalfId, MessageStatus]:
         loop = asyncio.get_running_loop()
         futures = {half_id: loop.create_future() for half_id in half_ids}
         for half_id, future in futures.items():
             self._waiting[half_id].add(future)
         if self._watching is None:
-            self._watching = asyncio.create_task(self._watch())
-        try:
-            await asyncio.wait(futures.values(), timeout=seconds)
-            return {
-                half_id: future.result() for half_id, future in futures.items() if future.done()
-            }
-        finally:
-            for half_id, future in futures.items():
-                self._leave(half_id, future)
-
-    def _leave(self, half_id: HalfId, future: asyncio.Future[MessageStatus]) -> None:
-        self._waiting[half_id].discard(future)
-        if not self._waiting[half_id]:
-            del self._waiting[half_id]
+            self._watching = loop.create_task(self._watch())
+        with self._waiters.held(tenant, len(half_ids)):
+            try:
+                await asyncio.wait(futures.values(), timeout=seconds)
+            finally:
+                for half_id, future in futures.items():
+                    self._waiting[half_id].discard(future)
+                    if not self._waiting[half_id]:
+                        del self._waiting[half_id]
+        return {half_id: future.result() for half_id, future in futures.items() if future.done()}
 
     async def _watch(self) -> None:
         try:

@@ -127,7 +127,7 @@ class EndedHalf(Struct, kw_only=True, gc=False):
     publication: PublicationAt | None
 
 
-class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+class PrepareResult(Struct, omit_defaults=True, gc=False):
     """The result of one prepare of a batch: ``result`` or ``problem``, never both.
 
     ``replayed`` is there, and true, if an earlier prepare had stored the message.
@@ -140,7 +140,7 @@ class PrepareResult(Struct, kw_only=True, omit_defaults=True, gc=False):
     problem: dict[str, Any] | None = None
 
 
-class EndResult(Struct, kw_only=True, omit_defaults=True, gc=False):
+class EndResult(Struct, omit_defaults=True, gc=False):
     """The result of one end of a batch: ``result`` or ``problem``, never both."""
 
     index: int

@@ -17,6 +17,9 @@ from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
 from outbox.messages.topics import UNSEEN, SeenTopic, TopicCatalogue
 
+Target = tuple[str, int | None]
+"""A topic and the partition that is asked for."""
+
 FRESH_SECONDS: Final = 30.0
 REFRESH_SECONDS: Final = 10.0
 """How often the background task reads, so that prepares find fresh metadata."""
@@ -52,39 +55,31 @@ class TopicCache:
     @property
     def reachable(self) -> bool:
         """True if Kafka answered the last read, at most 30 s ago."""
-        return self._failed_at is None and self._fresh()
+        now = self._clock.monotonic()
+        fresh = self._read_at is not None and now - self._read_at <= FRESH_SECONDS
+        return fresh and self._failed_at is None
 
-    async def load(self, targets: Collection[tuple[str, int | None]]) -> None:
-        """Read Kafka's metadata if it would refuse any of these (topic, partition) targets.
+    async def look_up(self, targets: Collection[Target]) -> dict[Target, SeenTopic | str]:
+        """Return what the relay's principal saw of each topic, or the slug that refuses a target.
 
-        While Kafka is down no caller waits here: the background task reads until it answers again.
+        Kafka's metadata is read again before it refuses any of them. While Kafka is down nothing
+        is refused, and no caller waits here: the background task reads until it answers again.
         """
-        if self._failed_at is None:
-            if self._has_all(targets):
-                return
+        if self._failed_at is None and not self._has_all(targets):
             is_under_way = self._reading is not None
             await self.refresh()
             if is_under_way and not self._has_all(targets):  # it began before the topic was created
                 await self.refresh()
+        if self._create and self.reachable:
+            await self._create_topics({topic for topic, _ in targets}.difference(self._counts))
         if not self.reachable:
-            return
-        missing = sorted({topic for topic, _ in targets if topic not in self._counts})
-        if self._create and missing:
-            await self._create_topics(missing)
-
-    def refusal(self, topic: str, partition: int | None) -> str | None:
-        """Return the slug that refuses this target, or None when it may be prepared."""
-        if self._has(topic, partition) or not self.reachable:
-            return None
-        return "partition-out-of-range" if topic in self._counts else "unknown-topic"
-
-    def seen(self, topic: str) -> SeenTopic:
-        """Return what the relay's principal last saw of a topic; nothing while Kafka is down."""
-        return self._seen.get(topic, UNSEEN) if self.reachable else UNSEEN
+            return dict.fromkeys(targets, UNSEEN)
+        return {target: self._find(*target) for target in targets}
 
     async def refresh(self) -> None:
         """Read Kafka's metadata; concurrent callers share one read."""
-        if self._failed_recently():
+        now = self._clock.monotonic()
+        if self._failed_at is not None and now - self._failed_at < RETRY_SECONDS:
             return
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
@@ -102,20 +97,16 @@ class TopicCache:
             except TimeoutError:
                 continue
 
-    def _has_all(self, targets: Collection[tuple[str, int | None]]) -> bool:
-        return all(self._has(topic, partition) for topic, partition in targets)
+    def _has_all(self, targets: Collection[Target]) -> bool:
+        return self.reachable and not any(isinstance(self._find(*each), str) for each in targets)
 
-    def _has(self, topic: str, partition: int | None) -> bool:
+    def _find(self, topic: str, partition: int | None) -> SeenTopic | str:
         count = self._counts.get(topic)
-        return count is not None and (partition is None or partition < count) and self._fresh()
-
-    def _fresh(self) -> bool:
-        now = self._clock.monotonic()
-        return self._read_at is not None and now - self._read_at <= FRESH_SECONDS
-
-    def _failed_recently(self) -> bool:
-        now = self._clock.monotonic()
-        return self._failed_at is not None and now - self._failed_at < RETRY_SECONDS
+        if count is None:
+            return "unknown-topic"
+        if partition is not None and partition >= count:
+            return "partition-out-of-range"
+        return self._seen.get(topic, UNSEEN)
 
     async def _read(self) -> None:
         try:
@@ -132,10 +123,12 @@ class TopicCache:
             with suppress(DatabaseUnavailable):
                 self._seen = await self._stored()
 
-    async def _create_topics(self, topics: list[str]) -> None:
-        """Create topics, and wait until the brokers' metadata shows them."""
+    async def _create_topics(self, topics: Collection[str]) -> None:
+        """Create topics, if any, and wait until the brokers' metadata shows them."""
+        if not topics:
+            return
         try:
-            created = set(await asyncio.to_thread(self._catalogue.create, topics))
+            created = set(await asyncio.to_thread(self._catalogue.create, sorted(topics)))
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
             return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from api.ingest.topic_cache import FRESH_SECONDS, TopicCache
+from outbox.messages.topics import UNSEEN, SeenTopic
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 
@@ -30,24 +31,25 @@ def make_cache(
     return TopicCache(catalogue, clock or ManualClock(), create=create)
 
 
+async def look_up(topics: TopicCache, topic: str, partition: int | None = None) -> SeenTopic | str:
+    return (await topics.look_up([(topic, partition)]))[topic, partition]
+
+
 async def test_a_known_topic_needs_no_further_read() -> None:
     catalogue = MemoryTopicCatalogue(counts={"t": 2})
     topics = make_cache(catalogue)
     for _ in range(3):
-        await topics.load([("t", 1)])
-        assert topics.refusal("t", 1) is None
+        assert await look_up(topics, "t", 1) is UNSEEN
     assert catalogue.asked == 1
 
 
 async def test_metadata_is_read_again_before_a_missing_topic_is_refused() -> None:
     catalogue = MemoryTopicCatalogue(counts={"t": 1})
     topics = make_cache(catalogue)
-    await topics.load([("t", None)])
+    await look_up(topics, "t")
     catalogue.counts["new"] = 1
-    await topics.load([("new", None)])
-    assert topics.refusal("new", None) is None
-    await topics.load([("gone", None)])
-    assert topics.refusal("gone", None) == "unknown-topic"
+    assert await look_up(topics, "new") is UNSEEN
+    assert await look_up(topics, "gone") == "unknown-topic"
     assert catalogue.asked == 3
 
 
@@ -63,24 +65,23 @@ async def test_a_topic_that_is_created_while_the_metadata_is_read_is_not_refused
     topics = make_cache(LateCatalogue())
     background = asyncio.create_task(topics.refresh())
     await asyncio.sleep(0)
-    await asyncio.gather(*(topics.load([("new", None)]) for _ in range(3)))
+    found = await asyncio.gather(*(look_up(topics, "new") for _ in range(3)))
     await background
-    assert topics.refusal("new", None) is None
+    assert found == [UNSEEN] * 3
 
 
 async def test_a_partition_beyond_the_topics_count_is_out_of_range() -> None:
     topics = make_cache(MemoryTopicCatalogue(counts={"t": 2}))
-    await topics.load([("t", 2)])
-    assert topics.refusal("t", 1) is None
-    assert topics.refusal("t", 2) == "partition-out-of-range"
+    assert await look_up(topics, "t", 1) is UNSEEN
+    assert await look_up(topics, "t", 2) == "partition-out-of-range"
 
 
 async def test_metadata_is_read_again_after_thirty_seconds() -> None:
     catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}), ManualClock()
     topics = make_cache(catalogue, clock)
-    await topics.load([("t", None)])
+    await look_up(topics, "t")
     clock.seconds += FRESH_SECONDS + 1
-    await topics.load([("t", None)])
+    await look_up(topics, "t")
     assert catalogue.asked == 2
 
 
@@ -88,8 +89,7 @@ async def test_nothing_is_refused_and_no_prepare_waits_while_kafka_is_down() -> 
     catalogue = MemoryTopicCatalogue(unavailable=True)
     topics = make_cache(catalogue)
     for _ in range(5):
-        await topics.load([("anything", 7)])
-        assert topics.refusal("anything", 7) is None
+        assert await look_up(topics, "anything", 7) is UNSEEN
     assert catalogue.asked == 1
     assert not topics.reachable
 
@@ -97,17 +97,16 @@ async def test_nothing_is_refused_and_no_prepare_waits_while_kafka_is_down() -> 
 async def test_a_refresh_notices_that_kafka_is_back() -> None:
     catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}, unavailable=True), ManualClock()
     topics = make_cache(catalogue, clock)
-    await topics.load([("other", None)])
+    await look_up(topics, "other")
     catalogue.unavailable = False
     clock.seconds += 2
     await topics.refresh()
     assert topics.reachable
-    assert topics.refusal("other", None) == "unknown-topic"
+    assert await look_up(topics, "other") == "unknown-topic"
 
 
 async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -> None:
     catalogue = MemoryTopicCatalogue()
     topics = make_cache(catalogue, create=True)
-    await topics.load([("new", None)])
+    assert await look_up(topics, "new") is UNSEEN
     assert catalogue.counts == {"new": 1}
-    assert topics.refusal("new", None) is None
