@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,12 +45,3 @@ class AuditEntry:
     operator: str | None
     reason: str | None
     detail: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditPage:
-    """One page; ``next_before`` continues it, ``searched_back_to`` is the end of a scan."""
-
-    entries: Sequence[AuditEntry]
-    next_before: int | None = None
-    searched_back_to: datetime | None = None

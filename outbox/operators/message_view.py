@@ -1,13 +1,18 @@
-"""The API's views of messages: filter, page, one message, its history. Pure."""
+"""Messages as REST shows them, and the filter and the page of a list. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, Generic, TypeVar
 
-from outbox.messages.message import DecidedBy, HalfMessage, MessageStatus, ParkedReason, State
+from pydantic import BaseModel, ConfigDict
+
+from outbox.messages.message import DecidedBy, Resolution, State
+
+Noun = TypeVar("Noun")
 
 NEVER_CHECKED: Final = "none"
 """Stands for the outcome of the last check where no check was made."""
@@ -40,7 +45,15 @@ class MessageFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastCheck:
+class ListPage(Generic[Noun]):
+    """One page; ``next_before`` continues it, ``searched_back_to`` is the end of a scan."""
+
+    data: Sequence[Noun]
+    next_before: int | None = None
+    searched_back_to: datetime | None = None
+
+
+class LastCheck(BaseModel):
     """The latest check of a message; ``latency_ms`` counts milliseconds."""
 
     at: datetime
@@ -49,36 +62,49 @@ class LastCheck:
     latency_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageView:
-    """The current state of one message: the half, its decision, its checks, its parking.
+class PublicationResource(BaseModel):
+    """The place of the record in Kafka."""
 
-    Without ``payload`` the half has no key, headers and value; ``value_bytes`` is always set.
-    """
+    model_config = ConfigDict(from_attributes=True)
 
-    half: HalfMessage
-    status: MessageStatus
-    value_bytes: int | None = None
-    payload: bool = False
-    headers_damaged: bool = False
-    """The stored headers cannot be read, and the half has none."""
-    next_check_at: datetime | None = None
-    check_count: int = 0
-    last_check: LastCheck | None = None
-    parked_at: datetime | None = None
-    parked_reason: ParkedReason | None = None
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagePage:
-    """One page; ``next_before`` continues it, ``searched_back_to`` is the end of a scan."""
+class MessageResource(BaseModel):
+    """The current state of a message; payload members only with ``include=payload``."""
 
-    messages: tuple[MessageView, ...]
-    next_before: int | None = None
-    searched_back_to: datetime | None = None
+    message_id: str
+    producer_group: str
+    transaction_id: str | None
+    topic: str
+    partition: int | None
+    state: State
+    decision: Resolution | None
+    decided_by: DecidedBy | None
+    decided_at: datetime | None
+    reason: str | None
+    prepared_at: datetime
+    next_check_at: datetime | None
+    check_count: int
+    last_check: LastCheck | None
+    parked_at: datetime | None
+    parked_reason: str | None
+    content_type: str | None
+    tags: list[str]
+    value_bytes: int | None
+    publication: PublicationResource | None
+    publish_error: str | None
+    headers: dict[str, str] | None = None
+    """None: the stored ones cannot be read."""
+    key: str | None = None
+    key_base64: str | None = None
+    value: str | None = None
+    value_base64: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCheck(LastCheck):
     """A check of one message of a group; ``applied``: it decided the message."""
 
@@ -88,21 +114,11 @@ class GroupCheck(LastCheck):
     applied: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupChecks:
+class GroupChecks(BaseModel):
     """The newest checks first; messages prepared before ``searched_back_to`` were not looked at."""
 
-    data: tuple[GroupCheck, ...]
+    data: list[GroupCheck]
     searched_back_to: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryEvent:
-    """One event of a message, with its facts."""
-
-    at: datetime
-    type: str
-    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +128,13 @@ class OperatorAction:
     operator: str
     reason: str
     key_id: str | None
+
+
+def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Return bytes as a member of a resource: as text if they are UTF-8, else in base64."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}

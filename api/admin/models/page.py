@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.http.page_token import decode_page_token, encode_page_token
+from outbox.operators.message_view import ListPage
 
 Row = TypeVar("Row")
 Noun = TypeVar("Noun")
@@ -45,3 +46,14 @@ def page_of(found: Sequence[Noun], limit: int, place: Callable[[Noun], str]) -> 
     shown, more = found[:limit], len(found) > limit
     cursor = encode_page_token(place(shown[-1])) if more else None
     return {"data": shown, "next_cursor": cursor, "has_more": more}
+
+
+def scanned_page(page: ListPage[Noun]) -> dict[str, Any]:
+    """Return a page of a list that looks at a slice, with where the slice ended."""
+    cursor = None if page.next_before is None else encode_page_token(str(page.next_before))
+    return {
+        "data": page.data,
+        "next_cursor": cursor,
+        "has_more": cursor is not None,
+        "searched_back_to": page.searched_back_to,
+    }

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 
 from api.admin.dependencies import ReportReader, ServicesDependency, StrictRoute
 from api.admin.models.audit_log import AuditEntryPage, AuditQuery
-from api.http.page_token import decode_number_token, encode_page_token
+from api.admin.models.page import scanned_page
+from api.http.page_token import decode_number_token
 from outbox.errors import InvalidMessageId
 from outbox.messages.message_id import HalfId, parse_message_id
 from outbox.operators.audit_log import AuditFilter
@@ -30,14 +31,7 @@ async def list_audit_log(
         before=decode_number_token(query.cursor),
         groups=await services.groups_of(caller),
     )
-    page = await services.audit_log.page(wanted)
-    cursor = None if page.next_before is None else encode_page_token(str(page.next_before))
-    return {
-        "data": page.entries,
-        "next_cursor": cursor,
-        "has_more": cursor is not None,
-        "searched_back_to": page.searched_back_to,
-    }
+    return scanned_page(await services.audit_log.page(wanted))
 
 
 def _half_id(message_id: str | None) -> HalfId | None:

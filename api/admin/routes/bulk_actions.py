@@ -129,12 +129,12 @@ def _filters(
 
 
 async def _dry_run(services: Services, order: BulkOrder, found: BulkMatch) -> DryRun:
-    views = [await services.browser.get(half_id) for half_id in found.half_ids[:SAMPLE]]
+    sample = await services.browser.named(found.half_ids[:SAMPLE])
     matched = len(found.half_ids)
     return DryRun(
         matched=min(matched, order.max_items),
         more=matched > order.max_items,
-        sample=[str(view.half.message_id) for view in views if view is not None],
+        sample=[each.message_id for each in sample],
         refused=None if found.refused is None else list(found.refused),
     )
 

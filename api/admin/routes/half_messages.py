@@ -20,28 +20,23 @@ from api.admin.dependencies import (
 )
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import (
-    PAYLOAD,
     ForceEndRequest,
     HistoryResource,
     MessageConditions,
     MessagePageResource,
     MessageQuery,
-    MessageResource,
     Rechecked,
-    history_resource,
-    message_json,
-    message_resource,
 )
+from api.admin.models.page import scanned_page
 from api.admin.services import Services
 from api.http.exchange import JSON, entity_tag, is_known
-from api.http.page_token import decode_number_token, encode_page_token
+from api.http.page_token import decode_number_token
 from api.http.problems import Problem
 from api.ingest.answers import already_ended, ended_half
 from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
-from outbox.errors import MessageNotFound
 from outbox.messages.message import DecidedBy, End, Resolution, State
-from outbox.operators.message_view import MessageFilter, MessageView
+from outbox.operators.message_view import MessageFilter, MessageResource
 
 PATH: Final = "/v1/half-messages"
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
@@ -61,18 +56,12 @@ async def list_half_messages(
         limit=query.limit,
         before=decode_number_token(query.cursor),
     )
-    page = await services.browser.page(wanted)
-    cursor = None if page.next_before is None else encode_page_token(str(page.next_before))
-    if cursor is not None:
+    page = scanned_page(await services.browser.page(wanted))
+    if page["has_more"]:
         given = [(name, text) for name, text in request.query_params.items() if name != "cursor"]
-        response.headers["Link"] = f'<{PATH}?{urlencode([*given, ("cursor", cursor)])}>; rel="next"'
-    data = [message_resource(view).model_dump(exclude=set(PAYLOAD)) for view in page.messages]
-    return {
-        "data": data,
-        "next_cursor": cursor,
-        "has_more": cursor is not None,
-        "searched_back_to": page.searched_back_to,
-    }
+        address = f"{PATH}?{urlencode([*given, ('cursor', page['next_cursor'])])}"
+        response.headers["Link"] = f'<{address}>; rel="next"'
+    return page
 
 
 @router.get("/{message_id}", response_model=MessageResource)
@@ -87,8 +76,8 @@ async def get_half_message(
     only_known_query(request, "include")
     if include is not None:
         _require_payload(caller)
-    view = await find(services, caller, message_id, payload=include is not None)
-    body = message_json(view)
+    message = await find(services, caller, message_id, payload=include is not None)
+    body = message.model_dump_json(exclude_unset=True).encode()
     etag = entity_tag(body)
     if is_known(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers={"ETag": etag})
@@ -96,13 +85,11 @@ async def get_half_message(
 
 
 @router.get("/{message_id}/history", response_model=HistoryResource, dependencies=[NoQuery])
-async def get_history(
-    message_id: str, caller: MessageReader, services: ServicesDependency
-) -> HistoryResource:
+async def get_history(message_id: str, caller: MessageReader, services: ServicesDependency) -> Any:
     """Return the events of a message, in order."""
-    view = await find(services, caller, message_id)
-    events = await services.browser.history(view.half.half_id, view.half.nonce)
-    return history_resource(str(view.half.message_id), events)
+    message = await find(services, caller, message_id)
+    events = await services.browser.history(*half_of(message_id))
+    return {"message_id": message.message_id, "events": events}
 
 
 @router.post(
@@ -115,10 +102,9 @@ async def recheck(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:
     """Check the message now; a parked message starts a new round of checks."""
-    view = await find(services, caller, message_id)
+    message = (await find(services, caller, message_id)).message_id
     action = body.action_of(caller)
-    due_at = await services.operations.recheck(view.half.half_id, view.half.nonce, action)
-    message = str(view.half.message_id)
+    due_at = await services.operations.recheck(*half_of(message_id), action)
     log_action("recheck", action, message_id=message)
     return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)
 
@@ -149,16 +135,10 @@ async def force_end(
 
 async def find(
     services: Services, caller: Caller, message_id: str, *, payload: bool = False
-) -> MessageView:
+) -> MessageResource:
     """Return a message that the caller may see; raises MessageNotFound for every other id."""
-    half_id, nonce = half_of(message_id)
     groups = await services.groups_of(caller)
-    view = await services.browser.get(half_id, payload=payload)
-    if view is None or view.half.nonce != nonce:
-        raise MessageNotFound
-    if groups is not None and view.status.producer_group_id not in groups:
-        raise MessageNotFound
-    return view
+    return await services.browser.get(*half_of(message_id), groups, payload=payload)
 
 
 def only_known_query(request: Request, *known: str) -> None:

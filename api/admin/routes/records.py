@@ -41,7 +41,5 @@ async def get_record(
         raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
     if message_id is None:
         raise MessageNotFound
-    view = await find(services, caller, message_id)
-    return RecordResource(
-        message_id=str(view.half.message_id), topic=topic, partition=partition, offset=offset
-    )
+    found = (await find(services, caller, message_id)).message_id
+    return RecordResource(message_id=found, topic=topic, partition=partition, offset=offset)

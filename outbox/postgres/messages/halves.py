@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
-from outbox.postgres.messages.half_rows import bounds, read_if_whole, read_without_damage
+from outbox.postgres.messages.half_rows import bounds, read_if_whole
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 COPY_HALVES: Final = SQL["copy_halves"]
-
-
-async def read_shown_half(
-    connection: AsyncConnection, half_id: HalfId
-) -> tuple[HalfMessage, bool] | None:
-    """Read a half, and whether its headers are damaged; then it has none. None: unknown id."""
-    rows = await _rows(connection, [half_id])
-    return read_without_damage(rows[0]) if rows else None
 
 
 async def read_whole_halves(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.types.json import Jsonb
 
 from outbox.messages.message_id import HalfId
-from outbox.operators.audit_log import AuditEntry, AuditFilter, AuditPage
-from outbox.operators.message_view import OperatorAction
+from outbox.operators.audit_log import AuditEntry, AuditFilter
+from outbox.operators.message_view import ListPage, OperatorAction
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
@@ -33,18 +33,18 @@ class PostgresAuditLog:
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
-    async def page(self, wanted: AuditFilter) -> AuditPage:
+    async def page(self, wanted: AuditFilter) -> ListPage[AuditEntry]:
         """Return the newest entries that match. Raises DatabaseUnavailable."""
         async with available(), self._pool.connection() as connection:
             rows = await rows_of(connection, SQL["page"], _asked(wanted))
         found = [_entry(row) for row in rows if row["id"] is not None]
         shown = found[: wanted.limit]
         if len(found) > wanted.limit:
-            return AuditPage(entries=shown, next_before=shown[-1].id)
+            return ListPage(data=shown, next_before=shown[-1].id)
         if rows[0]["looked"] == SLICE_ROWS:
             last, back_to = rows[0]["last_id"], rows[0]["back_to"]
-            return AuditPage(entries=shown, next_before=last, searched_back_to=back_to)
-        return AuditPage(entries=shown)
+            return ListPage(data=shown, next_before=last, searched_back_to=back_to)
+        return ListPage(data=shown)
 
 
 def _asked(wanted: AuditFilter) -> dict[str, Any]:

@@ -1,27 +1,30 @@
--- name: views
--- Reads, by key, messages without their values: the half, its parking, the checks made since its
--- age began (those of the current round whatever the clock was), and when the next is due: by its row of the queue, not
--- before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set back is due
--- as "due_rows" and the sweep take it. The bounds prune leaves.
-SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
-    h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.content_type,
-    h.traceparent, h.tags, h.key_id, octet_length(h.value) AS value_bytes,
+-- name: messages
+-- Reads, by key, messages as REST shows them, with their payload or without: the half, its parking, the checks made
+-- since its age began (those of the current round whatever the clock was), and when the next is due: by its row of the
+-- queue, not before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set
+-- back is due as "due_rows" and the sweep take it. The bounds prune leaves.
+SELECT h.half_id, h.prepared_at, g.name AS producer_group, t.name AS topic, h."partition", h.transaction_id,
+    h.content_type, coalesce(h.tags, '{}') AS tags, octet_length(h.value) AS value_bytes,
+    CASE WHEN %(payload)s THEN h.headers END AS headers,
+    CASE WHEN %(payload)s THEN h.key END AS key,
+    CASE WHEN %(payload)s THEN h.value END AS value,
     coalesce(greatest(queued.due_at, b.probe_at), least(h.prepared_at, clock_timestamp())
         + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds))) AS next_check_at,
-    p.parked_at, p.parked_reason,
-    spent.checks, last.asked_at, last.outcome, last.http_status, last.latency_ms
+    p.parked_at, p.parked_reason, spent.check_count, last.last_check
 FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 LEFT JOIN outbox.parked_message p ON p.half_id = h.half_id
 LEFT JOIN outbox.recheck r ON r.half_id = h.half_id
 LEFT JOIN LATERAL (
-    SELECT count(*) AS checks FROM outbox.check_attempt
+    SELECT count(*) AS check_count FROM outbox.check_attempt
     WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s AND counted
         AND (round = coalesce(r.round, 1) OR asked_at >= r.rechecked_at)
 ) spent ON true
 LEFT JOIN LATERAL (
-    SELECT asked_at, outcome, http_status, latency_ms FROM outbox.check_attempt
+    SELECT jsonb_build_object(
+        'at', asked_at, 'outcome', outcome, 'http_status', http_status, 'latency_ms', latency_ms) AS last_check
+    FROM outbox.check_attempt
     WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s
     ORDER BY look_id DESC LIMIT 1
 ) last ON true
@@ -33,6 +36,8 @@ LEFT JOIN LATERAL (
 ) queued ON true
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = h.producer_group_id AND queued.due_at IS NOT NULL
 WHERE h.half_id = ANY (%(half_ids)s::int8[]) AND h.half_id BETWEEN %(low)s AND %(high)s
+    AND (%(nonce)s::int8 IS NULL OR h.nonce = %(nonce)s)
+    AND (%(groups)s::int4[] IS NULL OR h.producer_group_id = ANY (%(groups)s::int4[]))
 
 -- name: checks
 -- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.
@@ -49,14 +54,14 @@ WITH slice AS MATERIALIZED (
 ), looked AS (
     SELECT (SELECT count(*) FROM slice) AS looked, min(prepared_at) AS back_to FROM half
 ), found AS (
-    SELECT half_id, h.nonce, s.asked_at, s.attempt, s.outcome, s.http_status, s.latency_ms, s.counted, s.applied
+    SELECT half_id, h.nonce, s.asked_at AS at, s.attempt, s.outcome, s.http_status, s.latency_ms, s.counted, s.applied
     FROM slice s JOIN half h USING (half_id)
     WHERE h.producer_group_id = %(group)s
     ORDER BY s.asked_at DESC LIMIT %(limit)s
 )
 SELECT looked.looked, looked.back_to, found.*
 FROM looked LEFT JOIN found ON true
-ORDER BY found.asked_at DESC
+ORDER BY found.at DESC
 
 -- name: history
 -- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal times.

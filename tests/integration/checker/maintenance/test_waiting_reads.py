@@ -36,21 +36,21 @@ async def browser(world: World) -> AsyncIterator[PostgresMessageBrowser]:
 
 async def reads_while(
     world: World, browser: PostgresMessageBrowser, moving: psycopg.Connection, half: HalfMessage
-) -> tuple[State | None, list[str], list[int]]:
+) -> tuple[State, list[str], list[str]]:
     """Start three reads that wait for a move, commit it, and return what they find."""
     wanted = MessageFilter(groups=None, limit=10)
     reads = asyncio.gather(
-        browser.get(half.half_id),
+        browser.get(half.half_id, half.nonce, None),
         browser.history(half.half_id, half.nonce),
         browser.page(wanted),
     )
     await sessions_wait(world, 3)
     moving.commit()
-    view, history, page = await reads
+    message, history, page = await reads
     return (
-        view.status.state if view else None,
-        [event.type for event in history],
-        [each.status.half_id for each in page.messages if each.status.half_id == half.half_id],
+        message.state,
+        [event["type"] for event in history],
+        [each.message_id for each in page.data if each.message_id == str(half.message_id)],
     )
 
 
@@ -64,4 +64,4 @@ async def test_a_read_that_waits_while_a_leaf_is_retired_finds_what_is_kept_of_i
         given = {"leaf": half.half_id >> 35, "kept": [half.half_id]}
         retiring.execute(RETIRE_LEAF, given)
         found = await reads_while(world, browser, retiring, half)
-    assert found == (State.PREPARED, ["prepared"], [half.half_id])
+    assert found == (State.PREPARED, ["prepared"], [str(half.message_id)])

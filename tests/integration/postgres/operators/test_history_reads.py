@@ -18,6 +18,7 @@ from benchmarks.load.history import (
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import GroupInUse
 from outbox.messages.message import State
+from outbox.messages.message_id import parse_message_id
 from outbox.operators.message_view import MessageFilter
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
@@ -81,7 +82,7 @@ async def test_a_long_backlog_is_listed_in_slices_and_whole(stuck_pool: Pool) ->
         before = await tuples_read(stuck_pool)
         page = await browser.page(wanted)
         assert await tuples_read(stuck_pool) - before <= MOST_OF_A_PAGE
-        listed += [each.half.half_id for each in page.messages]
+        listed += [parse_message_id(each.message_id)[0] for each in page.data]
         if page.next_before is None:
             break
         wanted = replace(wanted, before=page.next_before)
@@ -102,7 +103,7 @@ async def test_a_list_of_a_state_reads_what_is_in_it(old_pool: Pool, state: Stat
     before = await tuples_read(old_pool)
     page = await browser.page(MessageFilter(state=state))
     read = await tuples_read(old_pool) - before
-    assert len(page.messages) == (UNPUBLISHED if state is State.COMMITTED else 0)
+    assert len(page.data) == (UNPUBLISHED if state is State.COMMITTED else 0)
     assert read <= MOST_TUPLES
 
 

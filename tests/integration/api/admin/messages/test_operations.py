@@ -6,8 +6,8 @@ from typing import LiteralString
 
 import pytest
 
-from outbox.messages.message_id import HalfId
-from outbox.operators.message_view import MessageView
+from outbox.messages.message_id import HalfId, Nonce
+from outbox.operators.message_view import MessageResource
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import CHECKED, PARK, UNKNOWN, select, stored
@@ -111,14 +111,19 @@ async def test_a_message_that_got_the_id_of_one_that_a_failover_lost_is_not_take
     look = PostgresMessageBrowser.get
 
     async def then_fail_over(
-        browser: PostgresMessageBrowser, half_id: HalfId, *, payload: bool = False
-    ) -> MessageView | None:
-        view = await look(browser, half_id, payload=payload)
+        browser: PostgresMessageBrowser,
+        half_id: HalfId,
+        nonce: Nonce,
+        groups: frozenset[int] | None,
+        *,
+        payload: bool = False,
+    ) -> MessageResource:
+        message = await look(browser, half_id, nonce, groups, payload=payload)
         async with pool.connection() as connection:
             await connection.execute(
                 "UPDATE outbox.half_message SET nonce = nonce # 1 WHERE half_id = %s", (half_id,)
             )
-        return view
+        return message
 
     monkeypatch.setattr(PostgresMessageBrowser, "get", then_fail_over)
     path = f"{HALVES}/{message_id}/{what}"
