@@ -165,7 +165,7 @@ class Guard:
             body = await read_body(exchange.receive, most) if most else b""
             exchange.share(visitor=visitor)
             await console(exchange.scope, replay(body, exchange.receive), exchange.send)
-        admission.reads.owe(caller, visitor.calls.made - 1)
+        admission.reads.owe(caller, len(visitor.calls) - 1)
 
 
 def is_public(path: str) -> bool:

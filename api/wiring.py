@@ -11,7 +11,7 @@ from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
-from api.console.console import Console, ConsoleOptions
+from api.console.console import Console
 from api.console.in_process_api import App
 from api.console.session import SessionSeal
 from api.from_settings import (
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
-CONSOLE_PATH: Final = "/ui"
 MESSAGE_CONNECTIONS: Final = 4
 """Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
 
@@ -237,12 +236,9 @@ def _console(settings: Settings, app: App, authenticator: Authenticator, version
         app,
         authenticator,
         SessionSeal(pepper(settings), SystemClock()),
-        ConsoleOptions(
-            prefix=CONSOLE_PATH,
-            trace_url=settings.ui_trace_url,
-            needs_key=settings.auth_mode == "keys",
-            version=version,
-        ),
+        needs_key=settings.auth_mode == "keys",
+        trace_url=settings.ui_trace_url,
+        version=version,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,8 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from api.console.in_process_api import App, CallCount, InProcessApi, Refused
-from api.console.page_renderer import PageRenderer
+from api.console import PREFIX
+from api.console.in_process_api import App, InProcessApi, Refused
+from api.console.page_renderer import page_templates
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
 from api.console.session import COOKIE, Session, SessionSeal, sealed_session
 from api.console.static_file import NAMES, serve_static_file, static_url
@@ -46,7 +47,8 @@ class Visitor:
 
     caller: Caller
     session: Session | None
-    calls: CallCount = field(default_factory=CallCount)
+    calls: list[str] = field(default_factory=list)
+    """What its page asked of the API."""
 
     @property
     def is_known(self) -> bool:
@@ -61,53 +63,48 @@ class _RouteName:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleOptions:
-    """Where the pages are, and what all of them use."""
-
-    prefix: str
-    needs_key: bool
-    """Whether callers need a key."""
-    version: str
-    trace_url: str | None = None
-    """The address of a trace viewer, with ``{trace_id}`` in it."""
-
-
 class Console:
-    """The pages below a prefix; the guard reads the bodies, and limits them."""
+    """The pages; the guard reads the bodies, and limits them."""
 
     def __init__(
         self,
         routes: App,
         authenticator: Authenticator,
         seal: SessionSeal,
-        options: ConsoleOptions,
+        *,
+        needs_key: bool,
+        trace_url: str | None,
+        version: str,
     ) -> None:
-        """Take the application of the REST routes."""
-        prefix = options.prefix
+        """Take the application of the REST routes, and whether callers need a key.
+
+        ``trace_url`` is the address of a trace viewer, with ``{trace_id}`` in it.
+        """
         self._routes = routes
         self._authenticator = authenticator
         self._seal = seal
-        self._prefix = prefix
-        self._needs_key = options.needs_key
-        self._renderer = PageRenderer(
-            **asdict(options),
+        self._needs_key = needs_key
+        self._templates = page_templates(
+            prefix=PREFIX,
+            needs_key=needs_key,
+            trace_url=trace_url,
+            version=version,
             navigation=NAVIGATION,
-            static={name: static_url(prefix, name) for name in NAMES},
+            static={name: static_url(name) for name in NAMES},
             by_compose=not runs_in_kubernetes(),
             start_postgres=start_command("postgres"),
         )
         self._router = Router(redirect_slashes=False, default=self._nothing_here)
-        self._router.add_route(f"{prefix}/static/{{name}}", serve_static_file, methods=["GET"])
+        self._router.add_route(f"{PREFIX}/static/{{name}}", serve_static_file, methods=["GET"])
         forms_alone = dict.fromkeys(FORMS.keys() - PAGES.keys(), _lead_to_start)
         for path, handler in (forms_alone | PAGES).items():
-            self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["GET"])
+            self._router.add_route(PREFIX + path, self._endpoint(path, handler), methods=["GET"])
         for path, handler in FORMS.items():
-            self._router.add_route(prefix + path, self._endpoint(path, handler), methods=["POST"])
+            self._router.add_route(PREFIX + path, self._endpoint(path, handler), methods=["POST"])
 
     def owns(self, path: str) -> bool:
         """Return True for a path of the console."""
-        return path == self._prefix or path.startswith(self._prefix + "/")
+        return path == PREFIX or path.startswith(PREFIX + "/")
 
     async def visitor(self, headers: dict[bytes, bytes]) -> Visitor:
         """Return who sends a request with these headers. Raises Problem, DatabaseUnavailable."""
@@ -127,7 +124,7 @@ class Console:
         """Return how large a form of this visitor may be; None if it is not read."""
         if visitor.is_known:
             return FORM_MAX_BYTES
-        return LOGIN_MAX_BYTES if path == self._prefix + LOGIN else None
+        return LOGIN_MAX_BYTES if path == PREFIX + LOGIN else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its state holds ``visitor`` and ``request_id``."""
@@ -142,7 +139,7 @@ class Console:
 
     def _endpoint(self, path: str, handler: Handler) -> RouteEndpoint:
         async def serve(request: Request) -> Response:
-            request.scope["route"] = _RouteName(self._prefix + path)
+            request.scope["route"] = _RouteName(PREFIX + path)
             visitor: Visitor = request.state.visitor
             if not visitor.is_known and path != LOGIN:
                 return self._login_first(request)
@@ -165,8 +162,7 @@ class Console:
             caller=visitor.caller,
             session=visitor.session or self._seal.begin(None, ""),
             api=InProcessApi(self._routes, visitor.caller, request_id, visitor.calls),
-            renderer=self._renderer,
-            prefix=self._prefix,
+            templates=self._templates,
             log_in=self._log_in,
         )
 
@@ -198,7 +194,7 @@ class Console:
         response.set_cookie(
             COOKIE,
             self._seal.seal(visit.session),
-            path=self._prefix,
+            path=PREFIX,
             httponly=True,
             samesite="lax",
             secure=not is_loopback(_host_name(visit.request)),

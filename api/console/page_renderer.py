@@ -27,31 +27,25 @@ GAP_SECONDS: Final = (1, MINUTE, 10 * MINUTE)
 """From here on a gap in a timeline is shown as noticeable, long, very long."""
 
 
-class PageRenderer:
-    """Renders pages; a refresh takes the live part out of a page."""
-
-    def __init__(self, **shared: Any) -> None:
-        """Take the values that every page uses."""
-        self._environment = Environment(
-            loader=PackageLoader("api.console"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.globals.update(shared)
-        self._environment.filters.update(
-            age=age_text,
-            thousands=thousands_text,
-            moment=moment_text,
-            gap=gap_class,
-            utc=read_moment,
-            words=value_words,
-        )
-
-    def page(self, template: str, facts: dict[str, Any]) -> str:
-        """Return a page."""
-        return self._environment.get_template(template).render(facts)
+def page_templates(**shared: Any) -> Environment:
+    """Return the templates of the pages; ``shared`` are the values that every page uses."""
+    templates = Environment(
+        loader=PackageLoader("api.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals.update(shared)
+    templates.filters.update(
+        age=age_text,
+        thousands=thousands_text,
+        moment=moment_text,
+        gap=gap_class,
+        utc=read_moment,
+        words=value_words,
+    )
+    return templates
 
 
 def age_text(seconds: float) -> str:

@@ -14,6 +14,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.console import PREFIX
+
 HTMX_VERSION: Final = "2.0.11"
 HTMX_SHA256: Final = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
 """Of `dist/htmx.min.js` in the npm package `htmx.org` (Zero-Clause BSD)."""
@@ -42,9 +44,9 @@ def static_file(name: str) -> StaticFile:
     return StaticFile(content, sha256(content).hexdigest()[:HASH_CHARACTERS])
 
 
-def static_url(prefix: str, name: str) -> str:
+def static_url(name: str) -> str:
     """Return the address that changes with the content."""
-    return f"{prefix}/static/{name}?v={static_file(name).version}"
+    return f"{PREFIX}/static/{name}?v={static_file(name).version}"
 
 
 async def serve_static_file(request: Request) -> Response:

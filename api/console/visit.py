@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
+from jinja2 import Environment
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from api.console import PREFIX
 from api.console.in_process_api import InProcessApi, Query
-from api.console.page_renderer import HEADERS, PageRenderer
+from api.console.page_renderer import HEADERS
 from api.console.session import COOKIE, Session
 from outbox.access import NOBODY, Caller, Scope
 
@@ -47,8 +49,7 @@ class Visit:
     session: Session | None
     """The session that the answer continues; None ends it."""
     api: InProcessApi
-    renderer: PageRenderer
-    prefix: str
+    templates: Environment
     log_in: LogIn
     form: ImmutableMultiDict[str, str] = field(default_factory=ImmutableMultiDict, repr=False)
 
@@ -89,7 +90,7 @@ class Visit:
         """Return an address of the console."""
         given = {name: value for name, value in query.items() if value is not None}
         asked = "?" + urlencode(given) if given else ""
-        return f"{self.prefix}{quote(path, safe='/')}{asked}"
+        return f"{PREFIX}{quote(path, safe='/')}{asked}"
 
     async def list(
         self, route: str, path: str, *, limit: int, **given: str
@@ -120,7 +121,7 @@ class Visit:
 
     def forget(self, response: Response) -> None:
         """Remove the cookie of the session from the browser."""
-        response.delete_cookie(COOKIE, path=self.prefix, httponly=True, samesite="lax")
+        response.delete_cookie(COOKIE, path=PREFIX, httponly=True, samesite="lax")
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
         """Return a page."""
@@ -131,7 +132,7 @@ class Visit:
             "here": asked_address(self.request),
             "Scope": Scope,
         }
-        text = self.renderer.page(template, shared | facts)
+        text = self.templates.get_template(template).render(shared | facts)
         return Response(text, status, HEADERS)
 
 

@@ -36,7 +36,7 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "message.html",
         message=message,
-        as_json=msgspec.json.format(answer.body, indent=2).decode(),
+        as_json=msgspec.json.format(answer.content, indent=2).decode(),
         trace_id=_trace_id(history["events"]),
         timeline=_timeline(message, history["events"], dropped, now.isoformat()),
         now=now,

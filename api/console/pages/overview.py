@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from starlette.responses import Response
 
 from api.console.in_process_api import Query
-from api.console.metric_values import MetricValues
 from api.console.visit import Visit
-from outbox.access import Scope
+from outbox.access import Caller, Scope
 from outbox.checks.answer import ANSWERED
 from outbox.clock import SystemClock
 
@@ -20,6 +21,30 @@ STATES: Final = ("PREPARED", "PARKED", "COMMITTED")
 GROUPS_SHOWN: Final = 20
 TRIPPED_SHOWN: Final = 20
 RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
+
+
+class MetricValues:
+    """The values of ``/metrics``; a caller bound to groups gets those of its groups, and no others.
+
+    A value is parsed when it is asked for: the page has many more than are shown.
+    """
+
+    def __init__(self, page: bytes, caller: Caller) -> None:
+        self._groups = caller.groups
+        self._lines: dict[str, list[str]] = defaultdict(list)
+        for line in page.decode().split("\n"):
+            self._lines[line.partition(" ")[0].partition("{")[0]].append(line)
+
+    def of(self, name: str) -> list[Sample]:
+        """Return the values of a metric, the largest first; the name is without ``outbox_``."""
+        lines = "\n".join([*self._lines.get(f"outbox_{name}", ()), ""])
+        found = [
+            sample
+            for family in text_string_to_metric_families(lines)
+            for sample in family.samples
+            if self._groups is None or sample.labels.get("producer_group") in self._groups
+        ]
+        return sorted(found, key=lambda each: -each.value)
 
 
 async def show(visit: Visit) -> Response:
@@ -51,7 +76,7 @@ async def show(visit: Visit) -> Response:
 async def metric_values(visit: Visit) -> MetricValues:
     """Return the values of the metrics page that the visitor may see."""
     answer = await visit.api.fetch("/metrics")
-    return MetricValues(answer.body, visit.caller)
+    return MetricValues(answer.content, visit.caller)
 
 
 def _states(values: MetricValues) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -18,26 +18,6 @@ from outbox.operators.message_view import NEVER_CHECKED
 
 LOOKED_AT_MOST: Final = 500
 SHOWN: Final = 50
-Cause = tuple[str, str, int | None]
-"""A group, and outcome and HTTP status of a last check."""
-
-
-@dataclass(slots=True)
-class Cluster:
-    """Parked messages of one group whose last check went the same way."""
-
-    group: str
-    outcome: str
-    status: int | None
-    count: int = 0
-    oldest: str = ""
-    reasons: set[str] = field(default_factory=set)
-
-    @property
-    def filters(self) -> dict[str, str]:
-        """The filters that find these messages and no others."""
-        found = {"state": "PARKED", "producer_group": self.group, "last_outcome": self.outcome}
-        return found | ({"last_http_status": str(self.status)} if self.status else {})
 
 
 async def show(visit: Visit) -> Response:
@@ -58,19 +38,25 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _clusters(found: list[dict[str, Any]]) -> list[Cluster]:
-    """Return one cluster for each cause, the largest first."""
-    by_cause: dict[Cause, Cluster] = {}
+def _clusters(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of each group whose last check went the same way, the most first."""
+    by_cause: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for message in found:
-        cause = _cause(message)
-        cluster = by_cause.setdefault(cause, Cluster(*cause))
-        cluster.count += 1
-        cluster.oldest = message["prepared_at"]  # the newest come first
-        cluster.reasons.add(message["parked_reason"])
-    return sorted(by_cause.values(), key=lambda each: (-each.count, each.group))
-
-
-def _cause(message: dict[str, Any]) -> Cause:
-    """Return the group, and the outcome and status of the last check."""
-    last = message["last_check"] or {"outcome": NEVER_CHECKED, "http_status": None}
-    return message["producer_group"], last["outcome"], last["http_status"]
+        last = message["last_check"] or {"outcome": NEVER_CHECKED, "http_status": None}
+        cause = message["producer_group"], last["outcome"], last["http_status"]
+        by_cause[cause].append(message)
+    clusters = [
+        {
+            "filters": {
+                "state": State.PARKED.value,
+                "producer_group": group,
+                "last_outcome": outcome,
+                **({"last_http_status": str(status)} if status else {}),
+            },
+            "count": len(alike),
+            "oldest": alike[-1]["prepared_at"],  # the newest come first
+            "reasons": {each["parked_reason"] for each in alike},
+        }
+        for (group, outcome, status), alike in by_cause.items()
+    ]
+    return sorted(clusters, key=lambda each: (-each["count"], each["filters"]["producer_group"]))

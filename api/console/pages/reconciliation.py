@@ -52,4 +52,4 @@ async def download(visit: Visit) -> Response:
         for name in ("content-type", "content-security-policy", "x-content-type-options")
     }
     headers["content-disposition"] = f'attachment; filename="reconciliation.{form}"'
-    return Response(answer.body, headers=headers | {"cache-control": "no-store"})
+    return Response(answer.content, headers=headers | {"cache-control": "no-store"})
