@@ -14,20 +14,17 @@ from typing import Final
 
 from api.console.console import Console
 from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission
-from api.http.exchange import AsgiScope, Exchange, HotRoute, HttpRequest, Receive, Send
+from api.http.exchange import App, AsgiScope, Exchange, HotRoute, HttpRequest, Receive, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
 from api.http.request_body import validate_media_type as validate_type
 from api.http.request_metrics import RequestMetrics
-from api.shared_answers import App, SharedAnswers
 from outbox.access import NOBODY
 from outbox.errors import OutboxError
 from outbox.telemetry.events import Event, get_logger
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
 PUBLIC_PREFIX: Final = "/problems/"
-SHARED: Final = frozenset({"/readyz", "/metrics"})
-"""Public paths that read the database."""
 READS: Final = frozenset({"GET", "HEAD"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
@@ -51,7 +48,6 @@ class Guard:
         self._observed = observed
         self._console = console
         self.lifespan = lifespan
-        self._shared = SharedAnswers(cold)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one connection event of the server."""
@@ -129,11 +125,8 @@ class Guard:
         exchange.share(caller=NOBODY)
         # The server leaves out the body of an answer to HEAD.
         asked = {**exchange.scope, "method": "GET"}
-        if exchange.path in SHARED and not exchange.scope["query_string"]:
-            await self._shared.serve(asked, exchange.send)
-        else:
-            await self._cold(asked, replay(b"", exchange.receive), exchange.send)
-            exchange.scope["route"] = asked.get("route")
+        await self._cold(asked, replay(b"", exchange.receive), exchange.send)
+        exchange.scope["route"] = asked.get("route")
 
     async def _serve_console(self, exchange: Exchange, console: Console) -> None:
         """Answer a browser; a person reads the answer, so a problem becomes a page."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
+from asyncio import to_thread
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final
 
 from api.admin.tenant_slots import TenantSlots
+from api.shared_read import SharedRead
 from outbox.clock import Clock
-from outbox.errors import KafkaUnavailable, OutboxError
+from outbox.errors import KafkaUnavailable
 from outbox.kafka.health.kafka_checks import kafka_checks, unreachable
 from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
@@ -28,13 +29,10 @@ from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.redaction import redaction
 
 NO_ANSWER: Final = "Kafka does not answer"
-AWAY_SECONDS: Final = 5.0
-"""How long a cluster that did not answer is not asked again."""
 FRESH_SECONDS: Final = 1.0
 """How long a look is remembered, so that many open pages cost the stores one look a second."""
 HEALTH_SECONDS: Final = 4.0
 """The same for the health checks, which cost most."""
-T = TypeVar("T")
 
 
 class StoresView:
@@ -51,27 +49,29 @@ class StoresView:
         self._kafka_answers = kafka_answers
         self._clock = clock
         self._redact = redaction(secret_texts(settings))
-        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._looks: dict[str, tuple[float, Any]] = {}
+        self._shards = SharedRead(partial(to_thread, self._read_shards), clock, FRESH_SECONDS)
+        self._partitions = SharedRead(
+            partial(to_thread, self._read_partitions), clock, FRESH_SECONDS
+        )
+        self._health = SharedRead(partial(to_thread, self._read_health), clock, HEALTH_SECONDS)
         self._searches = TenantSlots("searches for a record", of_a_tenant=2, in_all=8)
-        self._away_until = float("-inf")
         self._catalogue: KafkaTopicCatalogue | None = None
         self._log: KafkaLogReader | None = None
 
     async def shards(self) -> Sequence[ShardState]:
         """Return every shard. Raises DatabaseUnavailable."""
-        return await self._look("shards", self._read_shards)
+        return await self._shards.get()
 
     async def partitions(self) -> Sequence[PartitionState]:
         """Return the partitions of all topics that had messages.
 
         Raises DatabaseUnavailable, KafkaUnavailable.
         """
-        return await self._look("partitions", self._read_partitions)
+        return await self._partitions.get()
 
     async def health(self) -> Sequence[HealthCheck]:
         """Return the checks of both stores; a store that is away is a failed check."""
-        found = await self._look("health", self._read_health, HEALTH_SECONDS)
+        found = await self._health.get()
         return [replace(each, detail=self._redact(each.detail)) for each in found]
 
     async def message_at(
@@ -82,27 +82,12 @@ class StoresView:
         Raises KafkaUnavailable, and Problem ``rate-limited`` while many are looked for.
         """
         with self._searches.taken_by(tenant):
-            return await asyncio.to_thread(self._search, Partition(topic, partition), offset)
+            return await to_thread(self._search, Partition(topic, partition), offset)
 
     def settings(self) -> Sequence[ShownSetting]:
         """Return every setting of this process, without secrets."""
         _, origin = gather(process_environment())
         return shown_settings(self._settings, origin)
-
-    async def _look(self, name: str, read: Callable[[], T], lasts: float = FRESH_SECONDS) -> T:
-        """Return what was seen, or raise the error: both are remembered."""
-        async with self._locks[name]:
-            until, found = self._looks.get(name, (float("-inf"), None))
-            if self._clock.monotonic() >= until:
-                try:
-                    found = await asyncio.to_thread(read)
-                except OutboxError as error:
-                    found = error
-                self._looks[name] = (self._clock.monotonic() + lasts, found)
-        if isinstance(found, OutboxError):
-            raise found
-        seen: T = found
-        return seen
 
     def _read_shards(self) -> Sequence[ShardState]:
         with OperatorView(self._settings.required_database_url()) as view:
@@ -140,8 +125,7 @@ class StoresView:
 
     def _require_kafka(self) -> None:
         """Raise KafkaUnavailable unless a broker answers at once; the checks wait longer."""
-        now = self._clock.monotonic()
-        if not self._kafka_answers() or now < self._away_until:
+        if not self._kafka_answers():
             raise KafkaUnavailable(NO_ANSWER)
         config = self._settings.kafka_config
         catalogue = self._catalogue or KafkaTopicCatalogue(self._servers, config)
@@ -149,6 +133,5 @@ class StoresView:
             catalogue.partitions()
         except KafkaUnavailable:
             self._catalogue = None
-            self._away_until = self._clock.monotonic() + AWAY_SECONDS
             raise
         self._catalogue = catalogue

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
 
-from api.http.exchange import AsgiScope
+from api.http.exchange import App, AsgiScope
 
 if TYPE_CHECKING:
     from api.guard import Guard
-    from api.shared_answers import App
     from outbox.telemetry.spans import Spans
 
 PROBES = "/livez$,/readyz$,/metrics$"

@@ -12,7 +12,6 @@ from api.admin.router import ROUTERS
 from api.admin.services import Services
 from api.app import Lifespan, create_app
 from api.console.console import Console
-from api.console.in_process_api import App
 from api.console.session import SessionSeal
 from api.from_settings import (
     group_defaults,
@@ -25,12 +24,14 @@ from api.guard import Guard
 from api.http.admission import Admission, Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
+from api.http.exchange import App
 from api.http.request_metrics import RequestMetrics
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
 from api.lifecycle import Parts, lifespan_of, repeated
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
+from api.shared_read import SharedRead
 from api.stores_view import StoresView
 from outbox.clock import SystemClock
 from outbox.failpoints import arm
@@ -190,11 +191,11 @@ def _services(
         check_endpoint_probe=CheckEndpointProbe(groups, endpoint, clock),
         keys=keys,
         runs=PostgresReconciliationRuns(share),
-        readiness=PostgresReadiness(ingest.pool, newest_revision()),
+        readiness=SharedRead(PostgresReadiness(ingest.pool, newest_revision()).checks, clock),
         name_cache=ingest.name_cache,
         topic_cache=ingest.topic_cache,
         metrics=ingest.metrics,
-        render_metrics=page.render,
+        render_metrics=page.rendered.get,
         ssrf_policy=endpoint.policy,
         group_defaults=group_defaults(settings),
         retention_seconds=settings.retention_seconds,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
+from api.shared_read import SharedRead
 from outbox.access import Caller
 from outbox.checks.ssrf_guard import SsrfPolicy
-from outbox.operators.health_check import Readiness
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Services:
     groups: PostgresProducerGroups
     keys: PostgresApiKeys
     runs: PostgresReconciliationRuns
-    readiness: Readiness
+    readiness: SharedRead[Mapping[str, str]]
+    """PostgreSQL's checks of the readiness, each with its result."""
     name_cache: NameCache
     topic_cache: TopicCache
     metrics: Metrics

@@ -19,7 +19,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from api.console import PREFIX
-from api.console.in_process_api import App, InProcessApi, Refused
+from api.console.in_process_api import InProcessApi, Refused
 from api.console.page_renderer import page_templates
 from api.console.pages.site_map import FORMS, NAVIGATION, PAGES, Handler
 from api.console.session import COOKIE, Session, SessionSeal, sealed_session
@@ -27,6 +27,7 @@ from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
 from api.http.admission import Authenticator
 from api.http.authentication.loopback_authenticator import is_loopback
+from api.http.exchange import App
 from api.http.problems import KINDS, Problem, problem_of
 from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError

@@ -6,16 +6,15 @@ do over REST, with the same validation and the same refusals.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from httpx2 import ASGITransport, InvalidURL, Request, Response
 
-from api.http.exchange import AsgiScope, Receive, Send
+from api.http.exchange import App, AsgiScope, Receive, Send
 from outbox.access import Caller
 
-App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 Query = Mapping[str, str | int]
 
 HOST: Final = "http://api"

@@ -18,6 +18,7 @@ from outbox.access import Caller, Scope
 AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 HeaderList = list[tuple[bytes, bytes]]
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")

@@ -11,7 +11,8 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector
 
 from api.metrics.shared_metrics import page_registry
-from api.metrics.table_gauges import GaugeSource, clear_table_gauges, set_table_gauges
+from api.metrics.table_gauges import clear_table_gauges, set_table_gauges
+from api.shared_read import SharedRead
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.gauges import set_last_run, set_open_findings
@@ -19,6 +20,7 @@ from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
+    from outbox.postgres.maintenance.gauges import PostgresGauges
     from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 FRESH_SECONDS: Final = 5.0
@@ -35,7 +37,7 @@ class MetricsPage:
     def __init__(
         self,
         metrics: Metrics,
-        source: GaugeSource,
+        source: PostgresGauges,
         pool_use: Callable[[], tuple[int, int]],
         runs: PostgresReconciliationRuns,
         clock: Clock,
@@ -45,13 +47,12 @@ class MetricsPage:
         self._source = source
         self._pool_use = pool_use
         self._runs = runs
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._read_at = float("-inf")
+        self._gauges = SharedRead(self._read_gauges, clock, FRESH_SECONDS)
+        self.rendered = SharedRead(self._render, clock)
+        """The metrics in Prometheus' text format."""
         self._unread = frozenset[str]()
 
-    async def render(self) -> bytes:
-        """Return the metrics in Prometheus' text format."""
+    async def _render(self) -> bytes:
         await self._refresh()
         return await asyncio.to_thread(generate_latest, self._registry)
 
@@ -69,10 +70,7 @@ class MetricsPage:
 
     async def _refresh(self) -> None:
         self._set_pool_gauges()
-        async with self._lock:
-            if self._clock.monotonic() - self._read_at >= FRESH_SECONDS:
-                await self._read_gauges()
-                self._read_at = self._clock.monotonic()
+        await self._gauges.get()
 
     def _set_pool_gauges(self) -> None:
         in_use, maximum = self._pool_use()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from outbox.operators.table_facts import GaugeFacts, Unfinished
 from outbox.telemetry.metrics import Metrics
@@ -31,13 +31,6 @@ HELD: Final = "HELD"
 """COMMITTED, and refused by Kafka."""
 PLAIN: Final = "PLAIN"
 """Published in SQL mode and not yet admitted: not a state of a half message."""
-
-
-class GaugeSource(Protocol):
-    """Where the gauges are read."""
-
-    async def read(self) -> GaugeFacts:
-        """Return the facts of now. Raises DatabaseUnavailable."""
 
 
 def clear_table_gauges(metrics: Metrics) -> None:

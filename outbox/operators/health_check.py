@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from outbox.relay.server_requirements import Judgement
 
@@ -50,10 +50,3 @@ def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
     """Yield a check for each setting that was judged."""
     for each in judgements:
         yield health_check(each.setting, each.safe, each.detail)
-
-
-class Readiness(Protocol):
-    """PostgreSQL's part of the probes."""
-
-    async def checks(self) -> Mapping[str, str]:
-        """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""

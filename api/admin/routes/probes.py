@@ -23,7 +23,7 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz")
 async def readyz(services: ServicesDependency) -> dict[str, Any]:
     """Return 200 if prepares, ends, checks and publishing can all run, else 503."""
-    checks = dict(await services.readiness.checks())
+    checks = dict(await services.readiness.get())
     if not services.topic_cache.reachable:
         await services.topic_cache.refresh()
     checks["kafka"] = "ok" if services.topic_cache.reachable else "unavailable"

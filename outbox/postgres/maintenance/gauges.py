@@ -34,7 +34,7 @@ PARTS: Final[Mapping[str, type[Any]]] = {
 
 
 class PostgresGauges:
-    """The GaugeSource on a pool of connections."""
+    """Reads the gauges of the tables, on a pool of connections."""
 
     def __init__(self, pool: Pool, bounds: Mapping[str, int] = BOUNDS) -> None:
         self._pool = pool

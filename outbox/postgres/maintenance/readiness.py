@@ -30,14 +30,14 @@ def newest_revision() -> str:
 
 
 class PostgresReadiness:
-    """The Readiness on a pool; ``revision`` is the newest migration that this code knows."""
+    """PostgreSQL's part of the probes; ``revision`` is the newest migration of this code."""
 
     def __init__(self, pool: Pool, revision: str) -> None:
         self._pool = pool
         self._revision = revision
 
     async def checks(self) -> Mapping[str, str]:
-        """Return the result of each check; see Readiness.checks."""
+        """Return ``ok`` or a reason for ``postgres``, ``migrations`` and ``checker_heartbeat``."""
         unknown = {"migrations": "unknown", "checker_heartbeat": "unknown"}
         try:
             async with available(), self._pool.connection(timeout=ANSWER_SECONDS) as connection:
