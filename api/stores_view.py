@@ -91,7 +91,7 @@ class StoresView:
 
     def _read_shards(self) -> Sequence[ShardState]:
         with OperatorView(self._settings.required_database_url()) as view:
-            return [shard_state(row) for row in view.shards()]
+            return [shard_state(row) for row in view.rows("shards")]
 
     def _read_partitions(self) -> Sequence[PartitionState]:
         with OperatorView(self._settings.required_database_url()) as view:

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from chaos.context import Context
 from chaos.schedule import Fault
 from outbox.errors import DatabaseUnavailable, NotHeld
+from outbox.messages.message_id import parse_message_id
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
@@ -80,7 +81,7 @@ async def _release(database_url: str) -> None:
         held = PostgresHeldAdmin(pool)
         for each in await held.list_held(limit=MOST_RELEASED, refused_only=True):
             with suppress(NotHeld):
-                await held.settle(BulkKind.RELEASE_HELD, each.half_id, each.nonce, action)
+                await held.settle(BulkKind.RELEASE_HELD, *parse_message_id(each.message_id), action)
 
 
 def _held(context: Context) -> int:

@@ -78,7 +78,7 @@ def resolve(
 
 def _shards() -> list[dict[str, Any]]:
     with OperatorView(database_url()) as view:
-        rows = [shard_row(shard) for shard in view.shards()]
+        rows = [shard_row(shard) for shard in view.rows("shards")]
     return [{**row, "advice": _advice(row["halt_reason"])} for row in rows]
 
 

@@ -17,7 +17,8 @@ def status(context: typer.Context) -> None:
     """Show the checker's tasks, and each shard's owner, position, backlog and halt reason."""
     invocation = context_of(context)
     with OperatorView(database_url()) as view:
-        tasks, shards = view.tasks(), [shard_row(shard) for shard in view.shards()]
+        tasks = view.rows("tasks")
+        shards = [shard_row(shard) for shard in view.rows("shards")]
     body = {"chores": tasks, "shards": shards}
     if invocation.output is not Output.TABLE:
         print_object(invocation, body)

@@ -10,6 +10,8 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import psycopg
+
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.errors import IdsBehind
 from outbox.kafka.client_config import (
@@ -25,8 +27,12 @@ from outbox.kafka.topic_scan import KafkaTopicScan, Seen
 from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.shard_admin import ShardAdmin
+from outbox.postgres.operators.shard_admin import mark_released, resume_shard, topics
 from outbox.postgres.relay.commit_log import PostgresCommitLog
+from outbox.postgres.relay.recovery import recover_published
+from outbox.postgres.sessions.availability import unavailable_on
+from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.verified_sessions import refuse_ids_behind
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
 from outbox.relay.protocol.state import (
     Cursor,
@@ -76,11 +82,16 @@ class ShardResolution:
     def _resolve(self, way: HaltResolution, action: OperatorAction) -> dict[str, Any]:
         url = self.settings.required_database_url()
         log = PostgresCommitLog(url, self.shard, batch_max=1, owner="cli")
-        with closing(log), closing(ShardAdmin(url, self.shard)) as desk:
+        with (
+            unavailable_on(psycopg.Error),
+            closing(log),
+            connect(url, "cli") as session,
+        ):
+            refuse_ids_behind(session)
             progress = log.progress()
             halt = allowed(progress.halt if progress else None, way)
-            cursor, identity, learned = self._decide(way, halt, require(progress), log, desk)
-            desk.settle(halt, way, cursor, identity, action)
+            cursor, identity, learned = self._decide(way, halt, require(progress), log, session)
+            resume_shard(session, self.shard, halt, way, cursor, identity, action)
         return {
             "shard": self.shard,
             "halt_reason": halt,
@@ -95,7 +106,7 @@ class ShardResolution:
         halt: HaltReason,
         was: Progress,
         log: PostgresCommitLog,
-        desk: ShardAdmin,
+        session: Connection,
     ) -> tuple[Cursor | None, Identity | None, int]:
         """Return where the shard continues, and how many ids PostgreSQL learned for that."""
         identity = self._identity(log)
@@ -118,8 +129,9 @@ class ShardResolution:
             return manifests.last._replace(manifest_offset=end), identity, 0
         is_whole = way is HaltResolution.SCAN and halt not in _CURSOR_HOLDS
         newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
-        learning = _Learning(desk, end, newer_than, was.cursor and was.cursor.batch_no)
-        learned, highest = learning.learn(chain(listed, self._scan(desk)))
+        known = was.cursor and was.cursor.batch_no
+        learning = _Learning(session, self.shard, end, newer_than, known)
+        learned, highest = learning.learn(chain(listed, self._scan(session)))
         if way is HaltResolution.ACCEPT and manifests.any:
             return (
                 later._replace(manifest_offset=manifests.following(start, end)),
@@ -151,9 +163,9 @@ class ShardResolution:
         publisher.fence(installation)
         publisher.drop()
 
-    def _scan(self, desk: ShardAdmin) -> Iterator[Seen]:
+    def _scan(self, session: Connection) -> Iterator[Seen]:
         scan = KafkaTopicScan(self._servers, self.settings.kafka_config)
-        yield from scan.of_shard(desk.topics(), self.shard)
+        yield from scan.of_shard(topics(session), self.shard)
 
     def _progress_log(self) -> KafkaProgressLog:
         admin = admin_client(self._servers, self.settings.kafka_config)
@@ -232,7 +244,8 @@ class _Manifests:
 class _Learning(NamedTuple):
     """What PostgreSQL learns of the messages that Kafka has."""
 
-    desk: ShardAdmin
+    session: Connection
+    shard: int
     end: int
     """of the progress log"""
     newer_than: int
@@ -247,8 +260,9 @@ class _Learning(NamedTuple):
             highest = max(highest, *(each.batch_no for each in some), 0)
             ids = {each[1:] for each in some if each.batch_no > self.newer_than}
             if ids:
-                self.desk.learn(sorted(ids), max(0, self.end - 1))
+                with self.session.transaction():
+                    recover_published(self.session, self.shard, max(0, self.end - 1), sorted(ids))
                 learned += len(ids)
             if self.known is not None:
-                self.desk.mark_released(some, self.known)
+                mark_released(self.session, some, self.known)
         return learned, highest

@@ -42,12 +42,14 @@ class NewSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHealth:
-    """How many checks of a group are due, and how old its signing secret is."""
+    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age.
+
+    The previous secret signs too until it expires.
+    """
 
     due: int
     secret_changed_at: datetime
     previous_secret_expires_at: datetime | None
-    """Until then the previous secret signs too; None if it does not."""
 
 
 def require_version(precondition: Precondition, version: int) -> None:

@@ -23,13 +23,12 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """One health check and its result."""
+    """A check of the installation; ``command`` is what to run next, if one command helps."""
 
     check: str
     verdict: HealthStatus
     detail: str
-    command: str | None = None
-    """What to run next, if the result is not good and one command helps."""
+    command: str | None
 
 
 def health_check(

@@ -13,47 +13,40 @@ from outbox.relay.protocol.state import HaltReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
-    """One shard of the relay; ``backlog`` counts messages, at most 1 000 flushes deep."""
+    """A shard of the relay; of a halted one ``advice`` and ``commands`` are the way on.
+
+    ``backlog`` counts messages, at most 1 000 flushes deep.
+    """
 
     shard: int
     owner: str | None
     position: int
     backlog: int
     halt_reason: str | None
+    advice: str | None
+    commands: list[str]
     updated_at: datetime | None
-
-    @property
-    def advice(self) -> str | None:
-        """What the reason of the halt means; None if the shard is not halted."""
-        return None if self.halt_reason is None else ADVICE[HaltReason(self.halt_reason)]
-
-    @property
-    def commands(self) -> list[str]:
-        """The commands that resolve the halt, the first one first."""
-        if self.halt_reason is None:
-            return []
-        ways = RESOLUTIONS[HaltReason(self.halt_reason)]
-        return [f"outbox shard resolve {self.shard} --{way} --reason TEXT" for way in ways]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """A partition of a topic that had messages; its offsets are the next ones to write and to read.
+    """A partition; `read_committed` consumers stop at ``last_stable_offset``.
 
-    ``open_since`` is when the first open transaction wrote its first record; None if none is open,
-    or if that record could not be read. ``ours``: the transaction is a relay's.
-    ``suspected``: only its own record says that it hangs. ``command`` looks further at it.
+    ``open_since`` is the first record of its open transaction; null also if it cannot be read.
+    ``ours``: it is a relay's. If it ``hangs``, it is older than Kafka lets one become; ``command``
+    names its producer. A stranger's is only ``suspected`` if nothing but its own record tells its
+    age: a young one may copy records of another day.
     """
 
     topic: str
     partition: int
     end_offset: int
     last_stable_offset: int
-    open_since: datetime | None = None
-    ours: bool = False
-    hangs: bool = False
-    suspected: bool = False
-    command: str | None = None
+    open_since: datetime | None
+    ours: bool
+    hangs: bool
+    suspected: bool
+    command: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,4 +61,11 @@ class ShownSetting:
 def shard_state(row: Mapping[str, Any]) -> ShardState:
     """Return a shard from its row in the operators' view."""
     names = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
-    return ShardState(**{name: row[name] for name in names})
+    halt = None if row["halt_reason"] is None else HaltReason(row["halt_reason"])
+    ways = RESOLUTIONS[halt] if halt else ()
+    resolve = f"outbox shard resolve {row['shard']}"
+    return ShardState(
+        **{name: row[name] for name in names},
+        advice=ADVICE[halt] if halt else None,
+        commands=[f"{resolve} --{way} --reason TEXT" for way in ways],
+    )

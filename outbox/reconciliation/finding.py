@@ -74,10 +74,12 @@ class FindingFilter:
     """The beginning of the hour in which the message was decided, or else its record written."""
 
 
-class FindingTotal(NamedTuple):
-    """The number of a run's findings per kind, topic and hour, and how many are still open.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingTotal:
+    """Findings of one kind, topic and hour; ``open``: how many of them are open now.
 
-    The hour is that of FindingFilter; None where a finding has neither time.
+    The hour is when the message was decided, or else its record written; null where neither is
+    known.
     """
 
     kind: str
@@ -87,12 +89,12 @@ class FindingTotal(NamedTuple):
     open: int
 
 
-class FindingTotals(NamedTuple):
-    """The totals of a run, the largest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingTotals:
+    """The totals of a run, the largest first; ``complete``: every finding is counted in them."""
 
-    rows: Sequence[FindingTotal]
+    data: Sequence[FindingTotal]
     complete: bool
-    """False if more findings or more totals exist than are counted."""
 
 
 class OpenFindingCount(NamedTuple):

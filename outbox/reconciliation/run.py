@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.checkpoint import CheckpointUpdate
 from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.log import Partition
+
+Verdict = Literal["clean", "findings", "inconclusive"]
 
 
 class ReportFormat(StrEnum):
@@ -44,11 +46,11 @@ class RunSummary:
     """The result of a run, without its findings and reports."""
 
     run_id: str
-    previous_run_id: str | None = None
+    previous_run_id: str | None
     mode: str
     started_at: datetime
     cut_at: datetime
-    verdict: str
+    verdict: Verdict
     sentence: str
     totals: Mapping[str, int]
 
@@ -80,7 +82,7 @@ class RunPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun(RunSummary):
-    """A stored run as operators read it."""
+    """A finished run; ``totals`` is the number of its open findings by kind."""
 
     finished_at: datetime
     reports: Sequence[str]

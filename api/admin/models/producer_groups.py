@@ -75,14 +75,6 @@ class RegisteredGroup(GroupResource):
     check_secret: str
 
 
-class GroupHealthResource(BaseModel):
-    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age."""
-
-    due: int
-    secret_changed_at: datetime
-    previous_secret_expires_at: datetime | None
-
-
 class GroupQuery(PageQuery):
     """The page of a list of groups; ``not-closed``: only those whose breaker is not closed."""
 

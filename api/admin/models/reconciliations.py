@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.admin.models.base import OperatorRequest
 from api.admin.models.page import Page, PageQuery
 from api.http.wire_types import NO_NUL, Moment
+from outbox.reconciliation.run import FinishedRun, Verdict
 
 FindingKind = Literal[
     "missing",
@@ -33,22 +34,7 @@ FindingChange = Literal[
 ]
 
 
-class RunResource(BaseModel):
-    """A finished run; ``totals`` is the number of its open findings by kind."""
-
-    run_id: str
-    previous_run_id: str | None
-    mode: str
-    started_at: datetime
-    cut_at: datetime
-    finished_at: datetime
-    verdict: Literal["clean", "findings", "inconclusive"]
-    sentence: str
-    totals: dict[str, int]
-    reports: list[str]
-
-
-class RunPage(Page[RunResource]):
+class RunPage(Page[FinishedRun]):
     """Runs, newest first."""
 
 
@@ -62,7 +48,7 @@ class RunDocument(BaseModel):
 
     schema_version: int
     run_id: str
-    verdict: Literal["clean", "findings", "inconclusive"]
+    verdict: Verdict
     sentence: str
     totals: dict[str, int]
     findings: list[dict[str, Any]]
@@ -86,27 +72,6 @@ class AcceptRequest(OperatorRequest):
     """Until when a finding is accepted, and why."""
 
     until: Moment
-
-
-class FindingTotalResource(BaseModel):
-    """Findings of one kind, topic and hour; ``open``: how many of them are open now.
-
-    The hour is when the message was decided, or else its record written; null where neither is
-    known.
-    """
-
-    kind: str
-    topic: str | None
-    hour: datetime | None
-    findings: int
-    open: int
-
-
-class FindingTotalList(BaseModel):
-    """The totals of a run, the largest first; ``complete``: every finding is counted in them."""
-
-    data: list[FindingTotalResource]
-    complete: bool
 
 
 class FindingEventResource(BaseModel):

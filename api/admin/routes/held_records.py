@@ -44,7 +44,7 @@ async def list_held_records(
         dropped=query.dropped,
         groups=await services.groups_of(caller),
     )
-    return page_of(found, query.limit, lambda held: str(held.half_id))
+    return page_of(found, query.limit, lambda held: str(half_of(held.message_id)[0]))
 
 
 @router.post("/{message_id}/release", dependencies=[NoQuery])
@@ -70,8 +70,7 @@ async def _settle(
     action = body.action_of(caller)
     drops = kind is BulkKind.DROP_HELD
     try:
-        await services.held.read_held(half_id, nonce, await services.groups_of(caller))
-        await services.held.settle(kind, half_id, nonce, action)
+        await services.held.settle(kind, half_id, nonce, action, await services.groups_of(caller))
     except NotHeld:
         raise Problem(slug="not-held") from None
     log_action("held.drop" if drops else "held.release", action, message_id=message_id)

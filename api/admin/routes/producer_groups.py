@@ -18,7 +18,6 @@ from api.admin.dependencies import (
 from api.admin.models.page import page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
-    GroupHealthResource,
     GroupPage,
     GroupQuery,
     GroupRequest,
@@ -34,7 +33,7 @@ from api.admin.services import Services
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
-from outbox.checks.group_change import AnyVersion, Precondition
+from outbox.checks.group_change import AnyVersion, GroupHealth, Precondition
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
 from outbox.checks.ssrf_guard import read_check_url
 from outbox.errors import CheckUrlForbidden, UnknownGroup
@@ -82,7 +81,7 @@ async def list_checks(
     return await services.browser.checks(group.id, LAST_CHECKS)
 
 
-@router.get("/{producer_group}/health", response_model=GroupHealthResource, dependencies=[NoQuery])
+@router.get("/{producer_group}/health", response_model=GroupHealth, dependencies=[NoQuery])
 async def get_health(producer_group: Name, caller: Reader, services: ServicesDependency) -> Any:
     """Return how many checks of a group are due, and how old its signing secret is."""
     _require_visible(caller, producer_group)

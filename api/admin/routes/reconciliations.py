@@ -25,7 +25,6 @@ from api.admin.models.reconciliations import (
     AcceptRequest,
     FindingPage,
     FindingQuery,
-    FindingTotalList,
     RunDocument,
     RunPage,
 )
@@ -34,7 +33,7 @@ from api.http.page_token import decode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller
 from outbox.errors import TimePast
-from outbox.reconciliation.finding import FindingFilter
+from outbox.reconciliation.finding import FindingFilter, FindingTotals
 from outbox.reconciliation.run import FinishedRun, ReportFormat, RunPosition
 
 PATH: Final = "/v1/reconciliations"
@@ -119,15 +118,16 @@ async def accept_finding(
 
 @router.get(
     "/{run_id}/totals",
-    response_model=FindingTotalList,
+    response_model=FindingTotals,
     operation_id="listTotals",
     dependencies=[NoQuery],
 )
-async def list_totals(run_id: str, caller: ReportReader, services: ServicesDependency) -> Any:
+async def list_totals(
+    run_id: str, caller: ReportReader, services: ServicesDependency
+) -> FindingTotals:
     """Count the findings of a run above info by kind, topic and hour."""
     await _run(run_id, caller, services)
-    found = await services.runs.totals(run_id)
-    return {"data": found.rows, "complete": found.complete}
+    return await services.runs.totals(run_id)
 
 
 @router.get(
@@ -167,7 +167,7 @@ def _without_report(run: FinishedRun) -> RunDocument:
         findings=[],
         findings_omitted=run.open_findings,
         run_id=run.run_id,
-        verdict=run.verdict,  # type: ignore[arg-type]
+        verdict=run.verdict,
         sentence=run.sentence,
         totals=dict(run.totals),
     )

@@ -54,6 +54,11 @@ def partition_states(
             partition=each.number,
             end_offset=max(at, ends.get(each, at)),
             last_stable_offset=at,
+            open_since=None,
+            ours=False,
+            hangs=False,
+            suspected=False,
+            command=None,
         )
         for each, at in sorted(stable.items())
     ]

@@ -2,8 +2,8 @@
 -- Reads held records by ascending half id, the open or the dropped ones, with their topic. Counts how many open
 -- rows of the scope come after each, up to a number: of the topic if all of it is held, otherwise of the key, each by its
 -- index. With groups, only records of their messages.
-SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.publish_error, r.attempts,
-    r.next_attempt_at, r.repair, r.dropped_at, r.drop_reason, r.released_at,
+SELECT r.half_id, r.nonce, t.name AS topic, r.topic_wide, r.held_at, r.publish_error, r.attempts,
+    r.next_attempt_at, r.dropped_at, r.drop_reason,
     CASE WHEN r.topic_wide THEN (
         SELECT count(*) FROM (
             SELECT FROM outbox.held_record w
@@ -22,8 +22,7 @@ SELECT r.half_id, r.nonce, t.name AS topic, r.key, r.topic_wide, r.held_at, r.pu
     ) END AS waiting_behind
 FROM outbox.held_record r
 JOIN outbox.topic t ON t.id = r.topic_id
-WHERE (%(half_id)s::int8 IS NULL OR r.half_id = %(half_id)s)
-    AND (%(half_id)s::int8 IS NOT NULL OR r.released_at IS NULL AND (r.dropped_at IS NOT NULL) = %(dropped)s)
+WHERE r.released_at IS NULL AND (r.dropped_at IS NOT NULL) = %(dropped)s
     AND (%(after)s::int8 IS NULL OR r.half_id > %(after)s)
     AND (%(topic)s::text IS NULL OR r.topic_id = (SELECT id FROM outbox.topic WHERE name = %(topic)s))
     AND (NOT %(refused_only)s OR r.attempts > 0)
@@ -33,9 +32,11 @@ ORDER BY r.half_id
 LIMIT %(limit)s
 
 -- name: lock_held
--- Locks one held record by key and returns whether it is open.
-SELECT released_at IS NULL AND dropped_at IS NULL FROM outbox.held_record
+-- Locks one held record by key and returns whether it is open. With groups, only a record of their messages.
+SELECT released_at IS NULL AND dropped_at IS NULL AS is_open FROM outbox.held_record
 WHERE half_id = %(half_id)s AND nonce = %(nonce)s
+    AND (%(groups)s::int4[] IS NULL OR EXISTS (
+        SELECT FROM outbox.half_message WHERE half_id = %(half_id)s AND producer_group_id = ANY (%(groups)s::int4[])))
 FOR UPDATE
 
 -- name: release_now

@@ -46,13 +46,13 @@ class OperatorView:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def shards(self) -> list[Row]:
-        """Return owner, position, backlog (at most 1 000 flushes deep) and halt of each shard."""
-        return self._rows("shards")
+    def rows(self, statement: str) -> list[Row]:
+        """Return the rows of a named statement of ``operator_view.sql``, which says what it reads.
 
-    def tasks(self) -> list[Row]:
-        """Return each task with the age of its last heartbeat in seconds."""
-        return self._rows("tasks")
+        Raises DatabaseUnavailable, also for a database that is not migrated.
+        """
+        with self._reading(), self._connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(SQL[statement]).fetchall()
 
     def unfinished(self) -> list[Row]:
         """Return the unfinished messages by state, group and topic: number and oldest age (s).
@@ -70,9 +70,9 @@ class OperatorView:
 
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""
-        if not self._rows("migrated")[0]["migrated"]:
+        if not self.rows("migrated")[0]["migrated"]:
             return None
-        found = self._rows("revision")
+        found = self.rows("revision")
         return str(found[0]["version_num"]) if found else None
 
     def write_refusal(self) -> WriteRefusal | None:
@@ -91,35 +91,14 @@ class OperatorView:
             return WriteRefusal(str(error).strip().splitlines()[0], error.sqlstate)
         return None
 
-    def oldest_database(self) -> Row:
-        """Return the database whose oldest rows have waited longest for a vacuum, and its age."""
-        return self._rows("oldest_database")[0]
-
     def topics(self) -> list[str]:
         """Return the topics that ever had a message."""
-        return [row["name"] for row in self._rows("topics")]
-
-    def without_leaf(self) -> list[str]:
-        """Return the tables that have rows outside every leaf."""
-        return [row["table_name"] for row in self._rows("without_leaf")]
-
-    def watermark_holder(self) -> Row | None:
-        """Return whose open transaction keeps messages waiting: see watermark_health."""
-        found = self._rows("watermark_holder")
-        return found[0] if found else None
-
-    def collation(self) -> Row:
-        """Return the version of the order of texts that indexes were made with, and the present."""
-        return self._rows("collation")[0]
+        return [row["name"] for row in self.rows("topics")]
 
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""
         with self._reading():
             return server_facts(self._connection)
-
-    def _rows(self, statement: str) -> list[Row]:
-        with self._reading(), self._connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(SQL[statement]).fetchall()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -62,17 +62,17 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
         with OperatorView(url) as view:
             yield from server_health(view.server(), SystemClock().now().timestamp())
             yield write_health(view.write_refusal())
-            yield vacuum_health(**view.oldest_database())
-            yield collation_health(**view.collation())
+            yield vacuum_health(**view.rows("oldest_database")[0])
+            yield collation_health(**view.rows("collation")[0])
             current, newest = view.revision(), newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
                 most = BEATS_MISSED * HEARTBEAT_SECONDS
-                yield from heartbeat_health(view.tasks(), most)
-                yield halt_health([shard_state(row) for row in view.shards()])
-                yield leaf_health(view.without_leaf())
-                yield watermark_health(view.watermark_holder())
+                yield from heartbeat_health(view.rows("tasks"), most)
+                yield halt_health([shard_state(row) for row in view.rows("shards")])
+                yield leaf_health([row["table_name"] for row in view.rows("without_leaf")])
+                yield watermark_health(next(iter(view.rows("watermark_holder")), None))
                 yield from message_health(view.unfinished())
     except DatabaseUnavailable as error:
         detail = f"{_place(url)}: {error}; is it running, and is it what OUTBOX_DATABASE_URL means?"

@@ -68,7 +68,8 @@ class PostgresReconciliationRuns:
         asked = {"run_id": run_id, "most": COUNTED, "limit": TOTALS}
         rows = await self._rows(dict, "totals", asked)
         cut_off = [row.pop("cut_off") for row in rows]
-        return FindingTotals([FindingTotal(**row) for row in rows], complete=not any(cut_off))
+        data = [FindingTotal(**row) for row in rows]
+        return FindingTotals(data=data, complete=not any(cut_off))
 
     async def last(self) -> LastRun | None:
         """Return the newest run as the metrics show it, or None before the first."""

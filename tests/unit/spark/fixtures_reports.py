@@ -97,6 +97,7 @@ def make_past_run(run_id: str, verdict: str, open_findings: int = 0, **fields: A
     """Return a run before such a report, with that number of open findings."""
     defaults: dict[str, Any] = {
         "run_id": run_id,
+        "previous_run_id": None,
         "mode": "full",
         "started_at": NOON,
         "cut_at": NOON,

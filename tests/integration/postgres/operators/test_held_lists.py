@@ -27,7 +27,7 @@ FROM outbox.topic t, generate_series(1, {MANY}) n WHERE t.name = '{TOPIC}'
 
 async def read(pool: Pool, *, topic: str | None, refused_only: bool, analyzed: bool) -> int:
     """Return how many rows a list reads, before PostgreSQL has statistics or after."""
-    nothing = {"half_id": None, "after": None, "groups": None}
+    nothing = {"after": None, "groups": None}
     flags = {"topic": topic, "refused_only": refused_only, "dropped": False}
     asked = {**nothing, **flags, "limit": SHOWN, "counted": COUNTED}
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {held_admin.SQL['list_held']}"

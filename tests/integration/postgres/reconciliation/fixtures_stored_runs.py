@@ -20,6 +20,7 @@ def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
     """Return a complete run with these open findings."""
     defaults: dict[str, Any] = {
         "run_id": run_id,
+        "previous_run_id": None,
         "mode": "full",
         "started_at": NOON,
         "cut_at": NOON,

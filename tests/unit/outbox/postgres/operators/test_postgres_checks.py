@@ -1,10 +1,9 @@
 """The doctor's failures and warnings about PostgreSQL."""
 
-from dataclasses import replace
 from typing import Any
 
 from outbox.operators.health_check import HealthStatus, health_check
-from outbox.operators.store_view import ShardState
+from outbox.operators.store_view import shard_state
 from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
     collation_health,
@@ -138,9 +137,10 @@ def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_nam
 
 
 def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it() -> None:
-    calm = ShardState(shard=2, owner="a", position=7, backlog=0, halt_reason=None, updated_at=None)
+    row = {"shard": 2, "owner": "a", "position": 7, "backlog": 0, "updated_at": None}
+    calm = shard_state({**row, "halt_reason": None})
     assert halt_health([calm]) == health_check("halted shards", True, "none")
-    halted = replace(calm, shard=5, halt_reason="chain_broken")
+    halted = shard_state({**row, "shard": 5, "halt_reason": "chain_broken"})
     found = halt_health([calm, halted])
     assert found.verdict is HealthStatus.FAILED
     assert found.detail == f"5: chain_broken, {halted.advice}"
