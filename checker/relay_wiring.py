@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.preflight import Preflight
 from checker.relay.publish_slots import PublishSlots
@@ -31,7 +32,6 @@ from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
-from outbox.relay.ports import RelayStores
 from outbox.relay.server_requirements import Judgement, judge_postgres, judge_release
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
@@ -129,7 +129,7 @@ class RelayBuilder:
         manifests = KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic)
         return ShardRelay(
             shard,
-            RelayStores(commit_log, commit_log, commit_log, publisher, manifests),
+            RelayStores(commit_log, publisher, manifests),
             self._clock,
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,

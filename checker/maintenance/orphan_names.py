@@ -8,12 +8,15 @@ One checker works at a time; names that were read and not stored are read again.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
-from outbox.relay.ports import Orphans, RecordNames
 from outbox.telemetry.dependency_log import DependencyLog
+
+if TYPE_CHECKING:
+    from outbox.kafka.topic_scan import KafkaTopicScan
+    from outbox.postgres.relay.orphans import PostgresOrphans
 
 BATCH: Final = 500
 POLL_SECONDS: Final = 5.0
@@ -23,7 +26,9 @@ KAFKA_LOST_SECONDS: Final = 30.0
 class OrphanNames:
     """Names one batch of orphans per step."""
 
-    def __init__(self, orphans: Orphans, records: RecordNames, locks: AdvisoryLocks) -> None:
+    def __init__(
+        self, orphans: PostgresOrphans, records: KafkaTopicScan, locks: AdvisoryLocks
+    ) -> None:
         self._orphans = orphans
         self._records = records
         self._locks = locks

@@ -6,25 +6,31 @@ Errors of the two stores are raised unchanged: the loop turns them into the prot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from checker.relay.observer import RelayObserver
 from checker.relay.unlogged_batches import UnloggedBatches
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
-from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Committed, Record, record_of
-from outbox.relay.ports import (
-    THIS_CLOCK,
-    DeliveryReport,
-    PublishedBatch,
-    Refusal,
-    RelayStores,
-)
+from outbox.relay.ports import THIS_CLOCK, ProgressLog, PublishedBatch, Publisher
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
 from outbox.relay.protocol.state import Identity, Relay
+
+if TYPE_CHECKING:
+    from outbox.postgres.relay.commit_log import PostgresCommitLog
+
+
+class RelayStores(NamedTuple):
+    """What the relay of a shard works on."""
+
+    commit_log: PostgresCommitLog
+    publisher: Publisher
+    manifests: ProgressLog
 
 
 class RelayExecutor:
@@ -36,8 +42,7 @@ class RelayExecutor:
         clock: Clock,
         observer: RelayObserver,
     ) -> None:
-        self._row, self._commit_log, self._held_records = stores[:3]
-        self._publisher, self._manifests = stores[3:]
+        self._commit_log, self._publisher, self._manifests = stores
         self._clock = clock
         self._observer = observer
         self._messages: Sequence[Committed] = ()
@@ -47,7 +52,7 @@ class RelayExecutor:
         self._decided: tuple[float, ...] = ()
         """The time of decision of the batch's first and last message, in monotonic seconds."""
         self._sent: list[Committed] = []
-        self._delivery: DeliveryReport | None = None
+        self._delivery: answers.DeliveryReport | None = None
         self._began = 0.0
         """The monotonic time at which the open batch began."""
         self._unlogged = UnloggedBatches()
@@ -68,36 +73,36 @@ class RelayExecutor:
     # -- The lock, and the identity of the stores ------------------------------------------------
 
     def _try_lock(self, _: Relay, __: actions.TryLock) -> answers.Answer:
-        if hit("relay.lock") or self._row.try_lock():
+        if hit("relay.lock") or self._commit_log.try_lock():
             return answers.LockTaken()
         return answers.LockBusy()
 
     def _close_session(self, _: Relay, __: actions.CloseSession) -> None:
-        self._row.close()
+        self._commit_log.close()
         self._unlogged.lost()
 
     def _identify_stores(self, _: Relay, __: actions.IdentifyStores) -> answers.Answer:
-        installation, pg_system_id = self._row.installation()
+        installation, pg_system_id = self._commit_log.installation()
         cluster = self._manifests.cluster()
         identity = Identity(cluster.cluster_id, cluster.topic_id, pg_system_id)
-        progress = self._row.progress()
+        progress = self._commit_log.progress()
         return answers.StoresIdentified(installation, identity, cluster.partitions, progress)
 
     # -- Taking over -----------------------------------------------------------------------------
 
     def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
         assert state.installation is not None
-        self._row.keep_alive()
+        self._commit_log.keep_alive()
         self._publisher.fence(state.installation)
         return answers.Fenced()
 
     def _read_bounds(self, _: Relay, __: actions.ReadBounds) -> answers.Answer:
         """Read the row first: while another owner works, the log grows only beyond it."""
-        progress = self._row.progress()
+        progress = self._commit_log.progress()
         return answers.Bounds(progress, *self._manifests.bounds())
 
     def _read_manifests(self, _: Relay, asked: actions.ReadManifests) -> answers.Answer:
-        self._row.keep_alive()
+        self._commit_log.keep_alive()
         began = self._clock.monotonic()
         found, reached = self._manifests.read(asked.first, asked.end)
         return answers.ManifestsRead(found, reached, self._clock.monotonic() - began)
@@ -112,18 +117,18 @@ class RelayExecutor:
         return answers.Stored()
 
     def _store_halt(self, _: Relay, asked: actions.StoreHalt) -> None:
-        self._row.halt(asked.reason)
+        self._commit_log.halt(asked.reason)
 
     def _save_progress(self, _: Relay, asked: actions.SaveProgress) -> None:
         published = self._unlogged.until(asked.cursor)
-        self._row.save(asked.cursor, asked.identity, published, begins=asked.begins)
+        self._commit_log.save(asked.cursor, asked.identity, published, begins=asked.begins)
         self._unlogged.logged()
 
     def _mark_released(self, _: Relay, asked: actions.MarkReleased) -> answers.Answer:
         cursor, manifest = asked.cursor, asked.manifest
         published = self._unlogged.until(cursor)
         places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
-        self._held_records.mark_released(manifest, places, cursor, asked.identity, published)
+        self._commit_log.mark_released(manifest, places, cursor, asked.identity, published)
         self._unlogged.logged()
         return answers.Stored()
 
@@ -134,7 +139,7 @@ class RelayExecutor:
         commits = self._commit_log.read(asked.after, asked.most)
         self._take(commits.messages, commits.clock_ms)
         self._decided = tuple(began - age for age in commits.ages)
-        return commits._replace(at=self._clock.monotonic())
+        return replace(commits, at=self._clock.monotonic())
 
     def _take(
         self, messages: Sequence[Committed], clock_ms: int, redriven: str | None = None
@@ -144,52 +149,36 @@ class RelayExecutor:
         self._sent, self._delivery, self._decided = [], None, ()
 
     def _hold(self, state: Relay, asked: actions.HoldRecords) -> None:
-        refusal = self._refusal() if asked.refused else None
-        self._held_records.hold(asked.batch, asked.message_ids, refusal)
-        self._observer.held(state, asked.message_ids, refusal)
-
-    def _refusal(self) -> Refusal:
-        assert self._delivery is not None
-        assert self._delivery.refused is not None
-        return self._delivery.refused
+        self._commit_log.hold(asked.batch, asked.message_ids, asked.refusal)
+        self._observer.held(state, asked.message_ids, asked.refusal)
 
     def _read_held(self, _: Relay, asked: actions.ReadHeld) -> answers.Answer:
-        held = self._held_records.read_held(asked.position, asked.most)
+        held = self._commit_log.read_held(asked.position, asked.most)
         self._take(held.messages, held.clock_ms, held.redriven)
         return held
 
     def _postpone(self, _: Relay, asked: actions.Postpone) -> None:
-        self._held_records.postpone(asked.message_id, self._refusal())
-
-    def _begin(self, _: Relay, __: actions.Begin) -> None:
-        self._began = self._clock.monotonic()
-        self._publisher.begin()
+        self._commit_log.postpone(asked.message_id, asked.refusal)
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
+        self._began = self._clock.monotonic()
+        self._publisher.begin()
+        hit("relay.after_begin")
         batch, manifest = asked.batch, encode(asked.batch)
         self._unlogged.confirm(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch)
         delivery = self._publisher.publish(records, manifest, self._clock_ms, apart=asked.apart)
-        self._delivery = delivery
+        self._delivery = delivery = replace(delivery, crc=crc_of(manifest))
         if delivery.refused is not None:
-            return self._refused(state, delivery, delivery.refused)
-        crc = crc_of(manifest)
-        if batch.entries and delivery.good == len(records):
+            for place in (delivery.refused.place, *delivery.alike):
+                self._observer.refused(state, self._sent[place], delivery.refused.error)
+        elif batch.entries and delivery.good == len(records):
             half_ids = [message.half_id for message in self._sent]
             published = PublishedBatch(
-                batch.batch_no, crc, batch.after, batch.to, half_ids, delivery.places
+                batch.batch_no, delivery.crc, batch.after, batch.to, half_ids, delivery.places
             )
             self._unlogged.doubt(published)
-        return answers.Delivered(delivery.good, None, offset=delivery.manifest_offset, crc=crc)
-
-    def _refused(self, state: Relay, delivery: DeliveryReport, refused: Refusal) -> answers.Answer:
-        messages = [self._sent[place] for place in (refused.place, *delivery.alike)]
-        for message in messages:
-            self._observer.refused(state, message, refused.error)
-        named, *alike = (message_id_bytes(each.half_id, each.nonce) for each in messages)
-        return answers.Delivered(
-            delivery.good, refused.refused, named if refused.named else None, tuple(alike)
-        )
+        return delivery
 
     def _render(self, batch: Manifest) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."
@@ -215,8 +204,8 @@ class RelayExecutor:
 
     def _drop_handle(self, state: Relay, asked: actions.DropHandle) -> None:
         self._publisher.drop()
-        undelivered = self._delivery if asked.reason == UNDELIVERED else None
-        self._observer.dropped(state, asked.reason, undelivered and undelivered.failure)
+        failed = self._delivery if asked.reason == UNDELIVERED else None
+        self._observer.dropped(state, asked.reason, failed.failure if failed else None)
 
     def _rest(self, _: Relay, __: actions.Rest) -> None:
         """Do nothing: the driver of the relay rests."""
@@ -238,7 +227,6 @@ _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer 
     actions.ReadHeld: RelayExecutor._read_held,
     actions.Postpone: RelayExecutor._postpone,
     actions.MarkReleased: RelayExecutor._mark_released,
-    actions.Begin: RelayExecutor._begin,
     actions.Publish: RelayExecutor._publish,
     actions.Commit: RelayExecutor._commit,
     actions.DropHandle: RelayExecutor._drop_handle,
@@ -257,7 +245,6 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.ReadHeld: "relay.after_held_select",
     actions.Postpone: "relay.after_postpone",
     actions.MarkReleased: "relay.after_release_mark",
-    actions.Begin: "relay.after_begin",
     actions.Publish: "relay.after_manifest",
     actions.Commit: "relay.after_commit",
     actions.SaveProgress: "relay.after_cursor",

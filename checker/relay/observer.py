@@ -12,8 +12,8 @@ from outbox.clock import Clock
 from outbox.errors import UnsafeServer
 from outbox.messages.message_id import message_id_text
 from outbox.messages.record import Committed
-from outbox.relay.ports import DeliveryReport, Refusal
-from outbox.relay.protocol.state import Failure, Phase, Relay
+from outbox.relay.protocol.answers import DeliveryReport
+from outbox.relay.protocol.state import Failure, Phase, Refusal, Relay
 from outbox.telemetry.events import Event, get_logger, trace_facts
 from outbox.telemetry.metrics import Metrics
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from outbox.clock import Clock
 from outbox.messages.message_id import message_id_text
 from outbox.messages.record import Committed
-from outbox.relay.ports import Places
+from outbox.relay.protocol.answers import Places
 
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from checker.relay.executor import RelayExecutor
+from checker.relay.executor import RelayExecutor, RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from outbox.clock import Clock
 from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
-from outbox.relay.ports import RelayStores
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.relay.protocol.step import step

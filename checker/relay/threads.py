@@ -15,13 +15,15 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from checker.relay.shard_relay import RelayRound
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
-from outbox.relay.ports import CommitWatch
 from outbox.telemetry.events import Event, get_logger
+
+if TYPE_CHECKING:
+    from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 
 PAUSE_SECONDS: Final = 1.0
 """The pause before a failed relay is opened again, and before a lost watch is read again."""
@@ -65,7 +67,7 @@ class RelayThreads:
         self,
         shards: Sequence[int],
         open_relay: Callable[[int], DrivenRelay],
-        watch: CommitWatch,
+        watch: PostgresCommitWatch,
         clock: Clock,
         admit: Callable[[], Admission],
     ) -> None:

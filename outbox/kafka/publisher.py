@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer
+from msgspec.structs import replace
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
@@ -22,7 +23,8 @@ from outbox.kafka.delivery.reports import ANY_PARTITION, FENCED, REFUSED, Delive
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, DeliveryReport
+from outbox.relay.ports import THIS_CLOCK
+from outbox.relay.protocol.answers import DeliveryReport
 
 FENCE_SECONDS: Final = 20.0
 """With the back-off after it shorter than the time in which an owner must give a sign of life."""
@@ -96,10 +98,10 @@ class KafkaPublisher:
         if listing.refused is not None:
             raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
         offset = listing.places.offsets[0]
-        delivery = reports.delivery()._replace(manifest_offset=offset)
+        delivery = replace(reports.delivery(), offset=offset)
         if reports.need_names:
             self._alone_until = monotonic() + ALONE_SECONDS
-        return delivery if apart else delivery._replace(refused=None)
+        return delivery if apart else replace(delivery, refused=None)
 
     def commit(self) -> None:
         """Commit the transaction within the rest of its time limit; see Publisher."""

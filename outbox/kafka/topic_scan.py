@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 class KafkaTopicScan:
-    """Reads of whole topics; only tests change ``progress_topic``. It is the RecordNames, too."""
+    """Reads of whole topics; only tests change ``progress_topic``."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class KafkaTopicScan:
         return self._records(topics, None, lambda headers: _seen(headers, shard))
 
     def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
-        """Return the names of the records that the topics still have; see RecordNames."""
+        """Return the names of the records that the topics still have. Raises KafkaUnavailable."""
         wanted = {(each.half_id, each.nonce) for each in sought}
         found: dict[tuple[HalfId, Nonce], RecordName] = {}
         since = self._since(sought)

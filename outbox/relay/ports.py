@@ -1,4 +1,4 @@
-"""What a shard's relay asks of PostgreSQL and Kafka: one thread per shard.
+"""What a shard's relay asks of Kafka, and what it exchanges with PostgreSQL.
 
 The relay's decisions are in ``outbox.relay.protocol``; these ports are its inputs and effects.
 """
@@ -9,44 +9,14 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from outbox.messages.manifest import Manifest, Position
+from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import Record
-from outbox.relay.protocol.answers import UNKNOWN_OFFSET, Commits, Compared, HeldBatch
-from outbox.relay.protocol.state import Cursor, Found, HaltReason, Identity, Progress, Refused
+from outbox.relay.protocol.answers import DeliveryReport, Places
+from outbox.relay.protocol.state import Found
 
 THIS_CLOCK: Final = 0
 """The timestamp of a record comes from the clock of the publishing process."""
-
-
-class Places(NamedTuple):
-    """The partitions and offsets of records, in the order they were given."""
-
-    partitions: Sequence[int]
-    offsets: Sequence[int]
-
-
-class DeliveryReport(NamedTuple):
-    """The delivery reports of a batch; ``refused`` is the first permanent refusal."""
-
-    good: int
-    places: Places
-    refused: Refusal | None
-    manifest_offset: int = UNKNOWN_OFFSET
-    failure: str | None = None
-    """The first record that was not delivered for another cause: its topic, and the cause."""
-    alike: Sequence[int] = ()
-    """The places of the other records that Kafka names in the same refusal."""
-
-
-class Refusal(NamedTuple):
-    """A record that Kafka refuses permanently: its place in the batch, and Kafka's error."""
-
-    place: int
-    error: str
-    refused: Refused
-    named: bool = False
-    """It is this record; otherwise it may be another one that was sent together with it."""
 
 
 class PublishedBatch(NamedTuple):
@@ -66,117 +36,6 @@ class Cluster(NamedTuple):
     cluster_id: str
     topic_id: str
     partitions: int
-
-
-class ShardProgress(Protocol):
-    """A shard's lock and its stored row, on the session that holds the lock.
-
-    Every method raises DatabaseUnavailable when the session is lost; its results are void then.
-    """
-
-    def try_lock(self) -> bool:
-        """Open the session if necessary and request the shard's lock without waiting."""
-
-    def keep_alive(self) -> None:
-        """Use the session, before a wait for Kafka: PostgreSQL ends an idle session."""
-
-    def installation(self) -> tuple[UUID, str]:
-        """Return this installation's id and PostgreSQL's system identifier."""
-
-    def progress(self) -> Progress | None:
-        """Return the stored row of the shard."""
-
-    def save(
-        self,
-        cursor: Cursor,
-        identity: Identity,
-        published: Sequence[PublishedBatch],
-        *,
-        begins: bool = False,
-    ) -> None:
-        """Store the cursor and the places of records, in one transaction.
-
-        ``begins``: the cursor starts a generation. Raises CursorMoved when the stored row is ahead
-        or halted, or the generation is taken.
-        """
-
-    def halt(self, reason: HaltReason) -> None:
-        """Store that the shard waits for an operator.
-
-        Raises DatabaseUnavailable if the session that has the lock is lost.
-        """
-
-    def close(self) -> None:
-        """Close the session, which frees the lock; never raises."""
-
-
-class CommitLog(Protocol):
-    """The committed messages of a shard, on its session. Methods raise DatabaseUnavailable."""
-
-    def read(self, after: Position, most: int | None = None) -> Commits:
-        """Read the commits after a position and below the watermark, up to the batch's bounds.
-
-        ``most`` is a further limit on the number of messages.
-        """
-
-    def compare(self, after: Position, manifest: Manifest) -> Compared:
-        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
-
-    def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
-        """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
-
-        Every id published there is stored as published, and its held record is marked. A half
-        message among them without a decision is committed: the manifest proves that it had been
-        committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
-        rolled back in PostgreSQL; their records cannot be removed from Kafka.
-        """
-
-
-class HeldRecords(Protocol):
-    """The held records of a shard, on its session. Methods raise DatabaseUnavailable."""
-
-    def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
-        """Store messages of a batch as held, in one transaction; held ones stay unchanged.
-
-        ``refusal`` None: they wait behind another message. Raises CursorMoved when the batch's
-        generation is not the stored one.
-        """
-
-    def read_held(self, position: Position, most: int | None = None) -> HeldBatch:
-        """Read the first messages of a due scope, at or below a position, in commit order.
-
-        A record that was itself refused is returned alone.
-        """
-
-    def postpone(self, message_id: bytes, refusal: Refusal) -> None:
-        """Store that a held record was refused again: it is due after a longer time."""
-
-    def mark_released(
-        self,
-        manifest: Manifest,
-        places: Places | None,
-        cursor: Cursor,
-        identity: Identity,
-        published: Sequence[PublishedBatch],
-    ) -> None:
-        """Mark a release's rows and move the cursor, in one transaction.
-
-        ``places`` are those of its P entries, None if they are not known. Raises CursorMoved
-        as ``save`` does.
-        """
-
-
-class CommitWatch(Protocol):
-    """Finds cheaply the shards with new commits, on a separate session; only a hint."""
-
-    def fresh_shards(self) -> frozenset[int]:
-        """Return the shards with commits that became final since the last call.
-
-        Raises DatabaseUnavailable.
-        """
-
-    def close(self) -> None:
-        """Close the session; never raises."""
 
 
 class Publisher(Protocol):
@@ -236,16 +95,6 @@ class ProgressLog(Protocol):
         """
 
 
-class RelayStores(NamedTuple):
-    """What the relay of a shard works on."""
-
-    row: ShardProgress
-    commit_log: CommitLog
-    held_records: HeldRecords
-    publisher: Publisher
-    manifests: ProgressLog
-
-
 class UnnamedRecord(NamedTuple):
     """A record that recovery found listed in a manifest, or ``resolve --scan`` in its topic."""
 
@@ -262,23 +111,3 @@ class RecordName(NamedTuple):
     nonce: Nonce
     producer_group: str
     transaction_id: str | None
-
-
-class Orphans(Protocol):
-    """Ids in ``already_published`` without a name. Methods raise DatabaseUnavailable."""
-
-    async def unnamed(self, limit: int) -> Sequence[UnnamedRecord]:
-        """Return the oldest ids whose records were not searched yet."""
-
-    async def topics(self) -> Sequence[str]:
-        """Return the topics that may have their records."""
-
-    async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
-        """Store the names that were found; the records of the other ids are gone."""
-
-
-class RecordNames(Protocol):
-    """The headers of published records; called from a thread."""
-
-    def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
-        """Return the names of the records that the topics still have. Raises KafkaUnavailable."""

@@ -16,8 +16,9 @@ from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.messages.manifest import crc_of, decode
 from outbox.messages.message_id import SHARDS
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, Cluster, DeliveryReport, Places, Refusal
-from outbox.relay.protocol.state import Found, Refused
+from outbox.relay.ports import THIS_CLOCK, Cluster
+from outbox.relay.protocol.answers import DeliveryReport, Places
+from outbox.relay.protocol.state import Found, Refusal, Refused
 
 PARTITION: Final = 0
 LARGEST_VALUE: Final = 1_048_588
@@ -96,11 +97,11 @@ class MemoryPublisher:
             if len(record.value or b"") > LARGEST_VALUE:
                 places = Places([PARTITION] * place, offsets)
                 refusal = Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD)
-                return DeliveryReport(place, places, refusal if apart else None)
+                return DeliveryReport(place, refusal if apart else None, places=places)
             offsets.append(self._append(record))
         places = Places([PARTITION] * len(records), offsets)
         listed = self._append(Record(progress_log_of(self._shard), None, manifest, None, ()))
-        return DeliveryReport(len(records), places, None, listed)
+        return DeliveryReport(len(records), offset=listed, places=places)
 
     def commit(self) -> None:
         """Make the transaction's records visible, all at once."""

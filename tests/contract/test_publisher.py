@@ -20,7 +20,8 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record
-from outbox.relay.ports import DeliveryReport, ProgressLog, Publisher
+from outbox.relay.ports import ProgressLog, Publisher
+from outbox.relay.protocol.answers import DeliveryReport
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, make_topic
 
@@ -127,7 +128,7 @@ def publish(publisher: Publisher, broker: Broker, *values: bytes, batch_no: int 
     delivery = send(publisher, broker, *values, batch_no=batch_no)
     assert (delivery.good, delivery.refused) == (len(values), None)
     publisher.commit()
-    return delivery.manifest_offset
+    return delivery.offset
 
 
 def send(
@@ -198,7 +199,7 @@ def test_a_permanently_refused_record_is_named_and_no_manifest_lists_it(broker: 
     delivery = send(publisher, broker, b"one", b"x" * 2_000_000, apart=True)
     assert delivery.refused is not None
     assert (delivery.refused.place, delivery.refused.error) == (1, "MSG_SIZE_TOO_LARGE")
-    assert (delivery.good, delivery.manifest_offset) == (1, -1)
+    assert (delivery.good, delivery.offset) == (1, -1)
     heir = fenced(broker)
     offset = publish(heir, broker, b"kept")
     assert [found.offset for found in log.read(*log.bounds())[0]] == [offset]
@@ -226,7 +227,7 @@ def test_records_and_manifest_may_travel_apart(broker: Broker) -> None:
     delivery = send(publisher, broker, b"one", b"two", apart=True)
     publisher.commit()
     assert (delivery.good, delivery.refused) == (2, None)
-    assert [found.offset for found in log.read(*log.bounds())[0]] == [delivery.manifest_offset]
+    assert [found.offset for found in log.read(*log.bounds())[0]] == [delivery.offset]
     assert [record.value for record in broker.committed(2)] == [b"one", b"two"]
     publisher.drop()
 

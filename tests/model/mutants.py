@@ -21,7 +21,7 @@ from outbox.relay.protocol.answers import (
     Answer,
     CommitEnded,
     Compared,
-    Delivered,
+    DeliveryReport,
     Fenced,
     ManifestsRead,
     Stored,
@@ -135,9 +135,9 @@ def generation_of_two(state: Relay, answer: Answer) -> Next:
 
 def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:
     """Commit a transaction though a record was not acknowledged."""
-    if isinstance(answer, Delivered) and answer.refused is None and answer.offset < 0:
+    if isinstance(answer, DeliveryReport) and answer.refused is None and answer.offset < 0:
         batch, offset = require(state.batch), state.at.manifest_offset
-        answer = Delivered(len(batch.published), None, offset=offset, crc=crc_of(encode(batch)))
+        answer = DeliveryReport(len(batch.published), offset=offset, crc=crc_of(encode(batch)))
     return step(state, answer)
 
 

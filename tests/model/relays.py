@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.actions import (
     Action,
-    Begin,
     CloseSession,
     DropHandle,
     IdentifyStores,
@@ -112,8 +111,6 @@ class Relays:
                 case Rest():
                     state, plan = self._step(state, Rested())
                     continue
-                case Begin():
-                    pass
                 case DropHandle():
                     dropped = True
                 case CloseSession():

@@ -9,9 +9,8 @@ from typing import Final
 from confluent_kafka import KafkaError, Message
 
 from outbox.errors import PublisherFenced
-from outbox.relay.ports import DeliveryReport, Places, Refusal
-from outbox.relay.protocol.answers import UNKNOWN_OFFSET
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.answers import UNKNOWN_OFFSET, DeliveryReport, Places
+from outbox.relay.protocol.state import Refusal, Refused
 
 ANY_PARTITION: Final = -1
 FENCED: Final = frozenset(
@@ -94,7 +93,7 @@ class DeliveryReports:
         places = Places(self._partitions, self.offsets)
         refusal = self._refusal()
         return DeliveryReport(
-            self.good, places, refusal, failure=self._failure, alike=self._alike(refusal)
+            self.good, refusal, self._alike(refusal), places=places, failure=self._failure
         )
 
     def _refusal(self) -> Refusal | None:

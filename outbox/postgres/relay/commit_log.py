@@ -23,9 +23,9 @@ from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.availability import unavailable
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import Places, PublishedBatch, Refusal
-from outbox.relay.protocol.answers import Commits, Compared, HeldBatch
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
+from outbox.relay.ports import PublishedBatch
+from outbox.relay.protocol.answers import Commits, Compared, Places
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal
 
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462
@@ -37,7 +37,10 @@ COMPARISONS: Final = 3
 
 
 class PostgresCommitLog:
-    """The ShardProgress, the CommitLog and the HeldRecords of one shard, on one session."""
+    """The lock, the progress, the commits and the held records of one shard, on one session.
+
+    Methods raise DatabaseUnavailable when the session is lost; their results are void then.
+    """
 
     def __init__(
         self,
@@ -58,14 +61,14 @@ class PostgresCommitLog:
     # -- The lock ---------------------------------------------------------------------------------
 
     def try_lock(self) -> bool:
-        """Ask for the shard's lock without waiting; see ShardProgress."""
+        """Open the session if necessary and ask for the shard's lock without waiting."""
         with self._session() as session:
             asked = {"space": LOCK_SPACE, "shard": self._shard}
             row = session.execute(SQL["try_lock"], asked).fetchone()
             return bool(row and row[0])
 
     def keep_alive(self) -> None:
-        """Use the session, before a wait for Kafka; see ShardProgress."""
+        """Use the session, before a wait for Kafka: PostgreSQL ends an idle session."""
         with self._session() as session:
             session.execute("")
 
@@ -99,13 +102,17 @@ class PostgresCommitLog:
         *,
         begins: bool = False,
     ) -> None:
-        """Store the cursor and where the records are, in one transaction; see ShardProgress."""
+        """Store the cursor and the places of records, in one transaction.
+
+        ``begins``: the cursor starts a generation. Raises CursorMoved when the stored row is ahead
+        or halted, or the generation is taken.
+        """
         with self._session() as session, session.transaction():
             self._save(session, cursor, identity, begins=begins)
             self._save_publications(session, published)
 
     def halt(self, reason: HaltReason) -> None:
-        """Store that the shard waits for an operator; see ShardProgress.
+        """Store that the shard waits for an operator.
 
         Never on a new session, which would not have the lock: another relay may own the shard.
         """
@@ -118,7 +125,10 @@ class PostgresCommitLog:
     # -- Committed messages -----------------------------------------------------------------------
 
     def read(self, after: Position, most: int | None = None) -> Commits:
-        """Read what comes after a position and is below the watermark; see CommitLog."""
+        """Read the commits after a position and below the watermark, up to the batch's bounds.
+
+        ``most`` is a further limit on the number of messages.
+        """
         with self._session() as session:
             return self._reader.read(session, after, most)
 
@@ -149,7 +159,13 @@ class PostgresCommitLog:
         return row
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
-        """Store a batch that Kafka has, cursor included; see CommitLog."""
+        """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
+
+        Every id published there is stored as published, and its held record is marked. A half
+        message among them without a decision is committed: the manifest proves that it had been
+        committed and published. Raises CursorMoved as ``save`` does. Returns how many of them are
+        rolled back in PostgreSQL; their records cannot be removed from Kafka.
+        """
         pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
@@ -160,17 +176,24 @@ class PostgresCommitLog:
     # -- Held records -----------------------------------------------------------------------------
 
     def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
-        """Store messages of a batch as held, in one transaction; see CommitLog."""
+        """Store messages of a batch as held, in one transaction; held ones stay unchanged.
+
+        ``refusal`` None: they wait behind another message. Raises CursorMoved when the batch's
+        generation is not the stored one.
+        """
         with self._session() as session, session.transaction():
             held_records.hold(session, self._name, batch, message_ids, refusal)
 
-    def read_held(self, position: Position, most: int | None = None) -> HeldBatch:
-        """Read the first messages of a scope that is due; see CommitLog."""
+    def read_held(self, position: Position, most: int | None = None) -> Commits:
+        """Read the first messages of a due scope, at or below a position, in commit order.
+
+        A record that was itself refused is returned alone.
+        """
         with self._session() as session:
             return self._reader.read_held(session, position, most)
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
-        """Store that a held record was refused once more; see CommitLog."""
+        """Store that a held record was refused again: it is due after a longer time."""
         with self._session() as session:
             held_records.postpone(session, message_id, refusal)
 
@@ -182,7 +205,11 @@ class PostgresCommitLog:
         identity: Identity,
         published: Sequence[PublishedBatch],
     ) -> None:
-        """Mark a release's rows and move the cursor, in one transaction; see CommitLog."""
+        """Mark a release's rows and move the cursor, in one transaction.
+
+        ``places`` are those of its P entries, None if they are not known. Raises CursorMoved
+        as ``save`` does.
+        """
         with self._session() as session, session.transaction():
             ids = [entry.message_id for entry in manifest.entries]
             held_records.mark_published(session, manifest, ids, places)

@@ -15,11 +15,12 @@ from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, message_id_bytes
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.relay.held_records import AnyHeld, read_any_held, read_holds, read_scope
+from outbox.postgres.relay.held_records import due_head, read_holds, read_scope
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.protocol.answers import Commits, HeldBatch
+from outbox.relay.ports import THIS_CLOCK
+from outbox.relay.protocol.answers import Commits
 
 SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20
@@ -54,11 +55,13 @@ class CommitReader:
         Raises CommittedMessageDamaged when the row of the next message is missing, or one that was
         read is damaged.
         """
-        ranges, any_held = self._read_ranges(session, after)
+        ranges, clock_ms, ever_held, any_open = self._read_ranges(session, after)
+        due = any_open and due_head(session, self._shard, after) is not None
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
-        run = self._read_contents(session, ids) if ids else []
-        messages = self._committed(session, run)
+        if not ids:
+            return Commits(after, due=due, clock_ms=clock_ms)
+        run = self._read_contents(session, ids)
         positions = (
             Position(xid, done + n)
             for xid, done, half_ids, *_ in ranges
@@ -67,61 +70,63 @@ class CommitReader:
         batch = (
             (row[0], row[_TOPIC], row[_KEY], at) for row, at in zip(run, positions, strict=False)
         )
-        holds = read_holds(session, self._shard, after, batch, any_held)
-        if not ids:
-            return Commits(after, due=holds.due, clock_ms=any_held.clock_ms)
+        held, released = read_holds(session, self._shard, batch) if ever_held else ((), ())
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
-        before = frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in holds.released])
-        held = frozenset([each for each, row in pairs if row[0] in holds.held])
         to, newest = _end_of(len(run), ranges)
         ages = (next(age for _, _, half_ids, age, _ in ranges if half_ids), newest)
         awaited = any(each[-1] for each in ranges)
         return Commits(
             to,
             message_ids,
-            messages,
-            before,
-            held,
-            due=holds.due,
+            self._committed(session, run),
+            before=frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in released]),
+            held=frozenset([each for each, row in pairs if row[0] in held]),
+            due=due,
             awaited=awaited,
             ages=ages,
-            clock_ms=any_held.clock_ms,
+            clock_ms=clock_ms,
         )
 
-    def read_held(self, session: Connection, upto: Position, most: int | None) -> HeldBatch:
-        """Read the first messages of a scope that is due; see CommitLog."""
+    def read_held(self, session: Connection, upto: Position, most: int | None) -> Commits:
+        """Read the first messages of a scope that is due; see PostgresCommitLog."""
         bound = self._batch_max if most is None else min(most, self._batch_max)
         scope = read_scope(session, self._shard, upto, bound)
         if not scope:
-            return HeldBatch()
+            return Commits(upto, kind=Kind.RELEASE)
         run = self._read_contents(session, [half_id for half_id, *_ in scope])
         _, redriven, clock_ms = scope[0]
         ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         known = (each for each, row in zip(ids, run, strict=True) if row[_KNOWN])
-        return HeldBatch(
-            kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
-            message_ids=ids,
-            messages=self._committed(session, run),
+        return Commits(
+            upto,
+            ids,
+            self._committed(session, run),
             before=frozenset(known if redriven is None else ()),
+            kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
             redriven=redriven,
             clock_ms=clock_ms,
         )
 
-    def _read_ranges(self, session: Connection, after: Position) -> tuple[list[Range], AnyHeld]:
-        """Return what the next commit log rows have after a position, and what is held."""
+    def _read_ranges(
+        self, session: Connection, after: Position
+    ) -> tuple[list[Range], int, bool, bool]:
+        """Return what the next commit log rows have after a position, and PostgreSQL's time (ms).
+
+        Also whether anything was ever held, and whether a record of the shard may be.
+        """
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
         with session.cursor(binary=True) as cursor:
             rows = cursor.execute(SQL["read_commits"], asked).fetchall()
         if not rows:
-            return [], read_any_held(session, self._shard)
+            return [], THIS_CLOCK, False, True
         self._rows = self._rows_for(rows)
         done = {after.xid: after.n}
         ranges = [
             (xid, done.get(xid, 0), ids[done.get(xid, 0) :], age, awaited)
             for xid, ids, age, awaited, *_ in rows
         ]
-        return ranges, AnyHeld(*rows[0][4:])
+        return ranges, *rows[0][4:]
 
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row has 1 to 2 048 ids."""

@@ -22,7 +22,7 @@ ALL_SHARDS: Final = frozenset(range(SHARDS))
 
 
 class PostgresCommitWatch:
-    """The CommitWatch of a process."""
+    """Finds cheaply the shards with new commits, on a session of its own; only a hint."""
 
     def __init__(
         self, database_url: str, connect: Callable[[str, str], Connection] = connect
@@ -33,7 +33,10 @@ class PostgresCommitWatch:
         self._seen: int | None = None
 
     def fresh_shards(self) -> frozenset[int]:
-        """Return the shards with commits that became final since the last call; see CommitWatch."""
+        """Return the shards with commits that became final since the last call.
+
+        Raises DatabaseUnavailable.
+        """
         try:
             if self._connection is None:
                 self._connection = self._connect(self._url, "relay-watch")

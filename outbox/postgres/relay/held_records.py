@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from outbox.errors import CursorMoved
 from outbox.messages.manifest import Manifest, Position
@@ -11,59 +11,25 @@ from outbox.messages.message_id import HalfId, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import Places, Refusal
+from outbox.relay.protocol.answers import Places
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.state import Refusal, Refused
 
 SQL: Final = load(__name__)
 WAITS: Final = "waits behind a refused record"
 """The ``publish_error`` of a message that was not itself refused."""
 
 
-class BatchHolds(NamedTuple):
-    """How held records affect a batch."""
-
-    held: frozenset[HalfId]
-    """The half ids of the batch that must be listed as held."""
-    released: frozenset[HalfId]
-    due: bool
-
-
-NO_HOLDS: Final = BatchHolds(frozenset(), frozenset(), due=False)
-
-
-class AnyHeld(NamedTuple):
-    """PostgreSQL's time, whether anything was ever held, and whether a record of the shard is."""
-
-    clock_ms: int
-    ever: bool
-    any_open: bool
-
-
-def read_any_held(session: Connection, shard: int) -> AnyHeld:
-    """Read what says whether held records can matter at all."""
-    found = session.execute(SQL["any_held"], {"shard": shard}).fetchone()
-    assert found is not None
-    return AnyHeld(*found)
-
-
 def read_holds(
     session: Connection,
     shard: int,
-    after: Position,
     batch: Iterable[tuple[HalfId, int, bytes | None, Position]],
-    any_held: AnyHeld,
-) -> BatchHolds:
-    """Read how held records affect a batch that begins after a position.
+) -> tuple[Collection[HalfId], Collection[HalfId]]:
+    """Return which messages of a batch must be listed as held, and which were released.
 
     Of each message: its half id, topic id, key and own position.
     """
-    if not any_held.ever:
-        return NO_HOLDS
-    due = any_held.any_open and is_due(session, shard, after)
     messages = [*batch]
-    if not messages:
-        return NO_HOLDS._replace(due=due)
     asked = {
         "shard": shard,
         "half_ids": [half_id for half_id, *_ in messages],
@@ -73,26 +39,15 @@ def read_holds(
         "ns": [at.n for *_, at in messages],
     }
     rows = session.execute(SQL["read_holds"], asked).fetchall()
-    held = frozenset(half_id for half_id, is_held, _ in rows if is_held)
-    released = frozenset(half_id for half_id, _, is_released in rows if is_released)
-    return BatchHolds(held, released, due)
+    held = {half_id for half_id, is_held, _ in rows if is_held}
+    return held, {half_id for half_id, _, is_released in rows if is_released}
 
 
-def is_due(session: Connection, shard: int, position: Position) -> bool:
-    """Return whether a scope of held records at or below a position is due."""
-    return _due_head(session, shard, position) is not None
-
-
-def _due_head(session: Connection, shard: int, position: Position) -> int | None:
-    """Return the first record of a scope that is due."""
+def due_head(session: Connection, shard: int, position: Position) -> HalfId | None:
+    """Return the first record of a scope that is due, at or below a position."""
     asked = {"shard": shard, **position._asdict()}
     row = session.execute(SQL["due_head"], asked).fetchone()
     return None if row is None else row[0]
-
-
-def is_owner(session: Connection, name: str, gen: int) -> bool:
-    """Return whether a generation is the stored one; it stays so until the transaction ends."""
-    return session.execute(SQL["owns"], {"name": name, "gen": gen}).fetchone() is not None
 
 
 def hold(
@@ -102,8 +57,8 @@ def hold(
     message_ids: Sequence[bytes],
     refusal: Refusal | None,
 ) -> None:
-    """Store messages of a batch as held; see CommitLog. Runs in the caller's transaction."""
-    if not is_owner(session, name, batch.gen):
+    """Store messages of a batch as held, in the caller's transaction; see PostgresCommitLog."""
+    if session.execute(SQL["owns"], {"name": name, "gen": batch.gen}).fetchone() is None:
         raise CursorMoved
     half_ids = [split_message_id(message_id)[0] for message_id in message_ids]
     row = {
@@ -127,7 +82,7 @@ def read_scope(
 
     Of each: its half id, the repair it belongs to, and PostgreSQL's time (ms).
     """
-    head = _due_head(session, shard, position)
+    head = due_head(session, shard, position)
     if head is None:
         return []
     asked = {"head": head, **position._asdict(), "most": most}
@@ -135,7 +90,7 @@ def read_scope(
 
 
 def postpone(session: Connection, message_id: bytes, refusal: Refusal) -> None:
-    """Count one more refusal; see CommitLog."""
+    """Count one more refusal; see PostgresCommitLog."""
     row = {
         "half_id": split_message_id(message_id)[0],
         "error": refusal.error,

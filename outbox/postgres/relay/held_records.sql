@@ -22,11 +22,6 @@ CROSS JOIN LATERAL (
 ) h
 ON CONFLICT (half_id) DO NOTHING
 
--- name: any_held
--- Returns PostgreSQL's time (ms), whether anything was ever held, and whether anything of the shard is; asked when no
--- commit was read.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, EXISTS (SELECT FROM outbox.held_record), EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
-
 -- name: read_holds
 -- Reads by key how held records affect each message of a batch: whether it is held, because it has a row that is not
 -- released, its topic is held as a whole, or an open record of its topic and key comes before it; and whether it has a

@@ -20,13 +20,13 @@ RECORD_GONE: Final = ""
 
 
 class PostgresOrphans:
-    """The Orphans on a pool of connections."""
+    """Ids in ``already_published`` without a name. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def unnamed(self, limit: int) -> Sequence[UnnamedRecord]:
-        """Return ids whose records were not searched yet; see Orphans."""
+        """Return the oldest ids whose records were not searched yet."""
         async with (
             available(),
             self._pool.connection() as connection,
@@ -36,13 +36,13 @@ class PostgresOrphans:
             return await cursor.fetchall()
 
     async def topics(self) -> Sequence[str]:
-        """Return the topics that may have their records; see Orphans."""
+        """Return the topics that may have their records."""
         async with available(), self._pool.connection() as connection:
             cursor = await connection.execute(SQL["topics"])
             return [row[0] for row in await cursor.fetchall()]
 
     async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
-        """Store what was found, and that the other records are gone; see Orphans."""
+        """Store what was found, and that the other records are gone."""
         names = {(each.half_id, each.nonce): each for each in named}
         found = [names.get((each.half_id, each.nonce)) for each in sought]
         asked = {

@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from outbox.messages.manifest import Manifest, Position
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refused
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class TryLock:
+class Action(Struct, frozen=True):
+    """One action of a plan."""
+
+
+class TryLock(Action, frozen=True):
     """Open the session and request the shard's lock, without waiting."""
 
 
-@dataclass(frozen=True, slots=True)
-class IdentifyStores:
+class IdentifyStores(Action, frozen=True):
     """Read the identity of Kafka, the progress topic and PostgreSQL, and the progress row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Action, frozen=True):
     """Create and initialise a new handle, which fences every older one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBounds:
+class ReadBounds(Action, frozen=True):
     """Read the progress row, and the start and end of the shard's manifest log."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadManifests:
+class ReadManifests(Action, frozen=True):
     """Read committed manifests from an offset on, at most up to ``end``; maybe only some."""
 
     first: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Action, frozen=True):
     """Read the ids of the commit log in (after, to], in one snapshot."""
 
     after: Position
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(Action, frozen=True):
     """Store a batch that Kafka has in PostgreSQL: one transaction, with the cursor."""
 
     manifest: Manifest
@@ -54,8 +51,7 @@ class Recover:
     identity: Identity
 
 
-@dataclass(frozen=True, slots=True)
-class SaveProgress:
+class SaveProgress(Action, frozen=True):
     """Store the cursor and the places of its records, in one database transaction."""
 
     cursor: Cursor
@@ -64,15 +60,13 @@ class SaveProgress:
     """The cursor starts a generation, which no other relay may have started."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreHalt:
+class StoreHalt(Action, frozen=True):
     """Store that the shard waits for an operator, and why."""
 
     reason: HaltReason
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCommits:
+class ReadCommits(Action, frozen=True):
     """Read the next committed messages after a position and below the watermark."""
 
     after: Position
@@ -80,8 +74,7 @@ class ReadCommits:
     """The limit of messages; None: the limit of a batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class HoldRecords:
+class HoldRecords(Action, frozen=True):
     """Store messages of the batch that was read last as held, in one database transaction.
 
     Only the owner of the stored generation may do so: the relay that fenced an older owner could
@@ -90,28 +83,25 @@ class HoldRecords:
 
     batch: Manifest
     message_ids: tuple[bytes, ...]
-    refused: Refused | None
+    refusal: Refusal | None
     """None: they only wait behind a refused message."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadHeld:
+class ReadHeld(Action, frozen=True):
     """Read the first held messages of a due scope, at or below a position, in order."""
 
     position: Position
     most: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Postpone:
+class Postpone(Action, frozen=True):
     """Store that a held message was refused again, and its next due time."""
 
     message_id: bytes
-    refused: Refused
+    refusal: Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class MarkReleased:
+class MarkReleased(Action, frozen=True):
     """Mark a release's messages as published and move the cursor, in one database transaction."""
 
     manifest: Manifest
@@ -119,65 +109,31 @@ class MarkReleased:
     identity: Identity
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """Begin a Kafka transaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Publish:
-    """Produce the records with status P of the batch that was read last, and then the manifest."""
+class Publish(Action, frozen=True):
+    """Begin a Kafka transaction; produce the records with status P, and then the manifest."""
 
     batch: Manifest
     apart: bool = False
     """The manifest only after each record was acknowledged; a refusal of one is reported then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Action, frozen=True):
     """Commit the Kafka transaction and measure the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class DropHandle:
+class DropHandle(Action, frozen=True):
     """Drop the handle and ignore its later reports; never abort, purge or commit it again."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CloseSession:
+class CloseSession(Action, frozen=True):
     """Close the PostgreSQL session, which frees the lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Action, frozen=True):
     """Do nothing for some time: a round ends here."""
 
     seconds: float
     until_commits: bool = False
     """A commit in the shard ends the rest."""
-
-
-Action = (
-    TryLock
-    | IdentifyStores
-    | Fence
-    | ReadBounds
-    | ReadManifests
-    | Compare
-    | Recover
-    | SaveProgress
-    | StoreHalt
-    | ReadCommits
-    | HoldRecords
-    | ReadHeld
-    | Postpone
-    | MarkReleased
-    | Begin
-    | Publish
-    | Commit
-    | DropHandle
-    | CloseSession
-    | Rest
-)

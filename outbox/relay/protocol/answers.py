@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from outbox.messages.manifest import Kind, Position
 from outbox.messages.record import Committed
@@ -14,35 +15,34 @@ from outbox.relay.protocol.state import (
     Found,
     Identity,
     Progress,
-    Refused,
+    Refusal,
 )
 
 UNKNOWN_OFFSET: Final = -1
 """Kafka has not acknowledged the record, or did not say where it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rested:
+class Answer(Struct, frozen=True):
+    """The result of an action."""
+
+
+class Rested(Answer, frozen=True):
     """The rest is over (or the relay has just started)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopAsked(Answer, frozen=True):
     """The process stops cleanly."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockTaken:
+class LockTaken(Answer, frozen=True):
     """We hold the shard's lock in PostgreSQL: this is for liveness, not safety."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockBusy:
+class LockBusy(Answer, frozen=True):
     """Another session holds the lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoresIdentified:
+class StoresIdentified(Answer, frozen=True):
     """The answer to IdentifyStores."""
 
     installation: UUID
@@ -51,13 +51,11 @@ class StoresIdentified:
     progress: Progress | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(Answer, frozen=True):
     """Every older handle is fenced, and every older transaction is complete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Answer, frozen=True):
     """The answer to ReadBounds; ``end`` counts uncommitted records and markers as well."""
 
     progress: Progress | None
@@ -65,8 +63,7 @@ class Bounds:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestsRead:
+class ManifestsRead(Answer, frozen=True):
     """The next manifests; ``reached`` when nothing is left below the requested end."""
 
     found: tuple[Found, ...]
@@ -75,8 +72,7 @@ class ManifestsRead:
     """The seconds until then; the broker answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Answer, frozen=True):
     """The answer to Compare."""
 
     message_ids: tuple[bytes, ...]
@@ -85,13 +81,15 @@ class Compared:
     """Message ids of the manifest that have a row in ``held_record``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Answer, frozen=True):
     """The answer to Recover and MarkReleased: PostgreSQL has the batch or the marks now."""
 
 
-class Commits(NamedTuple):
-    """The next committed messages of a shard, in commit order; none when there is nothing to do."""
+class Commits(Answer, frozen=True):
+    """The next messages of a shard, or of a due scope of held ones, in commit order.
+
+    None when there is nothing to do.
+    """
 
     to: Position
     message_ids: tuple[bytes, ...] = ()
@@ -100,6 +98,10 @@ class Commits(NamedTuple):
     """The ids that Kafka already has (``already_published``)."""
     held: frozenset[bytes] = frozenset()
     """The ids that have a row in ``held_record`` or whose scope has an open one."""
+    kind: Kind = Kind.BATCH
+    """RELEASE or REPAIR: they were held."""
+    redriven: str | None = None
+    """The operator's action that ordered to publish them again, if any."""
     due: bool = False
     """A scope of held messages at or below the position is due for a retry."""
     awaited: bool = False
@@ -112,64 +114,37 @@ class Commits(NamedTuple):
     """The relay's monotonic time when they were read."""
 
 
-class HeldBatch(NamedTuple):
-    """The first messages of a held scope that is due, in commit order; none when nothing is due."""
+class Places(NamedTuple):
+    """The partitions and offsets of records, in the order they were given."""
 
-    kind: Kind = Kind.RELEASE
-    message_ids: tuple[bytes, ...] = ()
-    messages: Sequence[Committed] = ()
-    before: frozenset[bytes] = frozenset()
-    redriven: str | None = None
-    """The operator's action that ordered to publish them again, if any."""
-    clock_ms: int = 0
-    """PostgreSQL's time when they were read: the timestamp of their records."""
+    partitions: Sequence[int]
+    offsets: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The number of acknowledged records, a permanent refusal, if any, and the manifest's place."""
+class DeliveryReport(Answer, frozen=True):
+    """The delivery reports of a batch; ``refused`` is the first permanent refusal."""
 
     good: int
-    refused: Refused | None
-    named: bytes | None = None
-    """The message that Kafka names in its refusal; None: it is one of those not acknowledged."""
-    alike: tuple[bytes, ...] = ()
-    """The other messages that Kafka names in that refusal."""
+    refused: Refusal | None = None
+    alike: Sequence[int] = ()
+    """The places of the other records that Kafka names in the same refusal."""
     offset: int = UNKNOWN_OFFSET
     """The manifest's."""
     crc: int = 0
     """The manifest's checksum."""
+    places: Places = Places((), ())
+    failure: str | None = None
+    """The first record that was not delivered for another cause: its topic, and the cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitEnded:
+class CommitEnded(Answer, frozen=True):
     """The commit returned without an error."""
 
     at: float
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Answer, frozen=True):
     """The action failed; the actions after it were not executed."""
 
     failure: Failure
-
-
-Answer = (
-    Rested
-    | StopAsked
-    | LockTaken
-    | LockBusy
-    | StoresIdentified
-    | Fenced
-    | Bounds
-    | ManifestsRead
-    | Compared
-    | Stored
-    | Commits
-    | HeldBatch
-    | Delivered
-    | CommitEnded
-    | Failed
-)

@@ -14,15 +14,19 @@ from msgspec.structs import replace
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol.actions import (
-    Begin,
     Commit,
     HoldRecords,
     Publish,
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import CommitEnded, Commits, Delivered
-from outbox.relay.protocol.record_hold import on_refused, on_release_committed, release
+from outbox.relay.protocol.answers import CommitEnded, Commits, DeliveryReport
+from outbox.relay.protocol.record_hold import (
+    on_held_read,
+    on_refused,
+    on_release_committed,
+    release,
+)
 from outbox.relay.protocol.state import Cursor, Relay, require
 from outbox.relay.protocol.transition import Next, advance, drop, goes_apart, narrow_again
 
@@ -44,6 +48,8 @@ def on_commits_read(state: Relay, read: Commits) -> Next:
 
     Due held records and new commits alternate.
     """
+    if read.kind is not Kind.BATCH:
+        return on_held_read(state, read)
     if read.due and not (read.message_ids and state.released_last):
         return release(state)
     if not read.message_ids:
@@ -54,7 +60,7 @@ def on_commits_read(state: Relay, read: Commits) -> Next:
     holding = (HoldRecords(batch, held, None),) if held else ()
     awaited = state.awaited or read.awaited
     started = replace(state, batch=batch, released_last=False, awaited=awaited)
-    return started, (*holding, Begin(), Publish(batch, goes_apart(started)))
+    return started, (*holding, Publish(batch, goes_apart(started)))
 
 
 def _status(message_id: bytes, read: Commits) -> bytes:
@@ -69,12 +75,12 @@ def on_nothing_to_do(state: Relay, read: Commits) -> Next:
         quiet = replace(quiet, signed_at=read.at)
     elif read.at - state.signed_at >= SIGN_OF_LIFE_SECONDS:
         batch = state.next_manifest(Kind.BATCH, state.at.position, ())
-        return replace(quiet, batch=batch), (Begin(), Publish(batch))
+        return replace(quiet, batch=batch), (Publish(batch),)
     quiet, saving = save_if_due(quiet, read.at)
     return quiet, (*saving, Rest(_until_next_save(quiet, read.at), until_commits=True))
 
 
-def on_delivered(state: Relay, delivered: Delivered) -> Next:
+def on_delivered(state: Relay, delivered: DeliveryReport) -> Next:
     """Count the good reports here: a transaction may commit although messages were dropped.
 
     A manifest below the last one is in another log.

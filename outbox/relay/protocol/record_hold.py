@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol.actions import (
     Action,
-    Begin,
     DropHandle,
     HoldRecords,
     MarkReleased,
@@ -26,7 +25,7 @@ from outbox.relay.protocol.actions import (
     Rest,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Delivered, HeldBatch
+from outbox.relay.protocol.answers import Commits, DeliveryReport
 from outbox.relay.protocol.state import WIDE, Phase, Relay, require
 from outbox.relay.protocol.transition import (
     BACKOFF_FIRST_SECONDS,
@@ -41,21 +40,20 @@ RETRY_LAST_SECONDS: Final = 300.0
 NOTHING_DUE_SECONDS: Final = 1.0
 
 
-def on_refused(state: Relay, delivered: Delivered) -> Next:
+def on_refused(state: Relay, delivered: DeliveryReport) -> Next:
     """Hold or postpone the record that Kafka refuses; halve the batch if that is not known."""
-    batch, refused = require(state.batch), require(delivered.refused)
-    message_id = delivered.named
-    if message_id is None and len(batch.published) == 1:
-        message_id = batch.published[0]
+    batch, refusal = require(state.batch), require(delivered.refused)
+    published = batch.published
+    is_known = refusal.named or len(published) == 1
     if batch.kind is Kind.BATCH:
-        if message_id is None:
+        if not is_known:
             return _dropped(replace(state, narrowing=narrow(batch)))
-        found = replace(state, narrowing=WIDE)
-        return _dropped(found, HoldRecords(batch, (message_id, *delivered.alike), refused))
-    if message_id is None:
+        held = tuple(published[place] for place in (refusal.place, *delivered.alike))
+        return _dropped(replace(state, narrowing=WIDE), HoldRecords(batch, held, refusal))
+    if not is_known:
         return _dropped(replace(state, release_narrowing=narrow(batch)))
     once_more = replace(state, release_narrowing=WIDE, released_last=True)
-    return _dropped(once_more, Postpone(message_id, refused))
+    return _dropped(once_more, Postpone(published[refusal.place], refusal))
 
 
 def _dropped(state: Relay, *settling: Action) -> Next:
@@ -70,7 +68,7 @@ def release(state: Relay) -> Next:
     return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
 
 
-def on_held_read(state: Relay, read: HeldBatch) -> Next:
+def on_held_read(state: Relay, read: Commits) -> Next:
     """Begin a release: an empty range, and no record that Kafka already has."""
     if not read.message_ids:
         return replace(state, released_last=True), (Rest(NOTHING_DUE_SECONDS, until_commits=True),)
@@ -79,7 +77,7 @@ def on_held_read(state: Relay, read: HeldBatch) -> Next:
         for message_id in read.message_ids
     )
     batch = state.next_manifest(read.kind, state.at.position, entries)
-    return replace(state, batch=batch), (Begin(), Publish(batch, apart=True))
+    return replace(state, batch=batch), (Publish(batch, apart=True),)
 
 
 def on_release_committed(state: Relay) -> Next:

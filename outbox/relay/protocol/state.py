@@ -70,6 +70,16 @@ class Refused(StrEnum):
     """Every record of the topic."""
 
 
+class Refusal(NamedTuple):
+    """A record that Kafka refuses permanently: its place in the batch, and Kafka's error."""
+
+    place: int
+    error: str
+    refused: Refused
+    named: bool = False
+    """It is this record; otherwise it may be another one that was sent together with it."""
+
+
 class Narrowing(NamedTuple):
     """The bisection of a batch that Kafka refuses without a name, or does not take in time."""
 

@@ -12,10 +12,9 @@ from outbox.relay.protocol.answers import (
     CommitEnded,
     Commits,
     Compared,
-    Delivered,
+    DeliveryReport,
     Failed,
     Fenced,
-    HeldBatch,
     LockBusy,
     LockTaken,
     ManifestsRead,
@@ -29,7 +28,6 @@ from outbox.relay.protocol.publication import (
     on_commits_read,
     on_delivered,
 )
-from outbox.relay.protocol.record_hold import on_held_read
 from outbox.relay.protocol.state import Phase, Relay
 from outbox.relay.protocol.takeover import (
     on_bounds,
@@ -81,8 +79,7 @@ _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {
     Compared: on_compared,
     Stored: on_stored,
     Commits: on_commits_read,
-    HeldBatch: on_held_read,
-    Delivered: on_delivered,
+    DeliveryReport: on_delivered,
     CommitEnded: on_commit_ended,
     Failed: on_failed,
 }

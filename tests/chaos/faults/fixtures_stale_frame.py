@@ -8,13 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
+from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
@@ -29,10 +30,10 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.ports import DeliveryReport, RelayStores
 from outbox.relay.protocol import actions, answers
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_link import Link
+from tests.fixtures_replacing import replace
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 
@@ -61,13 +62,13 @@ class StagedPublisher(KafkaPublisher):
 
     def publish(
         self, records: Sequence[Record], manifest: bytes, at_ms: int = 0, *, apart: bool = False
-    ) -> DeliveryReport:
+    ) -> answers.DeliveryReport:
         """Publish; wait at the stop if there is one; report one failure if asked to."""
         if self.stop is not None and self.stop.after_first:
             records = _Interrupted(records, self._wait)
         delivery = super().publish(records, manifest, at_ms, apart=apart)
         unlucky, self.unlucky = self.unlucky, False
-        return delivery._replace(good=0) if unlucky else delivery
+        return replace(delivery, good=0) if unlucky else delivery
 
     def _produce_manifest(self, *arguments: Any) -> None:
         self._wait()
@@ -130,7 +131,7 @@ class Case:
         log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control")
         relay = self.relay(
             SHARD,
-            RelayStores(log, log, log, publisher, manifests),
+            RelayStores(log, publisher, manifests),
             clock,
             RelayObserver(metrics, clock),
             PublishSlots(),

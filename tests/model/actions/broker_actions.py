@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import CLEAN_COMMIT_SECONDS, PROGRESS_SECONDS
-from outbox.relay.protocol.state import Failure, Found, Refused, require
+from outbox.relay.protocol.state import Failure, Found, Refusal, Refused, require
 from outbox.relay.protocol.takeover import STUCK_SECONDS
 from tests.model.relays import ReadEnd
 from tests.model.scene import (
@@ -16,7 +16,6 @@ from tests.model.scene import (
     AtBroker,
     Fault,
     Outcome,
-    message_id,
     named,
     numbers,
 )
@@ -80,8 +79,8 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     text = f"Publish: {named(tuple(record.message for record in records))}"
     told = f"{text}, batch {asked.batch.batch_no} at {offset}"
     whole = produce_manifest(produce(scene.broker, records), asked.batch)
-    yield Outcome(told, answers.Delivered(good, None, offset=offset, crc=crc), broker=whole)
-    unknown = answers.Delivered(good, None, crc=crc)
+    yield Outcome(told, answers.DeliveryReport(good, offset=offset, crc=crc), broker=whole)
+    unknown = answers.DeliveryReport(good, crc=crc)
     yield Outcome(f"{told}, report lost", unknown, broker=whole, cost=Fault.CRASH)
     yield from (_apart if asked.apart else _together)(scene, asked, text)
 
@@ -101,10 +100,12 @@ def _apart(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outco
     sent, fewer = produce(scene.broker, records), len(records) - 1
     if not records:
         return
-    missing = answers.Delivered(fewer, None)
+    missing = answers.DeliveryReport(fewer)
     yield Outcome(f"{text}, a report lost", missing, broker=sent, cost=Fault.CRASH)
-    for name in (None, *(message_id(record.message) for record in records)):
-        refused = answers.Delivered(fewer, Refused.RECORD, name)
+    unnamed = Refusal(0, "too large", Refused.RECORD)
+    named = (unnamed._replace(place=place, named=True) for place in range(len(records)))
+    for refusal in (unnamed, *named):
+        refused = answers.DeliveryReport(fewer, refusal)
         yield Outcome(f"{text}, refused", refused, broker=sent, cost=Fault.REFUSE)
 
 
@@ -112,9 +113,9 @@ def _together(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Ou
     """Send the manifest and not every record, or every record and not the manifest."""
     records = _records_of(asked)
     sent = produce(scene.broker, records)
-    unlisted = answers.Delivered(len(records), None)
+    unlisted = answers.DeliveryReport(len(records))
     yield Outcome(f"{text}, no manifest", unlisted, broker=sent, cost=Fault.CRASH)
-    fewer = answers.Delivered(len(records) - 1, None)
+    fewer = answers.DeliveryReport(len(records) - 1)
     for missing in records:
         others = produce(scene.broker, tuple(each for each in records if each != missing))
         part = produce_manifest(others, asked.batch)

@@ -118,11 +118,11 @@ def hold_messages(scene: AtDatabase, asked: actions.HoldRecords) -> Iterator[Out
         return
     ids = numbers(asked.message_ids)
     rows = [
-        Held(at, i, asked.refused is not None)
+        Held(at, i, asked.refusal is not None)
         for at, i in positions(database, batch.after)
         if i in ids and at <= batch.to
     ]
-    text = f"Hold: {named(ids)}, {'refused' if asked.refused else 'waiting'}"
+    text = f"Hold: {named(ids)}, {'refused' if asked.refusal else 'waiting'}"
     yield Outcome(text, None, database=hold(database, rows), reached=(K_ENTRY,))
 
 
@@ -135,7 +135,9 @@ def read_held(scene: AtDatabase, asked: actions.ReadHeld) -> Iterator[Outcome]:
     ids = tuple(row.message for row in run[:most])
     known = database.already_published if scene.rules.skip_published else frozenset[int]()
     before = frozenset(message_id(i) for i in ids if i in known)
-    answer = answers.HeldBatch(Kind.RELEASE, tuple(map(message_id, ids)), before=before)
+    answer = answers.Commits(
+        asked.position, tuple(map(message_id, ids)), before=before, kind=Kind.RELEASE
+    )
     yield Outcome(f"ReadHeld: {named(ids)}", answer)
 
 

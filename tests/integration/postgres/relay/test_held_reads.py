@@ -12,8 +12,7 @@ from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import PLAN_ONCE_IN_ORDER, Connection, connect
-from outbox.relay.ports import Refusal
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.state import Refusal, Refused
 from tests.fixtures_replacing import replace
 
 pytestmark = pytest.mark.postgres

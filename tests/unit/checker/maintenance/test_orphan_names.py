@@ -6,6 +6,7 @@ What is named, with real stores: tests/integration/checker/relay/settlement/test
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from structlog.testing import capture_logs
 
@@ -46,7 +47,7 @@ class Records:
 
 async def test_kafka_is_lost_once_and_back_once() -> None:
     records = Records()
-    task = OrphanNames(OneOrphan(), records, FreeLocks())
+    task = OrphanNames(cast(Any, OneOrphan()), cast(Any, records), FreeLocks())
     with capture_logs() as lines:
         assert [await task.step() for _ in range(2)] == [KAFKA_LOST_SECONDS] * 2
         records.away = False

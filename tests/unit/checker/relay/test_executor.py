@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from checker.relay.executor import RelayExecutor
+from checker.relay.executor import RelayExecutor, RelayStores
 from checker.relay.observer import RelayObserver
 from outbox.clock import SystemClock
 from outbox.messages.manifest import (
@@ -20,9 +20,8 @@ from outbox.messages.manifest import (
 )
 from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, DeliveryReport, PublishedBatch, RelayStores
+from outbox.relay.ports import THIS_CLOCK, PublishedBatch
 from outbox.relay.protocol.actions import (
-    Begin,
     Commit,
     Fence,
     Publish,
@@ -30,7 +29,7 @@ from outbox.relay.protocol.actions import (
     ReadCommits,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Bounds, Commits
+from outbox.relay.protocol.answers import Bounds, Commits, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
@@ -60,7 +59,7 @@ class GrowingStores:
 def test_the_row_is_never_ahead_of_the_log_while_another_owner_works() -> None:
     """The row first: read last, it could lie beyond the end and halt a healthy shard."""
     stores: Any = GrowingStores()
-    work = RelayExecutor(RelayStores(*[stores] * 5), SystemClock(), cast(Any, None))
+    work = RelayExecutor(RelayStores(*[stores] * 3), SystemClock(), cast(Any, None))
     answer = work.perform(Relay(shard=0, phase=Phase.REPLAY), (ReadBounds(),))
     assert isinstance(answer, Bounds)
     assert answer.progress is not None
@@ -137,7 +136,7 @@ class Publishing:
         clock, metrics, kafka = SystemClock(), Metrics(), MemoryKafka()
         self.publisher = TimedPublisher(kafka, SHARD)
         self._executor = RelayExecutor(
-            RelayStores(rows, rows, rows, self.publisher, MemoryProgressLog(kafka, SHARD)),
+            RelayStores(rows, self.publisher, MemoryProgressLog(kafka, SHARD)),
             clock,
             RelayObserver(metrics, clock),
         )
@@ -154,7 +153,7 @@ class Publishing:
         batch = batch_after(cursor)
         state = replace(self._state, cursor=cursor, batch=batch)
         ending = (Commit(),) if commit else ()
-        plan = (ReadCommits(cursor.position), Begin(), Publish(batch))
+        plan = (ReadCommits(cursor.position), Publish(batch))
         self._executor.perform(state, (*plan, *ending))
         crc = crc_of(encode(batch))
         return Cursor(batch.to, cursor.manifest_offset + 1, batch.batch_no, crc, cursor.gen)

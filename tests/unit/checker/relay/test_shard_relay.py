@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
 from outbox.clock import SystemClock
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import message_id_bytes
-from outbox.relay.ports import RelayStores
 from outbox.relay.protocol.answers import Commits
 from outbox.relay.protocol.state import Cursor, Phase, Relay
 from outbox.telemetry.metrics import Metrics
@@ -53,7 +53,7 @@ def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, Serv
     log: Any = rows
     relay = ShardRelay(
         SHARD,
-        RelayStores(log, log, log, publisher, MemoryProgressLog(kafka, SHARD)),
+        RelayStores(log, publisher, MemoryProgressLog(kafka, SHARD)),
         clock,
         RelayObserver(metrics, clock),
         slots,

@@ -13,6 +13,7 @@ from checker.relay.shard_relay import RelayRound
 from checker.relay.threads import Admission, RelayThreads
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
+from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.relay.protocol.state import Phase
 
 BOUND_SECONDS = 10.0
@@ -43,11 +44,11 @@ class CountingRelay:
         self.closed = True
 
 
-class Watch:
+class Watch(PostgresCommitWatch):
     """Returns what a test sets, and raises once in between."""
 
     def __init__(self, fresh: Callable[[], frozenset[int]]) -> None:
-        self._fresh = fresh
+        self._answer = fresh
         self.calls = 0
         self.closed = False
 
@@ -55,7 +56,7 @@ class Watch:
         self.calls += 1
         if self.calls == 1:
             raise DatabaseUnavailable("unavailable")
-        return self._fresh()
+        return self._answer()
 
     def close(self) -> None:
         self.closed = True

@@ -10,9 +10,8 @@ from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay import held_records
-from outbox.relay.ports import Refusal
 from outbox.relay.protocol.record_hold import RETRY_LAST_SECONDS
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.state import Refusal, Refused
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain

@@ -10,8 +10,7 @@ import pytest
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
-from outbox.relay.ports import Refusal
-from outbox.relay.protocol.state import Refused
+from outbox.relay.protocol.state import Refusal, Refused
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from checker.relay.shard_relay import ShardRelay
@@ -17,7 +18,6 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.message_id import HalfId
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.ports import RelayStores
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 from tests.integration.checker.relay.takeover.fixtures_forgotten_tail import (
     forget_tail,
@@ -163,7 +163,7 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
     log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test")
     relay = ShardRelay(
         SHARD,
-        RelayStores(log, log, log, publisher, manifests),
+        RelayStores(log, publisher, manifests),
         clock,
         RelayObserver(world.metrics, clock),
         PublishSlots(),

@@ -12,6 +12,7 @@ from outbox.relay.protocol.state import (
     Failure,
     Narrowing,
     Phase,
+    Refusal,
     Refused,
     Relay,
 )
@@ -33,25 +34,25 @@ def test_a_batch_lists_messages_that_kafka_already_has_and_does_not_repeat_them(
     state, plan = after(running(), commits(*IDS, before=frozenset(IDS[:1])))
     assert state.batch is not None
     assert state.batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
-    assert plan == (actions.Begin(), actions.Publish(state.batch))
+    assert plan == (actions.Publish(state.batch),)
 
 
 @pytest.mark.parametrize(
     ("delivered", "reason"),
     [
-        (answers.Delivered(1, None), "undelivered"),
-        (answers.Delivered(3, None), "undelivered"),
-        (answers.Delivered(1, Refused.RECORD), "refused"),
+        (answers.DeliveryReport(1), "undelivered"),
+        (answers.DeliveryReport(3), "undelivered"),
+        (answers.DeliveryReport(1, Refusal(0, "too large", Refused.RECORD)), "refused"),
     ],
 )
-def test_a_report_too_few_drops_the_handle(delivered: answers.Delivered, reason: str) -> None:
+def test_a_report_too_few_drops_the_handle(delivered: answers.DeliveryReport, reason: str) -> None:
     state, plan = after(in_batch(), delivered)
     assert state.phase is Phase.VERIFY
     assert plan == (actions.DropHandle(reason), actions.Rest(0.1))
 
 
-def produced(good: int = 2, offset: int = 7, crc: int = 0xCC) -> answers.Delivered:
-    return answers.Delivered(good, None, offset=offset, crc=crc)
+def produced(good: int = 2, offset: int = 7, crc: int = 0xCC) -> answers.DeliveryReport:
+    return answers.DeliveryReport(good, offset=offset, crc=crc)
 
 
 @pytest.mark.parametrize("offset", [-1, 4], ids=["unknown", "below the last one"])
@@ -69,11 +70,11 @@ def test_a_manifest_waits_for_its_records_after_a_failure_and_among_suspects() -
     for state in (doubtful, suspecting):
         begun, plan = after(state, commits(*IDS))
         assert begun.batch is not None
-        assert plan == (actions.Begin(), actions.Publish(begun.batch, apart=True))
+        assert plan == (actions.Publish(begun.batch, apart=True),)
     sent = (produced(), answers.CommitEnded(100.0, 0.01), commits(b"c" * 16))
     again, plan = after(doubtful, commits(*IDS), *sent)
     assert again.batch is not None
-    assert plan == (actions.Begin(), actions.Publish(again.batch))
+    assert plan == (actions.Publish(again.batch),)
 
 
 TOO_LATE = [
@@ -123,7 +124,7 @@ def test_progress_is_written_at_most_once_a_second() -> None:
 
 def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> None:
     state, _ = committed(at=100.0)
-    awaited = commits(b"c" * 16)._replace(awaited=True)
+    awaited = replace(commits(b"c" * 16), awaited=True)
     sent = (awaited, produced(good=1, offset=9, crc=1), answers.CommitEnded(100.03, 0.01))
     early, plan = after(state, *sent)
     assert plan == (actions.Rest(0.0),)
@@ -141,7 +142,7 @@ def test_an_idle_shard_signs_its_log_once_a_day() -> None:
     state, plan = after(state, commits(at=86_400.0))
     assert state.batch is not None
     assert (state.batch.entries, state.batch.after) == ((), state.batch.to)
-    assert plan == (actions.Begin(), actions.Publish(state.batch))
+    assert plan == (actions.Publish(state.batch),)
 
 
 # -- Failures ------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ def test_failures_in_a_row_wait_longer_up_to_five_seconds() -> None:
 def test_a_drop_saves_the_progress_before_the_doubt() -> None:
     state, _ = committed()
     dirty = replace(state, dirty=True)
-    unsent = (commits(b"c" * 16), answers.Delivered(0, None))
+    unsent = (commits(b"c" * 16), answers.DeliveryReport(0))
     assert after(dirty, *unsent)[1][0] == actions.SaveProgress(state.at, IDENTITY)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import WIDE, Narrowing, Phase, Refused
+from outbox.relay.protocol.state import WIDE, Narrowing, Phase, Refusal, Refused
 from outbox.relay.protocol.transition import advance, narrow
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
@@ -18,10 +18,11 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     running,
 )
 
-REFUSED = answers.Delivered(0, Refused.RECORD)
+REFUSAL = Refusal(0, "too large", Refused.RECORD)
+REFUSED = answers.DeliveryReport(0, REFUSAL)
 FOUR = (b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
-DUE = commits()._replace(due=True)
-HELD_TWO = answers.HeldBatch(Kind.RELEASE, IDS, before=frozenset(IDS[:1]))
+DUE = replace(commits(), due=True)
+HELD_TWO = answers.Commits(AT.position, IDS, before=frozenset(IDS[:1]), kind=Kind.RELEASE)
 
 
 def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
@@ -40,21 +41,21 @@ def test_a_refusal_is_no_failure_and_does_not_lengthen_the_rests() -> None:
 
 def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None:
     begun = in_batch(*FOUR)
-    state, plan = after(begun, answers.Delivered(3, Refused.TOPIC, FOUR[2]))
+    refusal = Refusal(2, "unknown topic", Refused.TOPIC, named=True)
+    state, plan = after(begun, answers.DeliveryReport(3, refusal))
     assert begun.batch is not None
-    hold = actions.HoldRecords(begun.batch, (FOUR[2],), Refused.TOPIC)
+    hold = actions.HoldRecords(begun.batch, (FOUR[2],), refusal)
     assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
     assert state.narrowing == WIDE
 
 
 def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:
-    state, plan = after(running(), commits(*IDS)._replace(held=frozenset(IDS[1:])))
+    state, plan = after(running(), replace(commits(*IDS), held=frozenset(IDS[1:])))
     batch = state.batch
     assert batch is not None
     assert batch.entries == (Entry(IDS[0], PUBLISHED), Entry(IDS[1], HELD))
     assert plan == (
         actions.HoldRecords(batch, IDS[1:], None),
-        actions.Begin(),
         actions.Publish(batch),
     )
 
@@ -65,13 +66,13 @@ def test_a_release_has_an_empty_range_and_publishes_nothing_that_kafka_has() -> 
     assert batch is not None
     assert (batch.kind, batch.after, batch.to) == (Kind.RELEASE, AT.position, AT.position)
     assert batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
-    assert plan == (actions.Begin(), actions.Publish(batch, apart=True))
+    assert plan == (actions.Publish(batch, apart=True),)
 
 
 def test_a_committed_release_is_marked_with_the_cursor_before_the_next_batch() -> None:
     begun, _ = after(running(), DUE, HELD_TWO)
     sent = (
-        answers.Delivered(1, None, offset=7, crc=0xCC),
+        answers.DeliveryReport(1, offset=7, crc=0xCC),
         answers.CommitEnded(1.0, 0.1),
     )
     state, plan = after(begun, *sent)
@@ -83,15 +84,15 @@ def test_a_committed_release_is_marked_with_the_cursor_before_the_next_batch() -
 def test_a_refused_release_is_postponed_and_commits_come_first_then() -> None:
     begun, _ = after(running(), DUE, HELD_TWO)
     state, plan = after(begun, REFUSED)
-    postpone = actions.Postpone(IDS[1], Refused.RECORD)
+    postpone = actions.Postpone(IDS[1], REFUSAL)
     assert plan == (actions.DropHandle("refused"), postpone, actions.Rest(0.1))
     assert state.released_last
     waiting = replace(running(), released_last=True)
-    assert isinstance(after(waiting, commits(*IDS)._replace(due=True))[1][0], actions.Begin)
+    assert isinstance(after(waiting, replace(commits(*IDS), due=True))[1][0], actions.Publish)
 
 
 def test_commits_and_releases_alternate() -> None:
-    state, plan = after(running(), commits(*IDS)._replace(due=True))
+    state, plan = after(running(), replace(commits(*IDS), due=True))
     assert plan == (actions.ReadHeld(AT.position, None),)
     assert after(replace(state, released_last=True), DUE)[1] == (
         actions.ReadHeld(AT.position, None),
