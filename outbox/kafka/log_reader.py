@@ -5,7 +5,7 @@ Threads may share it. It only reads, never in a consumer group, and always with 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from threading import Event
@@ -26,7 +26,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclOperation
 
 from outbox.errors import KafkaForbidden, KafkaUnavailable
-from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered, consumer_config
 from outbox.kafka.permission import next_event
 from outbox.kafka.topics import TO_READ, read_topics
 from outbox.messages.record import MESSAGE_ID
@@ -35,6 +35,7 @@ from outbox.reconciliation.log import LogEnd, LogRecord, Offsets, Partition, Top
 RETRIES: Final = 10
 RETRY_SECONDS: Final = 0.5
 """A partition without a leader, during an election, is asked again for about five seconds."""
+POLL_SECONDS: Final = 0.25
 RECORD_SECONDS: Final = 10.0
 """The time limit of one record; a record that is not read by then counts as gone."""
 
@@ -51,6 +52,7 @@ _SPEC: Final[Mapping[LogEnd, tuple[OffsetSpec, IsolationLevel]]] = {
     LogEnd.HIGH_WATERMARK: (OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),  # type: ignore[no-untyped-call]
     LogEnd.LAST_STABLE: (OffsetSpec.latest(), IsolationLevel.READ_COMMITTED),  # type: ignore[no-untyped-call]
 }
+_ONE_RECORD: Final[Mapping[str, Any]] = {"fetch.queue.backoff.ms": 10, "queued.min.messages": 1}
 NO_RECORD: Final = -1
 """The offset of a time after the last record."""
 _STAMPED_BY: Final = {
@@ -63,7 +65,7 @@ class KafkaLogReader:
     """The LogFacts of one cluster."""
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
-        self._config = {**(config or {}), "bootstrap.servers": bootstrap_servers}
+        self._config = {**consumer_config(bootstrap_servers, config or {}), **_ONE_RECORD}
         self._admin = admin_client(bootstrap_servers, config or {})
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
@@ -123,7 +125,7 @@ class KafkaLogReader:
         self.require_read({partition.topic for partition in places})
         if not places:
             return {}
-        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+        with closing(Consumer(self._config, logger=None)) as consumer:
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
@@ -131,7 +133,7 @@ class KafkaLogReader:
         self.require_read({partition.topic for partition, _ in places})
         if not places:
             return []
-        with closing(Consumer(self._consumer_config(), logger=None)) as consumer:
+        with closing(Consumer(self._config, logger=None)) as consumer:
             return [record for place in sorted(places) if (record := _at(consumer, *place))]
 
     def _offsets(
@@ -183,18 +185,30 @@ class KafkaLogReader:
                 offsets[partition] = offset
         return offsets, errors
 
-    def _consumer_config(self) -> dict[str, Any]:
-        return {
-            **self._config,
-            "group.id": "outbox-reconcile",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            "enable.partition.eof": True,
-            "fetch.queue.backoff.ms": 10,
-            "queued.min.messages": 1,
-            "log_level": 0,
-        }
+
+def read_to_ends(consumer: Consumer, ends: Mapping[Partition, int]) -> Iterator[Message | None]:
+    """Yield the records of assigned partitions below these offsets, until all are reached.
+
+    None: none came within POLL_SECONDS. An empty poll does not mean the end, because aborted
+    records and markers have offsets, too; an end-of-partition event counts them.
+    """
+    unread = dict(ends)
+    while unread:
+        message = next_event(consumer, POLL_SECONDS)
+        if message is None:
+            yield None
+            continue
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        place, offset = Partition(message.topic() or "", message.partition() or 0), message.offset()
+        if place not in unread or offset is None:
+            continue
+        if error is None and offset < unread[place]:
+            yield message
+        if (offset + 1 if error is None else offset) >= unread[place]:
+            del unread[place]
+            consumer.pause([TopicPartition(*place)])
 
 
 def _at(consumer: Consumer, partition: Partition, offset: int) -> LogRecord | None:

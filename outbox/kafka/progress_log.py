@@ -1,40 +1,38 @@
 """Reads a shard's manifests back: the topic's identity, the end of its log, committed manifests.
 
 The end is the high watermark. An admin client reads it with read_uncommitted, because a
-read_committed consumer would return the last stable offset. An empty poll does not mean the end,
-because aborted records and markers have offsets, too.
+read_committed consumer would return the last stable offset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from time import monotonic
 from typing import Any, Final
 
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
-    KafkaError,
-    KafkaException,
     Message,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from outbox.clock import SystemClock
 from outbox.errors import InvalidManifest, KafkaUnavailable
 from outbox.kafka.client_config import REQUEST_SECONDS, answered
-from outbox.kafka.permission import next_event, permitted, the_topic
+from outbox.kafka.log_reader import read_to_ends
+from outbox.kafka.permission import permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
+from outbox.reconciliation.log import Partition
 from outbox.relay.ports import Cluster
 from outbox.relay.protocol.state import Found
 
 WAIT_SECONDS: Final = 10.0
 """The longest wait for manifests in one read; the relay gives a sign of life before each."""
 MANIFESTS_AT_ONCE: Final = 256
-POLL_SECONDS: Final = 0.25
 
 
 class KafkaProgressLog:
@@ -53,7 +51,6 @@ class KafkaProgressLog:
         self._config = dict(consumer_config)
         self._shard = shard
         self._topic = topic
-        self._clock = SystemClock()
         self._wait_seconds = wait_seconds
 
     def cluster(self) -> Cluster:
@@ -85,36 +82,25 @@ class KafkaProgressLog:
         An empty poll does not show whether the broker is away, so it is asked for the end once
         more.
         """
-        deadline = self._clock.monotonic() + self._wait_seconds
+        deadline = monotonic() + self._wait_seconds
+        found: list[Found] = []
         with self._reading(), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])
-            found, reached = self._read(consumer, end, deadline)
-            if not found and not reached:
+            for message in read_to_ends(consumer, {Partition(self._topic, self._shard): end}):
+                if message is not None:
+                    found.append(_found(message))
+                if monotonic() >= deadline or len(found) >= MANIFESTS_AT_ONCE:
+                    break
+            else:
+                return tuple(found), True
+            if not found:
                 self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
-            return found, reached
+            return tuple(found), False
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         with answered(self._admin), permitted("READ", the_topic(self._topic)):
             yield
-
-    def _read(
-        self, consumer: Consumer, end: int, deadline: float
-    ) -> tuple[tuple[Found, ...], bool]:
-        """Read manifests below ``end``; the first one after it may be another owner's."""
-        found: list[Found] = []
-        while self._clock.monotonic() < deadline and len(found) < MANIFESTS_AT_ONCE:
-            message = next_event(consumer, POLL_SECONDS)
-            if message is not None and not _is_event(message) and _offset(message) < end:
-                found.append(_found(message))
-            if self._position(consumer, message) >= end:
-                return tuple(found), True
-        return tuple(found), False
-
-    def _position(self, consumer: Consumer, message: Message | None) -> int:
-        """Return the offset below which everything was read; an end event counts markers too."""
-        (partition,) = consumer.position([TopicPartition(self._topic, self._shard)])
-        return max(partition.offset, _offset(message) if message and message.error() else 0)
 
     def _end(self, spec: Any) -> int:
         """Return one end of the log.
@@ -133,22 +119,9 @@ class KafkaProgressLog:
         return offset
 
 
-def _is_event(message: Message) -> bool:
-    """Return whether this is an event and no record. Raises KafkaException for an error."""
-    error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        raise KafkaException(error)
-    return error is not None
-
-
 def _found(message: Message) -> Found:
-    offset, value = _offset(message), bytes(message.value() or b"")
+    offset, value = message.offset() or 0, bytes(message.value() or b"")
     try:
         return Found(offset, decode(value), crc_of(value))
     except InvalidManifest:
         return Found(offset, None, 0)
-
-
-def _offset(message: Message) -> int:
-    offset = message.offset()
-    return -1 if offset is None else offset

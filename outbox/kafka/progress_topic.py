@@ -20,13 +20,14 @@ from outbox.kafka.client_config import admin_client, answered
 from outbox.kafka.permission import THE_CLUSTER, needed, permitted, the_topic
 from outbox.kafka.topics import read_topics
 from outbox.relay.server_requirements import (
-    MAX_TIMEOUT,
-    NOT_SHOWN,
-    VERIFICATION,
+    TRANSACTION_SECONDS,
     Judgement,
-    judge_kafka,
 )
 
+VERIFICATION: Final = "transaction.partition.verification.enable"
+MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
+NOT_SHOWN: Final = "-"
+"""A setting that the server does not show is not judged."""
 PROGRESS_TOPIC: Final = "outbox.progress"
 PARTITIONS: Final = 16
 RETENTION_MS: Final = 30 * 24 * 3600 * 1000
@@ -113,11 +114,15 @@ def progress_topic_facts(
 
 def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
     """Judge the facts that the guarantees depend on."""
-    return judge_kafka(
-        cleanup_policy=facts.settings.get("cleanup.policy", NOT_SHOWN),
-        partition_verification=facts.partition_verification,
-        older_than_4=facts.older_than_4,
-        transaction_limit_seconds=facts.transaction_limit_seconds,
+    version = "older than 4.0" if facts.older_than_4 else "4.0 or newer"
+    limit, verifies = facts.transaction_limit_seconds, facts.partition_verification
+    detail = f"{1000 * limit:.0f}, {1000 * TRANSACTION_SECONDS:.0f} or more wanted"
+    policy = facts.settings.get("cleanup.policy", NOT_SHOWN)
+    return (
+        Judgement("kafka version", not facts.older_than_4, version),
+        Judgement(VERIFICATION, verifies != "false", verifies),
+        Judgement(MAX_TIMEOUT, limit >= TRANSACTION_SECONDS, detail),
+        Judgement("cleanup.policy", policy in ("delete", NOT_SHOWN), policy),
     )
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
-from outbox.clock import SystemClock
 from outbox.errors import InvalidMessageId, KafkaUnavailable
 from outbox.kafka.client_config import answered, consumer_config
-from outbox.kafka.log_reader import KafkaLogReader
-from outbox.kafka.permission import next_event
+from outbox.kafka.log_reader import KafkaLogReader, read_to_ends
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import decode
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, parse_message_id
@@ -23,7 +22,6 @@ from outbox.relay.ports import RecordName, UnnamedRecord
 
 T = TypeVar("T")
 Headers = Mapping[str, Any]
-POLL_SECONDS: Final = 0.25
 STUCK_SECONDS: Final = 60.0
 """Longer than the longest possible transaction of the relay."""
 EARLIER: Final = timedelta(minutes=1)
@@ -103,30 +101,15 @@ class KafkaTopicScan:
         unread = {each: ends[each] for each, start in starts.items() if start < ends[each]}
         with answered(), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(*each, starts[each]) for each in unread])
-            yield from _read_to_ends(consumer, unread, read)
-
-
-def _read_to_ends(
-    consumer: Consumer, unread: dict[Partition, int], read: Callable[[Headers], T | None]
-) -> Iterator[T]:
-    clock = SystemClock()
-    moved_at = clock.monotonic()
-    while unread:
-        message = next_event(consumer, POLL_SECONDS)
-        if message is None:
-            if clock.monotonic() - moved_at > STUCK_SECONDS:
-                raise KafkaUnavailable(f"Kafka: the end of {next(iter(unread))} was not reached")
-            continue
-        place, offset = _place(message)
-        end, is_record = unread.get(place), _is_record(message)
-        if end is None:
-            continue
-        moved_at = clock.monotonic()
-        if is_record and offset < end and (seen := _read(message, read)) is not None:
-            yield seen
-        if (offset + 1 if is_record else offset) >= end:
-            del unread[place]
-            consumer.pause([TopicPartition(*place)])
+            read_at = monotonic()
+            for message in read_to_ends(consumer, unread):
+                if message is not None:
+                    read_at = monotonic()
+                    if (seen := _read(message, read)) is not None:
+                        yield seen
+                elif monotonic() - read_at > STUCK_SECONDS:
+                    names = ", ".join(sorted(topics))
+                    raise KafkaUnavailable(f"Kafka: an end of {names} was not reached")
 
 
 def _all_of(offsets: Offsets) -> Mapping[Partition, int]:
@@ -134,20 +117,6 @@ def _all_of(offsets: Offsets) -> Mapping[Partition, int]:
     if offsets.errors:
         raise KafkaUnavailable(f"Kafka: {next(iter(offsets.errors.items()))}")
     return offsets.offsets
-
-
-def _place(message: Message) -> tuple[Partition, int]:
-    offset = message.offset()
-    place = Partition(str(message.topic()), int(message.partition() or 0))
-    return place, -1 if offset is None else offset
-
-
-def _is_record(message: Message) -> bool:
-    """Return False for an end-of-partition event, whose offset counts markers too."""
-    error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        raise KafkaException(error)
-    return error is None
 
 
 def _read(message: Message, read: Callable[[Headers], T | None]) -> T | None:

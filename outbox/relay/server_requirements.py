@@ -10,13 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-VERIFICATION: Final = "transaction.partition.verification.enable"
-MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
 RELEASE: Final = "kafka release"
 TRANSACTION_SECONDS: Final = 10.0
 """The time limit that the relay asks Kafka for; a broker that allows less gives it no producer."""
-NOT_SHOWN: Final = "-"
-"""A setting that the server does not show is not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +39,6 @@ def judge_postgres(server: Mapping[str, Any]) -> tuple[Judgement, ...]:
 
 
 _DURABLE: Final = ("fsync", "full_page_writes")
-
-
-def judge_kafka(
-    *,
-    cleanup_policy: str,
-    partition_verification: str,
-    older_than_4: bool,
-    transaction_limit_seconds: float,
-) -> tuple[Judgement, ...]:
-    """Judge the brokers and the cleanup policy of `outbox.progress`."""
-    version = "older than 4.0" if older_than_4 else "4.0 or newer"
-    allowed, wanted = (f"{1000 * s:.0f}" for s in (transaction_limit_seconds, TRANSACTION_SECONDS))
-    enough = transaction_limit_seconds >= TRANSACTION_SECONDS
-    return (
-        Judgement("kafka version", not older_than_4, version),
-        Judgement(VERIFICATION, partition_verification != "false", partition_verification),
-        Judgement(MAX_TIMEOUT, enough, f"{allowed}, {wanted} or more wanted"),
-        Judgement("cleanup.policy", cleanup_policy in ("delete", NOT_SHOWN), cleanup_policy),
-    )
 
 
 def judge_release(weak_topics: Sequence[str], *, allowed: bool) -> Judgement:

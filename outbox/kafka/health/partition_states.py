@@ -18,7 +18,7 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicPartition
 
 from outbox.errors import KafkaForbidden
-from outbox.kafka.client_config import PRODUCER_FIXED
+from outbox.kafka.client_config import PRODUCER_FIXED, consumer_config
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.permission import next_event
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts
@@ -27,6 +27,7 @@ from outbox.operators.store_view import PartitionState
 from outbox.reconciliation.log import LogEnd
 
 READ_SECONDS: Final = 10.0
+UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
 SWEEP_SECONDS: Final = 50.0
 """Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
 SENT_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000
@@ -65,24 +66,14 @@ def partition_states(
     if all(each.last_stable_offset == each.end_offset for each in states):
         return states
     longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
-    config = {**kafka_config, "bootstrap.servers": bootstrap_servers, **_READER}
-    with closing(Consumer(config, logger=None)) as consumer:
+    config = consumer_config(bootstrap_servers, kafka_config)
+    with closing(Consumer({**config, **UNCOMMITTED}, logger=None)) as consumer:
         return [
             _open(each, _first_record(consumer, each), now, longest, bootstrap_servers)
             if each.last_stable_offset < each.end_offset
             else each
             for each in states
         ]
-
-
-_READER: Final[Mapping[str, Any]] = {
-    "group.id": "outbox-doctor",
-    "enable.auto.commit": False,
-    "isolation.level": "read_uncommitted",
-    "auto.offset.reset": "error",
-    "enable.partition.eof": True,
-    "log_level": 0,
-}
 
 
 def _first_record(consumer: Consumer, at: PartitionState) -> Message | None:
