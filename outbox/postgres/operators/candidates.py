@@ -5,7 +5,7 @@ A queue is the ids of messages that wait for something, or of all halves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -17,50 +17,52 @@ from sqlalchemy import (
     Select,
     Subquery,
     Table,
-    Text,
+    TextualSelect,
     cast,
     column,
     func,
-    literal,
     or_,
     select,
+    text,
     true,
-    tuple_,
-    union,
 )
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from outbox.messages.message import Resolution, State
-from outbox.messages.message_id import SHARDS
 from outbox.operators.message_view import NEVER_CHECKED, MessageFilter
-from outbox.postgres.schema.check_tables import check_attempt, check_queue, recheck
+from outbox.postgres.schema.check_tables import check_attempt, recheck
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.schema.tables import (
-    commit_log,
     half_message,
-    held_record,
     op_message,
     parked_message,
     producer_group,
-    progress,
     topic,
     transaction_key,
 )
+from outbox.postgres.sessions.statements import load
 
+SQL: Final = load(__name__)
 SLICE_ROWS: Final = 20_000
 """The most halves that one page looks at to find matches."""
 
-Queue = Sequence[Select[Any]]
-"""The parts of a queue of half ids."""
+Queue = Select[Any] | TextualSelect
+"""A queue of half ids; an id may be in it twice."""
 Conditions = list[ColumnElement[bool]]
+_QUEUES: Final[Mapping[State | None, str]] = {
+    State.PREPARED: "undecided",
+    State.PARKED: "parked",
+    State.COMMITTED: "unpublished",
+}
 
 
-def candidates(wanted: MessageFilter, queue: Queue) -> Select[Any]:
+def candidates(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
     """Return the statement that selects up to ``limit + 1`` half ids, newest first.
 
     It looks at the ids of ``looked_at``, and at no other message. They are sorted before their rows
     are looked up, so a page looks up little more than it shows, however many they are.
     """
-    ids = _slice(queue, wanted)
+    ids = _slice(waiting, wanted)
     mine = half_message.c.half_id == ids.c.half_id
     half = select(half_message).where(mine).offset(0).correlate(ids).lateral("half")
     conditions = [
@@ -72,12 +74,12 @@ def candidates(wanted: MessageFilter, queue: Queue) -> Select[Any]:
     return found.order_by(ids.c.half_id.desc()).limit(wanted.limit + 1)
 
 
-def looked_at(wanted: MessageFilter, queue: Queue) -> Select[Any]:
+def looked_at(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
     """Return the statement that reads where the slice of a page ends.
 
     ``looked`` is its number of messages, ``last`` the oldest one, prepared at ``back_to``.
     """
-    ids = _slice(queue, wanted)
+    ids = _slice(waiting, wanted)
     end = select(func.count().label("looked"), func.min(ids.c.half_id).label("last")).subquery()
     prepared_at = select(half_message.c.prepared_at).where(half_message.c.half_id == end.c.last)
     return select(end, prepared_at.scalar_subquery().label("back_to"))
@@ -91,76 +93,26 @@ def queue_of(wanted: MessageFilter) -> Queue:
     if wanted.transaction_id is not None:
         key = transaction_key.c
         groups = key.producer_group_id.in_(select(producer_group.c.id))
-        return [select(key.half_id).where(groups, key.transaction_id == wanted.transaction_id)]
-    if wanted.state is State.PREPARED:
-        return [_unswept(), select(check_queue.c.half_id)]
-    if wanted.state is State.PARKED:
-        return [select(parked_message.c.half_id)]
-    if wanted.state is State.COMMITTED:
-        return [_unpublished(), _held()]
-    return [select(half_message.c.half_id)]
+        return select(key.half_id).where(groups, key.transaction_id == wanted.transaction_id)
+    return queue(_QUEUES.get(wanted.state, "all"))
 
 
-def unsettled() -> Select[Any]:
-    """Return held records that an operator may still release or drop."""
-    return _held().where(held_record.c.dropped_at.is_(None))
+def queue(name: str) -> Queue:
+    """Return a queue by the name of its statement."""
+    return text(SQL[name]).columns(column("half_id", BigInteger))
 
 
-def _held() -> Select[Any]:
-    """Return held records that are not published, dropped ones too."""
-    return select(held_record.c.half_id).where(held_record.c.released_at.is_(None))
-
-
-def _unswept() -> Select[Any]:
-    """Return halves after the sweep's cursor."""
-    swept = select(progress.c.position).where(progress.c.name == "sweep").scalar_subquery()
-    return select(half_message.c.half_id).where(half_message.c.half_id > func.coalesce(swept, 0))
-
-
-def _unpublished() -> Select[Any]:
-    """Return committed halves that the relay of their shard has not passed yet.
-
-    Each shard's position bounds its range of the commit log's key; no older row is read.
-    """
-    shard = func.generate_series(0, SHARDS - 1).table_valued(column("shard", Integer), name="s")
-    shard = shard.render_derived(name="s")
-    name = literal("relay:") + cast(shard.c.shard, Text)
-    position = func.coalesce(progress.c.position, 0)
-    flushes = (
-        select(commit_log.c.xid, commit_log.c.half_ids)
-        .where(commit_log.c.shard == shard.c.shard, commit_log.c.xid >= position)
-        .offset(0)
-        .correlate(shard, progress)
-        .lateral("flushes")
-    )
-    ids = func.unnest(flushes.c.half_ids).table_valued(
-        column("half_id", BigInteger), with_ordinality="n", name="ids"
-    )
-    ids = ids.render_derived(name="ids")
-    relayed = shard.outerjoin(progress, progress.c.name == name)
-    passed = tuple_(position, func.coalesce(progress.c.position_n, 0))
-    return (
-        select(ids.c.half_id)
-        .select_from(relayed.join(flushes, true()).join(ids, true()))
-        .where(tuple_(flushes.c.xid, ids.c.n) > passed)
-    )
-
-
-def _slice(queue: Queue, wanted: MessageFilter) -> Subquery:
+def _slice(waiting: Queue, wanted: MessageFilter) -> Subquery:
     """Return the newest ids of a queue below the cursor: a slice of them.
 
-    A condition here would be looked for through all the others, or let the planner sort them all.
+    A condition here would be looked for through all the others, or let the planner sort them all;
+    without ON, DISTINCT may hash them all.
     """
-    parts = [select(_newest(each.subquery(), wanted).c.half_id) for each in queue]
-    return _newest(union(*parts).subquery(), wanted) if parts[1:] else parts[0].subquery()
-
-
-def _newest(ids: Subquery, wanted: MessageFilter) -> Subquery:
-    """Return the newest ids below the cursor, as many as a slice has."""
-    newest = select(ids.c.half_id).order_by(ids.c.half_id.desc()).limit(SLICE_ROWS)
+    named = waiting.subquery("named").c.half_id
+    newest = select(named).ext(distinct_on(named)).order_by(named.desc()).limit(SLICE_ROWS)
     if wanted.before is not None:
-        newest = newest.where(ids.c.half_id < wanted.before)
-    return newest.subquery()
+        newest = newest.where(named < wanted.before)
+    return newest.subquery("ids")
 
 
 def _half_conditions(wanted: MessageFilter, half: Any) -> Conditions:

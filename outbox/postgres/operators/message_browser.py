@@ -32,8 +32,8 @@ from outbox.postgres.operators.candidates import (
     Queue,
     candidates,
     looked_at,
+    queue,
     queue_of,
-    unsettled,
 )
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of, run
@@ -127,11 +127,11 @@ async def candidate_ids(
 ) -> list[HalfId]:
     """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    queue = [unsettled()] if held else queue_of(wanted)
+    waiting = queue("unsettled") if held else queue_of(wanted)
     half_ids: list[HalfId] = []
     while True:
         rest = replace(wanted, limit=at_most - len(half_ids))
-        found = await _search(connection, rest, queue)
+        found = await _search(connection, rest, waiting)
         half_ids += found.data
         if found.next_before is None or len(half_ids) == at_most:
             return half_ids
@@ -139,14 +139,14 @@ async def candidate_ids(
 
 
 async def _search(
-    connection: AsyncConnection, wanted: MessageFilter, queue: Queue
+    connection: AsyncConnection, wanted: MessageFilter, waiting: Queue
 ) -> ListPage[HalfId]:
     """Return the newest messages of a queue that match, of a slice of it."""
-    rows = await run(connection, candidates(wanted, queue))
+    rows = await run(connection, candidates(wanted, waiting))
     half_ids = [HalfId(row["half_id"]) for row in rows]
     if len(half_ids) > wanted.limit:
         return ListPage(data=half_ids[: wanted.limit], next_before=half_ids[wanted.limit - 1])
-    [end] = await run(connection, looked_at(wanted, queue))
+    [end] = await run(connection, looked_at(wanted, waiting))
     if end["looked"] < SLICE_ROWS:
         return ListPage(data=half_ids)
     return ListPage(data=half_ids, next_before=end["last"], searched_back_to=end["back_to"])
