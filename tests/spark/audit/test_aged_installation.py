@@ -22,6 +22,7 @@ from tests.aged_installation.fixtures_log_starts import log_starts_above_zero
 from tests.aged_installation.fixtures_xids import pass_2_32_xids
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_runs import make_options, make_parts
@@ -30,6 +31,10 @@ pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 IN_DEFAULT_LEAF = "SELECT count(*) FROM outbox.half_message_default WHERE half_id >> 35 = %s"
 LEAF = "SELECT outbox.watermark() >> 20"
+ALONE = """
+SELECT count(*) = 0 FROM pg_stat_activity
+WHERE datname = current_database() AND starts_with(application_name, 'outbox-')
+"""
 SAVED = "SELECT count(*) FROM outbox.parked_message WHERE half_id = ANY (%s)"
 
 
@@ -99,6 +104,7 @@ def test_an_installation_that_has_lived_stores_publishes_retires_and_is_audited(
 
     life.execute("UPDATE outbox.installation SET base = base - %s", 2 * LEAF_XIDS)
     action = OperatorAction(operator="aged", reason="restored elsewhere", key_id=None)
+    wait_for(lambda: life.rows(ALONE) == [(True,)])  # a closed session ends a moment later
     rebased = rebase_installation(life.database_url, action)
     assert rebased.now > rebased.was
 
