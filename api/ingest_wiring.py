@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Final
 
-from api.from_settings import prepare_policy, prepare_rate
 from api.http.admission import BODY_MAX_BYTES
+from api.http.rate_limits import RateLimit
 from api.ingest.batcher import FlushLimits, MicroBatcher
 from api.ingest.ends import Ends
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import traceparent_of
+from api.ingest.prepare_rules import INTERNAL_TOPICS, PreparePolicy, traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
-from api.lifecycle import Flushes
 from outbox.clock import SystemClock
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.topics import TopicCatalogue
@@ -26,8 +26,12 @@ from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.sessions.connections import Pool
 from outbox.settings.catalogue import Settings
+from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
+DRAIN_SECONDS: Final = 10
+MESSAGE_MAX_BYTES: Final = 1_000_000
+"""Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
 WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
@@ -43,7 +47,7 @@ class IngestWiring:
         self._settings = settings
         self.pool = pool
         self.metrics = metrics
-        self._clock = clock = SystemClock()
+        clock = SystemClock()
         servers, config = settings.required_bootstrap_servers(), settings.kafka_config
         self.topic_cache = TopicCache(
             catalogue or KafkaTopicCatalogue(servers, config),
@@ -54,23 +58,37 @@ class IngestWiring:
         self.name_cache = NameCache(PostgresInternedNames(pool), clock)
         store, waiting = PostgresHalfStore(pool), FlushLimits(waiting_rows=WAITING_ROWS)
         seconds = metrics["db_tx_duration_seconds"].labels
-        self.flushes = Flushes(
-            prepares=MicroBatcher(store.prepare, waiting, seconds("prepare").observe),
-            ends=MicroBatcher(store.end, FlushLimits(), seconds("end").observe),
-        )
+        self._prepares = MicroBatcher(store.prepare, waiting, seconds("prepare").observe)
+        self._ends = MicroBatcher(store.end, FlushLimits(), seconds("end").observe)
 
     def hot_routes(self, *, traced: bool) -> HotRoutes:
         """Return the routes; ``traced``: a prepare stores the context of its own span."""
         names, counted = self.name_cache, IngestMetrics(self.metrics, self.name_cache)
         publications = PublicationWait(partial(statuses_now, self.pool))
-        policy = prepare_policy(self._settings)
+        settings = self._settings
+        policy = PreparePolicy(
+            message_max_bytes=MESSAGE_MAX_BYTES,
+            reserved_topics=INTERNAL_TOPICS
+            | ({settings.parked_topic} if settings.parked_topic else frozenset()),
+            reject_half_messages=settings.reject_half_messages,
+        )
+        rate = settings.rate_prepare_per_second / settings.http_workers
         return HotRoutes(
-            Prepares(self.flushes.prepares, names, self.topic_cache, policy, counted),
-            Ends(self.flushes.ends, names, publications, counted),
-            prepare_rate(self._settings, self._clock),
+            Prepares(self._prepares, names, self.topic_cache, policy, counted),
+            Ends(self._ends, names, publications, counted),
+            RateLimit("prepare", rate, SystemClock()),
             BODY_MAX_BYTES,
             _own_or_given if traced else traceparent_of,
         )
+
+    async def drain(self) -> None:
+        """Flush everything that was accepted, if PostgreSQL answers in time."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self._prepares.drain()
+                await self._ends.drain()
+        except TimeoutError:
+            get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
 
 
 def _own_or_given(header: str | None) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,22 +16,17 @@ from api.admin.services import Services
 from api.app import Lifespan, create_app
 from api.console.console import Console
 from api.console.session import SessionSeal
-from api.from_settings import (
-    group_defaults,
-    key_ring_of,
-    pepper,
-    read_rate,
-    refuse_insecure_bind,
-)
+from api.from_settings import key_ring_of, pepper, refuse_insecure_bind
 from api.guard import Guard
 from api.http.admission import Admission, Authenticator
 from api.http.authentication.key_authenticator import KeyAuthenticator
 from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.exchange import App
+from api.http.rate_limits import RateLimit
 from api.http.request_metrics import RequestMetrics
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
-from api.lifecycle import Parts, lifespan_of, repeated
+from api.lifecycle import repeated, running
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
 from api.shared_read import SharedRead
@@ -65,6 +63,7 @@ from outbox.telemetry.events import (
     log_uncaught_errors,
 )
 from outbox.telemetry.metrics import Metrics
+from outbox.telemetry.metrics_server import metrics_server
 from outbox.telemetry.tracing import open_tracing
 from outbox.telemetry.version import installed_version
 
@@ -73,6 +72,9 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
+CHECK_TIMEOUT_SECONDS: Final = 5
+CHECKS_AT_ONCE: Final = 8
+"""Concurrent checks of a group that does not set `max_inflight`."""
 MESSAGE_CONNECTIONS: Final = 4
 """Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
 
@@ -143,23 +145,30 @@ def build(
         metrics, PostgresGauges(pool), pool.use, PostgresReconciliationRuns(pool), clock
     )
     activity = ProcessActivity(metrics, PostgresActivity(share).add)
-    lifespan = lifespan_of(
-        Parts(
-            pool=pool,
-            flushes=ingest.flushes,
-            metrics_page=page,
-            metrics_bind=settings.metrics_bind,
-            shares_metrics_bind=settings.http_workers > 1,
-            tasks={
-                "topics": ingest.topic_cache.keep_fresh,
-                "bulk_actions": bulk_runner.run,
-                "activity": repeated(activity.step),
-                "pool_gauges": page.keep_pool_fresh,
-            },
-            wake=bulk_runner.wake,
-            spans=spans,
-        )
-    )
+    tasks = {
+        "topics": ingest.topic_cache.keep_fresh,
+        "bulk_actions": bulk_runner.run,
+        "activity": repeated(activity.step),
+        "pool_gauges": page.keep_pool_fresh,
+    }
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        """Open the parts that requests need; at the end flush everything that was accepted."""
+        async with AsyncExitStack() as stack:
+            await pool.open(wait=False)
+            stack.push_async_callback(pool.close)
+            if spans is not None:
+                stack.push_async_callback(asyncio.to_thread, spans.close)
+            if bind := settings.metrics_bind:
+                shared, read = settings.http_workers > 1, page.collector()
+                stack.enter_context(
+                    metrics_server("OUTBOX_METRICS_BIND", bind, read, shared=shared)
+                )
+            await stack.enter_async_context(running(tasks, bulk_runner.wake, ingest.drain))
+            get_logger().info(Event.STARTED, program="api")
+            yield
+
     services, authenticator = _services(settings, share, ingest, page, bulk_runner)
     hot_routes = ingest.hot_routes(traced=spans is not None)
     return _guard(settings, services, hot_routes, authenticator, lifespan)
@@ -197,7 +206,14 @@ def _services(
         metrics=ingest.metrics,
         render_metrics=page.rendered.get,
         ssrf_policy=endpoint.policy,
-        group_defaults=group_defaults(settings),
+        group_defaults={
+            "check_interval_seconds": settings.check_interval_seconds,
+            "check_max": settings.check_max,
+            "check_timeout_seconds": CHECK_TIMEOUT_SECONDS,
+            "transaction_timeout_seconds": settings.transaction_timeout_seconds,
+            "max_age_seconds": settings.max_age_seconds,
+            "max_inflight": CHECKS_AT_ONCE,
+        },
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
         version=installed_version(),
@@ -221,25 +237,22 @@ def _guard(
         lifespan=lifespan,
     )
     app.state.services = services
+    console = Console(
+        app,
+        authenticator,
+        SessionSeal(pepper(settings), clock),
+        needs_key=settings.auth_mode == "keys",
+        trace_url=settings.ui_trace_url,
+        version=services.version,
+    )
+    read_rate = settings.rate_read_per_second / settings.http_workers
     return Guard(
         app,
         hot_routes.find,
-        Admission(authenticator, read_rate(settings, clock)),
+        Admission(authenticator, RateLimit("read", read_rate, clock)),
         RequestMetrics(services.metrics),
-        console=_console(settings, app, authenticator, services.version),
+        console=console,
         lifespan=partial(lifespan, app),
-    )
-
-
-def _console(settings: Settings, app: App, authenticator: Authenticator, version: str) -> Console:
-    """Return the console."""
-    return Console(
-        app,
-        authenticator,
-        SessionSeal(pepper(settings), SystemClock()),
-        needs_key=settings.auth_mode == "keys",
-        trace_url=settings.ui_trace_url,
-        version=version,
     )
 
 
