@@ -15,10 +15,9 @@ from checker.checks.check_caller import CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.group_breakers import GroupBreakers, admit, stays_open
 from checker.checks.settlement import decision_of, settlement_of
-from outbox.checks.check_round import DueSlice
+from outbox.checks.check_round import Drop, DueSlice, QueueRow
 from outbox.checks.policy import Decision
 from outbox.checks.ports import CheckQueue
-from outbox.checks.queue_row import Drop, QueueRow
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 

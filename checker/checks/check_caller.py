@@ -15,9 +15,8 @@ from typing import Final
 
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from outbox.checks.check_round import DueSlice
+from outbox.checks.check_round import DueSlice, QueueRow
 from outbox.checks.ports import CheckEndpoint
-from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.message import HalfMessage

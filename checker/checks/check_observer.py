@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.breaker import CLOSES, BreakerState
-from outbox.checks.check_round import GroupDue, Settled, Settlement
+from outbox.checks.check_round import GroupDue, QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import End
 from outbox.messages.message_id import message_id_of
 from outbox.telemetry.events import Event, get_logger, trace_facts

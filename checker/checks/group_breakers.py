@@ -17,8 +17,7 @@ from outbox.checks.breaker import (
     after_probe,
     within_window,
 )
-from outbox.checks.check_round import DueSlice
-from outbox.checks.queue_row import QueueRow
+from outbox.checks.check_round import DueSlice, QueueRow
 
 
 class GroupBreakers:

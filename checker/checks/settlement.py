@@ -11,10 +11,8 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from outbox.checks.answer import Outcome
-from outbox.checks.check_round import DueSlice, Settlement
-from outbox.checks.delays import delay_after
-from outbox.checks.policy import Decision, decide, interval_after, is_at_max_age
-from outbox.checks.queue_row import QueueRow
+from outbox.checks.check_round import DueSlice, QueueRow, Settlement
+from outbox.checks.policy import Decision, decide, delay_after, interval_after, is_at_max_age
 from outbox.messages.message import DecidedBy, End, ParkedReason, Resolution
 
 ENDPOINT_GONE: Final = "endpoint-gone"

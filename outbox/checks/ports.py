@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from outbox.checks.answer import Answer
-from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement, SweepRound
+from outbox.checks.check_round import DueSlice, GroupDue, QueueRow, Settled, Settlement, SweepRound
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 
 
 class Sweep(Protocol):

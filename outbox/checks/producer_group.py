@@ -1,12 +1,15 @@
-"""A producer group: it answers the checks of its messages; its settings of checks."""
+"""A producer group: it answers the checks of its messages; its settings and who may change them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
+from typing import Literal
 
+from outbox.access import Caller, Scope
 from outbox.checks.breaker import BreakerState
+from outbox.errors import PreconditionFailed, PreconditionRequired, ScopeMissing
 
 
 class OnCheckMax(StrEnum):
@@ -49,3 +52,81 @@ class ProducerGroup:
     updated_at: datetime | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """The valid signing secrets, newest first (whsec_…), decrypted; never printed."""
+
+
+# -- Changes of a group ----------------------------------------------------------------------------
+
+
+class AnyVersion(Enum):
+    """``If-Match: *``: any stored version."""
+
+    ANY = "*"
+
+
+Precondition = int | AnyVersion | None
+"""The version that the caller has read; None when the caller gave none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredGroup:
+    """The group after a PUT; ``secret`` is set only when it was created."""
+
+    group: ProducerGroup
+    change: Literal["created", "replaced"] | None = None
+    """None: it was stored so already."""
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    """A new signing secret, and the time when the previous one expires."""
+
+    secret: str = field(repr=False)
+    previous_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHealth:
+    """The due checks of a group, at most ``max_inflight`` of them in flight; its secret's age.
+
+    The previous secret signs too until it expires.
+    """
+
+    due: int
+    secret_changed_at: datetime
+    previous_secret_expires_at: datetime | None
+
+
+def require_version(precondition: Precondition, version: int) -> None:
+    """Refuse a change that does not name the stored version of the object.
+
+    Raises PreconditionRequired or PreconditionFailed.
+    """
+    if precondition is None:
+        raise PreconditionRequired
+    if precondition is not AnyVersion.ANY and precondition != version:
+        raise PreconditionFailed(version)
+
+
+def require_scopes(caller: Caller, stored: ProducerGroup | None, wanted: ProducerGroup) -> None:
+    """Refuse a change that needs more than ``groups:write``. Raises ScopeMissing.
+
+    The topics limit what the group's producers may write, so an administrator sets them. A new
+    group has topics too: an empty list allows all of them. Who sends the payload somewhere else
+    must be allowed to read it.
+    """
+    if stored is None:
+        _require(caller, Scope.ADMIN, "register a producer group, because it has topics")
+    elif set(stored.topics) != set(wanted.topics):
+        _require(caller, Scope.ADMIN, "change the topics of a producer group")
+    if wanted.check_payload and not _sends_payload_there(stored, wanted):
+        _require(caller, Scope.MESSAGES_PAYLOAD, "send the payload with checks to another place")
+
+
+def _sends_payload_there(stored: ProducerGroup | None, wanted: ProducerGroup) -> bool:
+    return stored is not None and stored.check_payload and stored.check_url == wanted.check_url
+
+
+def _require(caller: Caller, scope: Scope, purpose: str) -> None:
+    if not caller.has(scope):
+        raise ScopeMissing(scope, purpose)

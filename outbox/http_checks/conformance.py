@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from outbox.checks.answer import ANSWERED, Answer, Outcome
+from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.clock import Clock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.request import CheckRequest, check_request

@@ -15,8 +15,8 @@ from typing import Final
 import aiohttp
 
 from outbox.checks.answer import Answer, Outcome
+from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of, read_check_url
 from outbox.errors import CheckUrlForbidden
 from outbox.http_checks.classification import classify

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from standardwebhooks import Webhook
 
+from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.telemetry.version import installed_version
 
 USER_AGENT: Final = f"outbox-checker/{installed_version()}"

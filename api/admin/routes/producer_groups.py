@@ -33,8 +33,14 @@ from api.admin.services import Services
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
-from outbox.checks.group_change import AnyVersion, GroupHealth, Precondition
-from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
+from outbox.checks.producer_group import (
+    AnyVersion,
+    Backoff,
+    GroupHealth,
+    OnCheckMax,
+    Precondition,
+    ProducerGroup,
+)
 from outbox.checks.ssrf_guard import read_check_url
 from outbox.errors import CheckUrlForbidden, UnknownGroup
 from outbox.operators.message_view import GroupChecks

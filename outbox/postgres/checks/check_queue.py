@@ -14,9 +14,8 @@ from psycopg import AsyncCursor
 from psycopg.rows import dict_row, kwargs_row
 
 from outbox.checks.breaker import Breaker, BreakerState
-from outbox.checks.check_round import DueSlice, GroupDue, Settled, Settlement
+from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import Drop, QueueRow
 from outbox.errors import ConfigurationError
 from outbox.messages.message_id import HalfId
 from outbox.postgres.checks.keyring import valid_secrets

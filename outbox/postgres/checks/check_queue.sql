@@ -20,14 +20,11 @@ GROUP BY c.producer_group_id, g.name, rests, b.probe_at
 -- name: group
 -- Reads the present settings of a group, with its secrets, its breaker, whether it rests (paused or deleted), the
 -- database's time, and when its server started.
-SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
-    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret, previous_secrets, previous_expire_at,
-    paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now,
+SELECT g.*, paused OR deleted_at IS NOT NULL AS rests, b.wait_seconds, b.probe_at, clock_timestamp() AS now,
     pg_postmaster_start_time() AS server_started_at
-FROM outbox.producer_group
-LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
-WHERE id = %(group)s
+FROM outbox.producer_group g
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = g.id
+WHERE g.id = %(group)s
 
 -- name: due_rows
 -- Reads the due rows of a group: per delay class in id order, after the class's cursor, below the watermark (no

@@ -11,15 +11,15 @@ from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.access import Caller
-from outbox.checks.group_change import (
+from outbox.checks.producer_group import (
     GroupHealth,
     NewSecret,
     Precondition,
+    ProducerGroup,
     StoredGroup,
     require_scopes,
     require_version,
 )
-from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group

@@ -5,13 +5,10 @@ SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)
 -- name: page
 -- Reads registered groups by name, after the last one of the previous page; if asked, only some names, or only those with
 -- a breaker that is not closed. With their secrets, and the database's time.
-SELECT id, name, check_url, check_interval_seconds, check_max, check_timeout_seconds,
-    transaction_timeout_seconds, on_check_max, backoff, max_inflight, batch_check, check_payload, topics,
-    max_age_seconds, paused, pause_reason, version, created_at, updated_at, secret, previous_secrets, previous_expire_at,
-    clock_timestamp() AS now,
+SELECT g.*, clock_timestamp() AS now,
     CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
-FROM outbox.producer_group
-LEFT JOIN outbox.check_breaker b ON b.producer_group_id = id
+FROM outbox.producer_group g
+LEFT JOIN outbox.check_breaker b ON b.producer_group_id = g.id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
     AND (NOT %(tripped)s::bool OR b.probe_at IS NOT NULL)
 ORDER BY name
@@ -67,48 +64,34 @@ SET deleted_at = NULL, secret = %(secret)s, secret_changed_at = clock_timestamp(
 WHERE name = %(name)s AND deleted_at IS NOT NULL
 
 -- name: in_use
--- Returns whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that no
--- relay has passed yet, that are held, or that wait in SQL mode. Reads only after the cursors, each half and op by key, never history: LATERAL
--- ... OFFSET 0 and the scalar subqueries keep the planner from joining whole tables.
+-- Returns whether a group has undecided messages (not yet swept, queued, or parked) or committed ones that no relay has
+-- passed yet, that are held, or that wait in SQL mode. Reads only after the cursors, each half and op by key, never
+-- history: OFFSET 0 and the scalar subqueries keep the planner from joining whole tables.
 SELECT EXISTS (
-    SELECT FROM outbox.half_message h
-    WHERE h.half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
-        AND h.producer_group_id = %(group)s
-        AND (SELECT decision FROM outbox.op_message WHERE half_id = h.half_id) IS NULL
+    SELECT FROM (
+        SELECT half_id FROM outbox.half_message
+        WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
+            AND producer_group_id = %(group)s
+        UNION ALL
+        SELECT half_id FROM outbox.check_queue WHERE producer_group_id = %(group)s
+        UNION ALL
+        SELECT half_id FROM outbox.parked_message WHERE producer_group_id = %(group)s
+    ) waiting
+    WHERE (SELECT decision FROM outbox.op_message WHERE half_id = waiting.half_id) IS NULL
 ) OR EXISTS (
-    SELECT FROM outbox.check_class c
-    CROSS JOIN LATERAL (
-        SELECT half_id, round FROM outbox.check_queue
-        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
-        OFFSET 0
-    ) q
-    WHERE c.producer_group_id = %(group)s
-        AND q.round = coalesce((SELECT round FROM outbox.recheck WHERE half_id = q.half_id), 1)
-        AND (SELECT decision FROM outbox.op_message WHERE half_id = q.half_id) IS NULL
-) OR EXISTS (
-    SELECT FROM outbox.parked_message p
-    WHERE p.producer_group_id = %(group)s
-        AND (SELECT decision FROM outbox.op_message WHERE half_id = p.half_id) IS NULL
-) OR EXISTS (
-    SELECT FROM generate_series(0, 15) s (shard)
-    LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
-    CROSS JOIN LATERAL (
-        SELECT xid, half_ids FROM outbox.commit_log
-        WHERE shard = s.shard AND xid >= coalesce(p.position, 0)
-        OFFSET 0
-    ) c
-    CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
-    CROSS JOIN LATERAL (
-        SELECT producer_group_id FROM outbox.half_message WHERE half_id = committed.half_id OFFSET 0
-    ) h
-    WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
-        AND h.producer_group_id = %(group)s
-) OR EXISTS (
-    SELECT FROM outbox.held_record r
-    CROSS JOIN LATERAL (
-        SELECT producer_group_id FROM outbox.half_message WHERE half_id = r.half_id OFFSET 0
-    ) h
-    WHERE r.released_at IS NULL AND r.dropped_at IS NULL AND h.producer_group_id = %(group)s
+    SELECT FROM (
+        SELECT committed.half_id
+        FROM generate_series(0, 15) s (shard)
+        LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
+        CROSS JOIN LATERAL (
+            SELECT xid, half_ids FROM outbox.commit_log WHERE shard = s.shard AND xid >= coalesce(p.position, 0) OFFSET 0
+        ) c
+        CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
+        WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
+        UNION ALL
+        SELECT half_id FROM outbox.held_record WHERE released_at IS NULL AND dropped_at IS NULL
+    ) unpublished
+    WHERE (SELECT producer_group_id FROM outbox.half_message WHERE half_id = unpublished.half_id) = %(group)s
 ) OR EXISTS (
     SELECT FROM outbox.plain_message WHERE producer_group_id = %(group)s
 )

@@ -14,9 +14,8 @@ from psycopg.types.json import Jsonb
 
 from outbox.checks.answer import Answer
 from outbox.checks.breaker import CLOSES
-from outbox.checks.check_round import Settled, Settlement
+from outbox.checks.check_round import QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.messages.message import End, MessageStatus, ParkedReason

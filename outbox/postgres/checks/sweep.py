@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.checks.check_round import SweepRound
-from outbox.checks.delays import class_of_first_check
+from outbox.checks.policy import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import open_classes

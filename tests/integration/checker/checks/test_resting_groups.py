@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from checker.checks.check_back import CheckRound
@@ -27,8 +25,6 @@ SELECT (SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = {OWN})
 """
 QUEUED = f"SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = {OWN}"
 MAX_AGE = 3600
-URL = "http://127.0.0.1:1/check"
-LARGE, LARGE_BYTES = 40, 900_000
 
 
 async def is_shown(world: World, group: ProducerGroup) -> GroupDue:
@@ -53,21 +49,6 @@ async def test_a_paused_group_writes_nothing_and_is_asked_at_once_when_it_resume
         await world.execute(RESUME)
         assert (await world.check(group)).asked == 20
     assert set(await world.states(halves)) == {State.COMMITTED}
-    assert await world.rows(QUEUED) == [(0,)]
-
-
-async def test_a_round_parks_a_bounded_number_of_bytes_and_the_next_rounds_the_rest(
-    world: World,
-) -> None:
-    """It copies them, and until it has committed no relay publishes what was committed later."""
-    group = await world.group(URL, check_max=0)
-    halves = await world.due(group, LARGE, value=os.urandom(LARGE_BYTES))
-    first = await world.check(group)
-    assert 0 < first.parked * LARGE_BYTES < 16 << 20
-    assert first.more
-    while (await world.check(group)).more:
-        pass
-    assert set(await world.states(halves)) == {State.PARKED}
     assert await world.rows(QUEUED) == [(0,)]
 
 

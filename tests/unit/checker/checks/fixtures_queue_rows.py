@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from outbox.checks.check_round import DueSlice
+from outbox.checks.check_round import DueSlice, QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId, Nonce
 from tests.fixtures_messages import make_group, make_message

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from checker.checks.settlement import settlement_of
 from outbox.checks.answer import Answer, Outcome
-from outbox.checks.check_round import Settlement
+from outbox.checks.check_round import QueueRow, Settlement
 from outbox.checks.policy import Decision, decide
 from outbox.checks.producer_group import Backoff, OnCheckMax, ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import make_row, make_slice
 

@@ -15,9 +15,8 @@ from checker.checks.group_scheduler import (
 )
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.breaker import BreakerState
-from outbox.checks.check_round import DueSlice, GroupDue
+from outbox.checks.check_round import DueSlice, GroupDue, QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks, ListedQueue, ManualClock

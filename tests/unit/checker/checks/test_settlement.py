@@ -7,9 +7,8 @@ import pytest
 
 from checker.checks.settlement import settlement_of
 from outbox.checks.answer import Answer, Outcome
-from outbox.checks.check_round import Settlement
+from outbox.checks.check_round import QueueRow, Settlement
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
-from outbox.checks.queue_row import QueueRow
 from outbox.messages.message import ParkedReason, Resolution
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
