@@ -55,12 +55,15 @@ def declared_size(headers: dict[bytes, bytes], max_bytes: int) -> int:
 
 async def read_body(receive: Receive, max_bytes: int) -> bytes:
     """Read the whole body. Raises Problem ``payload-too-large``, and ClientGone."""
-    content, more = await _next_part(receive)
-    parts, size = [content], len(content)
+    parts: list[bytes] = []
+    size, more = 0, True
     while more and size <= max_bytes:
-        content, more = await _next_part(receive)
-        parts.append(content)
-        size += len(content)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
     if size > max_bytes:
         raise too_large(max_bytes)
     return b"".join(parts)
@@ -81,11 +84,3 @@ def replay(body: bytes, receive: Receive) -> Receive:
 def too_large(max_bytes: int) -> Problem:
     """Return the refusal of a body; the server reads and drops the rest of it."""
     return Problem(slug="payload-too-large", detail=f"the body may have at most {max_bytes} bytes")
-
-
-async def _next_part(receive: Receive) -> tuple[bytes, bool]:
-    """Return the next bytes of a body, and whether more follow; raises ClientGone."""
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientGone
-    return message.get("body", b""), message.get("more_body", False)

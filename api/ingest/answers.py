@@ -32,35 +32,27 @@ def prepare_answer(
 ) -> tuple[PreparedHalf, bool] | Problem:
     """Return what is stored, and whether an earlier prepare did; or the reason why nothing was."""
     if isinstance(outcome, Prepared):
-        group = groups[outcome.half.message.producer_group]
-        return prepared_half(outcome, group.transaction_timeout_seconds), outcome.replayed
+        half, message = outcome.half, outcome.half.message
+        group = groups[message.producer_group]
+        # The first check is due after the immunity (P27, P28).
+        seconds = message.check_immunity_seconds or group.transaction_timeout_seconds
+        waits = outcome.state is State.PREPARED
+        resource = PreparedHalf(
+            message_id=message_id_text(half.half_id, half.nonce),
+            state=outcome.state,
+            producer_group=message.producer_group,
+            transaction_id=message.transaction_id,
+            topic=message.topic,
+            prepared_at=half.prepared_at,
+            next_check_at=half.prepared_at + timedelta(seconds=seconds) if waits else None,
+        )
+        return resource, outcome.replayed
     if isinstance(outcome, AlreadyDecided):
         return already_ended(outcome.status, PREPARED_BEFORE)
     if isinstance(outcome, GroupDeleted):
         return invalid("/producer_group", "is not registered", "unknown-group")
     facts = {"existing_message_id": str(outcome.existing_message_id)}
     return Problem(slug="transaction-id-reused", facts=facts)
-
-
-def prepared_half(prepared: Prepared, transaction_timeout_seconds: int) -> PreparedHalf:
-    """Return a durable half message; its first check is due after its immunity (P27, P28)."""
-    half, message = prepared.half, prepared.half.message
-    immunity = timedelta(seconds=message.check_immunity_seconds or transaction_timeout_seconds)
-    waits = prepared.state is State.PREPARED
-    return PreparedHalf(
-        message_id=message_id_text(half.half_id, half.nonce),
-        state=prepared.state,
-        producer_group=message.producer_group,
-        transaction_id=message.transaction_id,
-        topic=message.topic,
-        prepared_at=half.prepared_at,
-        next_check_at=half.prepared_at + immunity if waits else None,
-    )
-
-
-def awaits_publication(status: MessageStatus) -> bool:
-    """Return True if a message is committed and its place in Kafka is not known yet."""
-    return status.state in (State.COMMITTED, State.PUBLISHED) and status.publication is None
 
 
 def end_answer(

@@ -68,12 +68,7 @@ def items_of(
 def each_valid(
     items: Sequence[ItemT | Problem], make: Callable[[ItemT], MadeT]
 ) -> list[MadeT | Problem]:
-    """Return what is made of each item; a problem, before or now, stays in the item's place.
-
-    ``make`` has no effect: if it refuses one item, all are made again.
-    """
-    with suppress(Problem):
-        return [item if isinstance(item, Problem) else make(item) for item in items]
+    """Return what is made of each item; a problem, before or now, stays in the item's place."""
     made: list[MadeT | Problem] = []
     for item in items:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from api.http.problems import Problem, invalid
-from api.ingest.answers import awaits_publication, end_answer
+from api.ingest.answers import end_answer
 from api.ingest.batch_items import each_valid
 from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
@@ -15,7 +15,7 @@ from api.ingest.publication_wait import PublicationWait
 from api.ingest.schemas import EndedHalf, EndRequest
 from outbox.access import Caller
 from outbox.errors import InvalidMessageId
-from outbox.messages.message import End, Ended, EndOutcome, MessageStatus
+from outbox.messages.message import End, Ended, EndOutcome, MessageStatus, State
 from outbox.messages.message_id import HalfId, parse_message_id
 
 
@@ -67,7 +67,8 @@ class Ends:
             for outcome in outcomes
             if isinstance(outcome, Ended)
             and not outcome.conflict
-            and awaits_publication(outcome.status)
+            and outcome.status.state in (State.COMMITTED, State.PUBLISHED)
+            and outcome.status.publication is None
         }
         return await self._publications.wait(caller.tenant, sorted(open_ids), seconds)
 

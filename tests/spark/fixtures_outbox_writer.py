@@ -22,8 +22,8 @@ from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, crc
 from outbox.messages.message import DecidedBy, End, HalfMessage, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
+from outbox.postgres.messages.half_rows import read_whole_halves
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.messages.halves import read_whole_halves
 from outbox.postgres.sessions.connections import make_pool
 from outbox.reconciliation.log import LogEnd, Partition
 from spark.cut.cut_plan import open_transactions

@@ -38,7 +38,6 @@ class KeyAuthenticator:
         self._cache_max = cache_max
         self._known: dict[str, Known] = {}
         self._turn = asyncio.Lock()
-        self._revocations = 0
 
     def admit(self, headers: dict[bytes, bytes]) -> None:
         """Refuse nothing: only the key counts."""
@@ -58,7 +57,6 @@ class KeyAuthenticator:
 
     def forget(self, key_id: str) -> None:
         """Verify this key again at its next use, because this process revoked it."""
-        self._revocations += 1
         found = [each for each, (_, key) in self._known.items() if key and key.key_id == key_id]
         for token in found:
             del self._known[token]
@@ -78,16 +76,15 @@ class KeyAuthenticator:
             raise _too_slow() from None
 
     async def _ask(self, token: str) -> Known:
-        began, revocations = self._clock.monotonic(), self._revocations
+        began = self._clock.monotonic()
         [key] = await self._keys.verify([token])
         if self._clock.monotonic() - began >= CACHE_SECONDS:
             raise _too_slow()  # the key may have ended since the query began
         known = began, None if key is None else caller_of(key)
-        if revocations == self._revocations:
-            self._known.pop(token, None)
-            self._known[token] = known
-            if len(self._known) > self._cache_max:
-                del self._known[next(iter(self._known))]
+        self._known.pop(token, None)
+        self._known[token] = known
+        if len(self._known) > self._cache_max:
+            del self._known[next(iter(self._known))]
         return known
 
 

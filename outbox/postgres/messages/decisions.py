@@ -47,10 +47,16 @@ END_RACING: Final = SQL["end"].format(on_conflict="ON CONFLICT DO NOTHING")
 
 
 async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Sequence[EndOutcome]:
-    """Decide what is undecided in a separate transaction; answer each end in the order asked."""
-    decided = await _decided(connection, ends)
+    """Decide what is undecided in a separate transaction; answer each end in the order asked.
+
+    Decides once more if another process decides the same halves concurrently.
+    """
+    try:
+        decided = await _decide_at_once(connection, ends)
+    except UniqueViolation:
+        decided = await _decide_at_once(connection, ends, racing=True)
     others = [end for n, end in enumerate(ends) if n not in decided]
-    statuses = await _statuses(connection, others)
+    statuses = await _statuses(connection, others) if others else {}
     if any(status.op is not None for status in statuses.values()):
         await confirm_what_was_read(connection)
     return [
@@ -59,14 +65,6 @@ async def answer_ends(connection: AsyncConnection, ends: Sequence[End]) -> Seque
         else _ended_before(end, statuses)
         for n, end in enumerate(ends)
     ]
-
-
-async def _decided(connection: AsyncConnection, ends: Sequence[End]) -> dict[int, MessageStatus]:
-    """Decide, and once more if another process decides too."""
-    try:
-        return await _decide_at_once(connection, ends)
-    except UniqueViolation:
-        return await _decide_at_once(connection, ends, racing=True)
 
 
 async def _statuses(

@@ -29,8 +29,7 @@ from outbox.messages.message_id import (
     shard_of,
 )
 from outbox.messages.record import digest_of
-from outbox.postgres.messages.half_rows import copy_data
-from outbox.postgres.messages.halves import COPY_HALVES
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data
 from outbox.postgres.sessions.array_literal import number_array, text_array
 from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy, give_up_copy
 from outbox.postgres.sessions.statements import load
@@ -91,7 +90,11 @@ class HalfFlushes:
 
 async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flushed:
     nonces = _nonces(len(messages))
-    low_ids = [_low_id(message, n, nonces[n], shards) for n, message in enumerate(messages)]
+    # The bits of the half ids below the xid, which is not known yet.
+    low_ids = [
+        half_id_of(0, n, Shard(shard_of(message.topic, message.key, nonce) % shards))
+        for n, (message, nonce) in enumerate(zip(messages, nonces, strict=True))
+    ]
     begin = _begin(connection.pgconn, messages, low_ids)
     kill = armed("api.prepare.before_commit")
     answers = await begin_copy(connection, begin + COPY + (b"" if kill else COMMIT))
@@ -161,12 +164,6 @@ def _nonces(count: int) -> list[Nonce]:
     shift = 64 - NONCE_BITS
     words = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
     return [Nonce(word >> shift) for word in words]
-
-
-def _low_id(message: Message, n: int, nonce: Nonce, shards: int) -> HalfId:
-    """Return the bits of a half id below the xid, which is not known yet."""
-    shard = shard_of(message.topic, message.key, nonce) % shards
-    return half_id_of(0, n, Shard(shard))
 
 
 def _half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:

@@ -1,4 +1,4 @@
-"""A half message as a row: how it is written by COPY and read back."""
+"""The table of half messages: a half as a row of its COPY, and as read back by key."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from struct import Struct
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from outbox.messages.message import HalfMessage, Headers, Message
 from outbox.messages.message_id import HalfId, Nonce
+from outbox.postgres.sessions.reads import rows_of
+from outbox.postgres.sessions.statements import load
+
+if TYPE_CHECKING:
+    from outbox.postgres.sessions.connections import AsyncConnection
+
+SQL: Final = load(__name__)
+COPY_HALVES: Final = SQL["copy_halves"]
 
 _COPY_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 """The head of COPY's binary form: no flags, no extension."""
@@ -127,12 +135,23 @@ def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
         return None
 
 
-def read_without_damage(row: Mapping[str, Any]) -> tuple[HalfMessage, bool]:
-    """Build the half, and return whether its headers are damaged; then it has none."""
+def read_without_damage(row: Mapping[str, Any]) -> HalfMessage:
+    """Build the half; if its headers are damaged, it has none."""
     try:
-        return read_half(row), False
+        return read_half(row)
     except ValueError:
-        return read_half({**row, "headers": None}), True
+        return read_half({**row, "headers": None})
+
+
+async def read_whole_halves(
+    connection: AsyncConnection, half_ids: Sequence[HalfId]
+) -> dict[HalfId, HalfMessage | None]:
+    """Read halves by id without unknown ids; None is a half whose stored form is broken."""
+    if not half_ids:
+        return {}
+    asked = {"half_ids": list(half_ids), **bounds(half_ids)}
+    rows = await rows_of(connection, SQL["read_halves"], asked)
+    return {row["half_id"]: read_if_whole(row) for row in rows}
 
 
 def read_headers(names_and_values: list[str] | None) -> Headers:

@@ -24,8 +24,7 @@ from outbox.messages.message import (
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
 from outbox.postgres.messages.half_flush import GroupsDeleted, HalfFlushes
-from outbox.postgres.messages.half_rows import same_request
-from outbox.postgres.messages.halves import read_whole_halves
+from outbox.postgres.messages.half_rows import read_whole_halves, same_request
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import available

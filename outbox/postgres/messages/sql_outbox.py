@@ -21,8 +21,7 @@ from outbox.messages.message import End, HalfMessage, Message, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
-from outbox.postgres.messages.half_rows import copy_data, read_headers
-from outbox.postgres.messages.halves import COPY_HALVES
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_headers
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load

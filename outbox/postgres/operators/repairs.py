@@ -15,7 +15,7 @@ from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
 from outbox.operators.bulk_actions import BulkMatch, BulkOrder, RefusalCode, RefusedFinding
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.messages.halves import read_whole_halves
+from outbox.postgres.messages.half_rows import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load

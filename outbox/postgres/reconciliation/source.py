@@ -217,7 +217,7 @@ def read_stalled(connection: Connection, at: datetime, *statements: str) -> list
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:
-    half, _ = read_without_damage(row)
+    half = read_without_damage(row)
     if row["decision"] is None:
         return KnownHalf(half=half, parked=row["parked"])
     return KnownHalf(

@@ -6,10 +6,13 @@ from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
+
 from outbox.errors import ConfigurationError
 from outbox.postgres.sessions.connections import NO_LIMITS
 from outbox.reconciliation.snapshot import JdbcAddress
-from outbox.settings.libpq import libpq_parts
 
 PARAMETERS: Final = {
     "ApplicationName": "outbox-reconcile",
@@ -35,7 +38,7 @@ KEPT: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> JdbcAddress:
     """Translate a setting's libpq URL. Raises ConfigurationError if JDBC cannot connect to it."""
-    parts = libpq_parts(database_url, setting)
+    parts = _libpq_parts(database_url, setting)
     host = parts.get("host") or parts.get("hostaddr") or "localhost"
     if host.startswith(("/", "@")):
         raise ConfigurationError(f"{setting}: Spark needs a TCP address, not a socket")
@@ -49,6 +52,22 @@ def jdbc_address(database_url: str, setting: str = "OUTBOX_DATABASE_URL") -> Jdb
         user=user,
         password=parts.get("password", ""),
     )
+
+
+def _libpq_parts(url: str, setting: str) -> dict[str, str]:
+    """Return the parts as libpq reads them; what is left out comes from its environment.
+
+    Raises ConfigurationError that names the setting, also for a service: only libpq reads its file.
+    """
+    try:
+        given = {name: str(part) for name, part in conninfo_to_dict(url).items()}
+        [int(port or 0) for port in given.get("port", "").split(",")]
+    except (ProgrammingError, ValueError):
+        raise ConfigurationError(f"{setting}: not a PostgreSQL address") from None
+    if "service" in given:
+        raise ConfigurationError(f"{setting}: name the host and the database, not a service")
+    defaults = Conninfo.get_defaults()
+    return {each.keyword.decode(): each.val.decode() for each in defaults if each.val} | given
 
 
 def _authority(host: str, parts: dict[str, str]) -> str:
