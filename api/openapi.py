@@ -65,7 +65,6 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
         version=version,
         description=DESCRIPTION,
         routes=app.routes,
-        license_info=None,
     )
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
@@ -118,74 +117,64 @@ def _hot_paths() -> dict[str, dict[str, Any]]:
         "schema": {"type": "string", "format": "uuid"},
     }
     end_example = {"decision": "COMMIT", "reason": "invoice 7731 exists"}
+    prepared = _operation(
+        "prepare",
+        "Store a half message durably; no consumer can read it yet.",
+        ("PrepareRequest", _PREPARE_EXAMPLE),
+        ("201", "Durable", "PreparedHalf"),
+        [idempotency, traceparent],
+    )
+    found = {"message_id": "$response.body#/message_id"}
+    prepared["post"]["responses"]["201"]["links"] = {
+        name: {"operationId": name, "parameters": found} for name in FOLLOWING
+    }
     return {
-        PREFIX: _post(
-            "prepare",
-            "Store a half message durably; no consumer can read it yet.",
-            _body("PrepareRequest", _PREPARE_EXAMPLE),
-            _prepared(),
-            [idempotency, traceparent],
-        ),
-        f"{PREFIX}/batch": _post(
+        PREFIX: prepared,
+        f"{PREFIX}/batch": _operation(
             "prepareBatch",
             "Store up to 1000 half messages, each with its own result.",
-            _body("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
-            _ok("207", "One result per item", "PrepareBatchAnswer"),
+            ("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
+            ("207", "One result per item", "PrepareBatchAnswer"),
             [traceparent],
         ),
-        f"{PREFIX}/{{message_id}}/end": _post(
+        f"{PREFIX}/{{message_id}}/end": _operation(
             "end",
             "Decide a half message; the first decision is final.",
-            _body("EndRequest", end_example),
-            _ok("200", "The final decision", "EndedHalf"),
+            ("EndRequest", end_example),
+            ("200", "The final decision", "EndedHalf"),
             [message_id, prefer, traceparent],
         ),
-        f"{PREFIX}/end-batch": _post(
+        f"{PREFIX}/end-batch": _operation(
             "endBatch",
             "Decide up to 1000 half messages, each with its own result.",
-            _body("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
-            _ok("207", "One result per item", "EndBatchAnswer"),
+            ("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
+            ("207", "One result per item", "EndBatchAnswer"),
             [prefer, traceparent],
         ),
     }
 
 
-def _post(
+def _operation(
     name: str,
     summary: str,
-    body: dict[str, Any],
-    responses: dict[str, Any],
+    asked: tuple[str, dict[str, Any]],
+    answered: tuple[str, str, str],
     parameters: list[dict[str, Any]],
 ) -> dict[str, Any]:
+    """Return a POST: ``asked`` is a schema and an example, ``answered`` status, words, schema."""
+    schema, example = asked
+    status, description, answer = answered
+    body = {"schema": {"$ref": _REF.format(name=schema)}, "example": example}
+    content = {"application/json": {"schema": {"$ref": _REF.format(name=answer)}}}
     operation = {
         "operationId": name,
         "summary": summary,
         "tags": ["half messages"],
         "parameters": parameters,
-        "requestBody": body,
-        "responses": responses,
+        "requestBody": {"required": True, "content": {"application/json": body}},
+        "responses": {status: {"description": description, "content": content}},
     }
     return {"post": operation}
-
-
-def _body(schema: str, example: dict[str, Any]) -> dict[str, Any]:
-    media = {"schema": {"$ref": _REF.format(name=schema)}, "example": example}
-    return {"required": True, "content": {"application/json": media}}
-
-
-def _ok(status: str, description: str, schema: str) -> dict[str, Any]:
-    media = {"schema": {"$ref": _REF.format(name=schema)}}
-    return {status: {"description": description, "content": {"application/json": media}}}
-
-
-def _prepared() -> dict[str, Any]:
-    """Return the responses of a prepare, with links to the operations on its message."""
-    responses = _ok("201", "Durable", "PreparedHalf")
-    message_id = {"message_id": "$response.body#/message_id"}
-    responses["201"]["links"] = {
-        name: {"operationId": name, "parameters": message_id} for name in FOLLOWING
-    }
-    return responses
 
 
 def _header(name: str, description: str, example: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -55,13 +56,6 @@ class Visitor:
     def is_known(self) -> bool:
         """True if the caller may see pages."""
         return self.caller is not NOBODY
-
-
-@dataclass(frozen=True, slots=True)
-class _RouteName:
-    """The name of a route in the metrics."""
-
-    path: str
 
 
 class Console:
@@ -140,7 +134,7 @@ class Console:
 
     def _endpoint(self, path: str, handler: Handler) -> RouteEndpoint:
         async def serve(request: Request) -> Response:
-            request.scope["route"] = _RouteName(PREFIX + path)
+            request.scope["route"] = SimpleNamespace(path=PREFIX + path)  # names it in the metrics
             visitor: Visitor = request.state.visitor
             if not visitor.is_known and path != LOGIN:
                 return self._login_first(request)

@@ -5,7 +5,6 @@ A page names each with a hash of its content, so a browser keeps it until it cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -29,24 +28,17 @@ FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
 HASH_CHARACTERS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
-    """One file: its bytes, and the start of their hash."""
-
-    content: bytes
-    version: str
+@cache
+def file_content(name: str) -> bytes:
+    """Return a file of NAMES."""
+    return files("api.console").joinpath("static", name).read_bytes()
 
 
 @cache
-def static_file(name: str) -> StaticFile:
-    """Return a file of NAMES."""
-    content = files("api.console").joinpath("static", name).read_bytes()
-    return StaticFile(content, sha256(content).hexdigest()[:HASH_CHARACTERS])
-
-
 def static_url(name: str) -> str:
     """Return the address that changes with the content."""
-    return f"{PREFIX}/static/{name}?v={static_file(name).version}"
+    version = sha256(file_content(name)).hexdigest()[:HASH_CHARACTERS]
+    return f"{PREFIX}/static/{name}?v={version}"
 
 
 async def serve_static_file(request: Request) -> Response:
@@ -54,10 +46,9 @@ async def serve_static_file(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in NAMES:
         return Response(status_code=404)
-    found = static_file(name)
-    kept = request.query_params.get("v") == found.version
+    kept = static_url(name).endswith(f"?{request.url.query}")
     headers = {
         "cache-control": FOR_A_YEAR if kept else "no-cache",
         "x-content-type-options": "nosniff",
     }
-    return Response(found.content, headers=headers, media_type=NAMES[name])
+    return Response(file_content(name), headers=headers, media_type=NAMES[name])

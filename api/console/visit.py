@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from api.console import PREFIX
 from api.console.in_process_api import InProcessApi, Query
 from api.console.page_renderer import HEADERS
-from api.console.session import COOKIE, Session
+from api.console.session import Session
 from outbox.access import NOBODY, Caller, Scope
 
 LogIn = Callable[[str, str], Awaitable[Session | None]]
@@ -82,6 +82,16 @@ class Visit:
         """Return whether the visitor's key has a scope."""
         return self.caller.has(scope)
 
+    @property
+    def is_bound(self) -> bool:
+        """True if the visitor's key is bound to groups."""
+        return self.caller.groups is not None
+
+    @property
+    def sees_all(self) -> bool:
+        """True if the visitor sees what all groups share."""
+        return self.can(Scope.REPORTS_READ) and not self.is_bound
+
     def why_not(self, scope: Scope) -> str | None:
         """Return why a control is disabled; None if it is not."""
         return None if self.can(scope) else f"Your key needs the scope {scope}."
@@ -91,6 +101,10 @@ class Visit:
         given = {name: value for name, value in query.items() if value is not None}
         asked = "?" + urlencode(given) if given else ""
         return f"{PREFIX}{quote(path, safe='/')}{asked}"
+
+    async def read(self, allowed: bool, route: str, query: Query | None = None) -> Any:
+        """Return the JSON of a GET; None if the visitor may not see it."""
+        return await self.api.get(route, query) if allowed else None
 
     async def list(
         self, route: str, path: str, *, limit: int, **given: str
@@ -118,10 +132,6 @@ class Visit:
     def reload(self) -> Response:
         """Answer a refresh: the browser loads the whole page again."""
         return Response(status_code=204, headers={"hx-refresh": "true"})
-
-    def forget(self, response: Response) -> None:
-        """Remove the cookie of the session from the browser."""
-        response.delete_cookie(COOKIE, path=PREFIX, httponly=True, samesite="lax")
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
         """Return a page."""

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from api.console import PREFIX
+from api.console.session import COOKIE
 from api.console.visit import Visit
 
 OPERATOR_MAX: Final = 128
@@ -38,7 +39,7 @@ async def log_out(visit: Visit) -> Response:
     """End the session of this browser."""
     visit.session = None
     response = visit.see("/login", done="logged-out")
-    visit.forget(response)
+    response.delete_cookie(COOKIE, path=PREFIX, httponly=True, samesite="lax")
     return response
 
 

@@ -19,7 +19,8 @@ from outbox.clock import SystemClock
 
 STATES: Final = ("PREPARED", "PARKED", "COMMITTED")
 GROUPS_SHOWN: Final = 20
-TRIPPED_SHOWN: Final = 20
+TRIPPED: Final[Query] = {"breaker": "not-closed", "limit": 20}
+"""The query of the groups whose breaker is not closed."""
 RATES_NEED: Final = f"A key of all groups with the scope {Scope.REPORTS_READ} sees the last hour."
 
 
@@ -49,8 +50,11 @@ class MetricValues:
 
 async def show(visit: Visit) -> Response:
     """Show counts and ages by state and group, and the heartbeats."""
-    values, rates, run, tripped = await asyncio.gather(
-        metric_values(visit), _rates(visit), _last_run(visit), _tripped(visit)
+    values, rates, runs, tripped = await asyncio.gather(
+        metric_values(visit),
+        visit.read(visit.sees_all, "/v1/rates"),
+        visit.read(visit.can(Scope.REPORTS_READ), "/v1/reconciliations", {"limit": 1}),
+        visit.read(visit.can(Scope.GROUPS_READ), "/v1/producer-groups", TRIPPED),
     )
     now = SystemClock().now().timestamp()
     beats = values.of("checker_heartbeat_timestamp_seconds")
@@ -66,10 +70,9 @@ async def show(visit: Visit) -> Response:
         answered=ANSWERED,
         failing=values.of("check_failing_seconds"),
         beats=[(beat.labels["chore"], now - beat.value) for beat in beats],
-        run=run,
+        run=next(iter(runs["data"]), None) if runs else None,
         not_run=visit.why_not(Scope.REPORTS_READ),
         not_rates=None if rates else RATES_NEED,
-        bound=visit.caller.groups is not None,
     )
 
 
@@ -116,27 +119,3 @@ def _groups(values: MetricValues, rates: Mapping[str, Any]) -> list[dict[str, An
             found[group]["unfinished"][state] = f"{bound}{int(each.value)}"
     rows = [{"group": name, **facts} for name, facts in found.items()]
     return sorted(rows, key=lambda row: (-row["hour"].get("prepared", 0), row["group"]))
-
-
-async def _rates(visit: Visit) -> dict[str, Any] | None:
-    """Return the last hour; None if the visitor may not see it."""
-    if visit.caller.groups is not None or not visit.can(Scope.REPORTS_READ):
-        return None
-    found: dict[str, Any] = await visit.api.get("/v1/rates")
-    return found
-
-
-async def _tripped(visit: Visit) -> dict[str, Any] | None:
-    """Return the groups whose breaker is not closed; None if the visitor may not see groups."""
-    if not visit.can(Scope.GROUPS_READ):
-        return None
-    query: Query = {"breaker": "not-closed", "limit": TRIPPED_SHOWN}
-    found: dict[str, Any] = await visit.api.get("/v1/producer-groups", query)
-    return found
-
-
-async def _last_run(visit: Visit) -> dict[str, Any] | None:
-    if not visit.can(Scope.REPORTS_READ):
-        return None
-    page = await visit.api.get("/v1/reconciliations", {"limit": 1})
-    return page["data"][0] if page["data"] else None

@@ -58,7 +58,7 @@ async def _show(
     name = _name(visit)
     group = await visit.api.get(f"{GROUPS}/{name}")
     health = await visit.api.get(f"{GROUPS}/{name}/health")
-    checks, since = await _last_checks(visit, name)
+    checks = await visit.read(visit.can(Scope.MESSAGES_READ), f"{GROUPS}/{name}/checks")
     return visit.page(
         "producer_group.html",
         group=group,
@@ -67,7 +67,6 @@ async def _show(
         tested=tested,
         simulated=simulated,
         checks=checks,
-        checks_since=since,
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
@@ -78,14 +77,6 @@ async def _set(visit: Visit, action: str, done: str) -> Response:
     body = {"reason": visit.form.get("reason", ""), "operator": visit.operator}
     await visit.api.post(f"{GROUPS}/{_name(visit)}/{action}", body)
     return visit.see(f"/groups/{_name(visit)}", done=done)
-
-
-async def _last_checks(visit: Visit, name: str) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the last checks of the group, the newest first, and how far was looked."""
-    if not visit.can(Scope.MESSAGES_READ):
-        return [], None
-    found = await visit.api.get(f"{GROUPS}/{name}/checks")
-    return found["data"], found["searched_back_to"]
 
 
 def _name(visit: Visit) -> str:

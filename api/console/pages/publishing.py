@@ -24,7 +24,7 @@ async def show(visit: Visit) -> Response:
     # All at once: each waits for another store, or for another statement.
     values, shards, partitions, (held, following) = await asyncio.gather(
         metric_values(visit),
-        _shards(visit),
+        visit.read(visit.sees_all, "/v1/shards"),
         _partitions(visit),
         visit.list(HELD, "/publishing", limit=SHOWN),
     )
@@ -38,9 +38,7 @@ async def show(visit: Visit) -> Response:
         at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
         partitions=partitions,
-        sees_all=_sees_all(visit),
         not_forced=visit.why_not(Scope.OPS_FORCE),
-        bound=visit.caller.groups is not None,
     )
 
 
@@ -53,29 +51,15 @@ async def settle(visit: Visit) -> Response:
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
 
 
-def _sees_all(visit: Visit) -> bool:
-    """Return whether the visitor sees what all groups share."""
-    return visit.caller.groups is None and visit.can(Scope.REPORTS_READ)
-
-
-async def _shards(visit: Visit) -> list[dict[str, Any]]:
-    if not _sees_all(visit):
-        return []
-    found: list[dict[str, Any]] = (await visit.api.get("/v1/shards"))["data"]
-    return found
-
-
-async def _partitions(visit: Visit) -> list[dict[str, Any]] | None:
-    """Return the partitions; None while Kafka does not answer."""
-    if not _sees_all(visit):
-        return []
+async def _partitions(visit: Visit) -> Any:
+    """Return the partitions; None if the visitor may not see them, or while Kafka is away."""
     try:
-        found: list[dict[str, Any]] = (await visit.api.get("/v1/partitions"))["data"]
+        found = await visit.read(visit.sees_all, "/v1/partitions")
     except Refused as refused:
         if refused.status != 503:
             raise
         return None
-    return found
+    return found and found["data"]
 
 
 def _causes(held: list[dict[str, Any]]) -> list[tuple[str, str, int]]:

@@ -17,12 +17,7 @@ FILTERS: Final = ("kind", "class", "status", "topic", "hour")
 async def show_all(visit: Visit) -> Response:
     """List the runs, newest first."""
     page, following = await visit.list(RUNS, "/reconciliations", limit=SHOWN)
-    return visit.page(
-        "reconciliations.html",
-        page=page,
-        following=following,
-        bound=visit.caller.groups is not None,
-    )
+    return visit.page("reconciliations.html", page=page, following=following)
 
 
 async def show(visit: Visit) -> Response:

@@ -16,17 +16,12 @@ CAUSES: Final = ("postgres", "postgres writes", "kafka")
 
 async def show(visit: Visit) -> Response:
     """Show the doctor's report and the settings."""
-    sees_all = visit.caller.groups is None
-    reads = sees_all and visit.can(Scope.REPORTS_READ)
-    report = (await visit.api.get("/v1/doctor"))["data"] if reads else []
-    is_admin = sees_all and visit.can(Scope.ADMIN)
+    report = await visit.read(visit.sees_all, "/v1/doctor")
+    is_admin = visit.can(Scope.ADMIN) and not visit.is_bound
     return visit.page(
         "system.html",
-        running=await visit.api.get("/version"),
-        report=sorted(report, key=_rank),
-        settings=(await visit.api.get("/v1/config"))["data"] if is_admin else [],
-        reads=reads,
-        is_admin=is_admin,
+        report=report and sorted(report["data"], key=_rank),
+        settings=await visit.read(is_admin, "/v1/config"),
     )
 
 

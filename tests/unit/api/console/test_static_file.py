@@ -32,5 +32,5 @@ def test_no_template_has_an_inline_script_a_style_or_an_address_of_elsewhere() -
 
 def test_our_own_files_name_no_other_host() -> None:
     for name in ("console.css", "console.js"):
-        text = static_file.static_file(name).content.decode()
+        text = static_file.file_content(name).decode()
         assert re.findall(r"https?://|//\w+\.\w+|@import|eval\(|innerHTML", text) == []
