@@ -112,23 +112,23 @@ class RelayExecutor:
 
     def _recover(self, state: Relay, asked: actions.Recover) -> answers.Answer:
         manifest = asked.manifest
-        lost = self._commit_log.recover(manifest, asked.offset, asked.cursor, asked.identity)
+        lost = self._commit_log.recover(manifest, asked.offset, asked.cursor, state.who)
         self._observer.recovered(state, len(manifest.published), rolled_back=lost)
         return answers.Stored()
 
     def _store_halt(self, _: Relay, asked: actions.StoreHalt) -> None:
         self._commit_log.halt(asked.reason)
 
-    def _save_progress(self, _: Relay, asked: actions.SaveProgress) -> None:
+    def _save_progress(self, state: Relay, asked: actions.SaveProgress) -> None:
         published = self._unlogged.until(asked.cursor)
-        self._commit_log.save(asked.cursor, asked.identity, published, begins=asked.begins)
+        self._commit_log.save(asked.cursor, state.who, published, begins=asked.begins)
         self._unlogged.logged()
 
-    def _mark_released(self, _: Relay, asked: actions.MarkReleased) -> answers.Answer:
+    def _mark_released(self, state: Relay, asked: actions.MarkReleased) -> answers.Answer:
         cursor, manifest = asked.cursor, asked.manifest
         published = self._unlogged.until(cursor)
         places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
-        self._commit_log.mark_released(manifest, places, cursor, asked.identity, published)
+        self._commit_log.mark_released(manifest, places, cursor, state.who, published)
         self._unlogged.logged()
         return answers.Stored()
 

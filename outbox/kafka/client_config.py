@@ -35,7 +35,6 @@ PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "max.in.flight.requests.per.connection": 5,
     "retry.backoff.ms": 1000,
     "retry.backoff.max.ms": 1000,
-    "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
     "message.timeout.ms": 8_000,
     "topic.metadata.propagation.max.ms": 3_000,
     "partitioner": "murmur2_random",
@@ -63,8 +62,7 @@ CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
 }
 """The library requires a group id; no consumer joins the group."""
 
-_OURS: Final = frozenset({"bootstrap.servers", "transactional.id"})
-_TRANSACTIONAL: Final = frozenset({"transactional.id", "transaction.timeout.ms"})
+_OURS: Final = frozenset({"bootstrap.servers", "transactional.id", "transaction.timeout.ms"})
 _ALIASES: Final = {
     "request.required.acks": "acks",
     "max.in.flight": "max.in.flight.requests.per.connection",
@@ -164,20 +162,6 @@ def _usable(config: Mapping[str, Any]) -> Iterator[None]:
         raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {reason}") from None
 
 
-def producer_config(
-    bootstrap_servers: str, kafka_config: Mapping[str, Any], transactional_id: str
-) -> dict[str, Any]:
-    """Return the properties of a shard's producer. Raises ConfigurationError."""
-    check_kafka_config(kafka_config)
-    return {
-        **PRODUCER_DEFAULTS,
-        **kafka_config,
-        **PRODUCER_FIXED,
-        "bootstrap.servers": bootstrap_servers,
-        "transactional.id": transactional_id,
-    }
-
-
 def idempotent_producer_config(
     bootstrap_servers: str, kafka_config: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -185,8 +169,24 @@ def idempotent_producer_config(
 
     Raises ConfigurationError.
     """
-    config = producer_config(bootstrap_servers, kafka_config, "")
-    return {name: config[name] for name in config if name not in _TRANSACTIONAL}
+    check_kafka_config(kafka_config)
+    return {
+        **PRODUCER_DEFAULTS,
+        **kafka_config,
+        **PRODUCER_FIXED,
+        "bootstrap.servers": bootstrap_servers,
+    }
+
+
+def producer_config(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], transactional_id: str
+) -> dict[str, Any]:
+    """Return the properties of a shard's producer. Raises ConfigurationError."""
+    return {
+        **idempotent_producer_config(bootstrap_servers, kafka_config),
+        "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
+        "transactional.id": transactional_id,
+    }
 
 
 def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> dict[str, Any]:

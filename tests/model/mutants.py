@@ -50,7 +50,7 @@ def mark_before_commit(state: Relay, answer: Answer) -> Next:
     """Store the cursor before Kafka has committed the batch."""
     after, plan = step(state, answer)
     if plan == (Commit(),):
-        return after, (SaveProgress(require(after.candidate), after.who), Commit())
+        return after, (SaveProgress(require(after.candidate)), Commit())
     return after, plan
 
 
@@ -106,7 +106,7 @@ def mark_before_the_release(state: Relay, answer: Answer) -> Next:
     after, plan = step(state, answer)
     batch = after.batch
     if plan == (Commit(),) and batch is not None and batch.kind is Kind.RELEASE:
-        return after, (MarkReleased(batch, require(state.cursor), after.who), Commit())
+        return after, (MarkReleased(batch, require(state.cursor)), Commit())
     return after, plan
 
 
@@ -114,7 +114,7 @@ def cursor_before_the_mark(state: Relay, answer: Answer) -> Next:
     """Move the cursor past a release in one transaction and mark its rows in the next."""
     after, plan = step(state, answer)
     if isinstance(plan[0], MarkReleased):
-        return after, (SaveProgress(plan[0].cursor, plan[0].identity), *plan)
+        return after, (SaveProgress(plan[0].cursor), *plan)
     return after, plan
 
 

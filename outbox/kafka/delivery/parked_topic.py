@@ -9,19 +9,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import idempotent_producer_config
+from outbox.kafka.delivery.reports import REFUSED
 from outbox.messages.record import Record
+from outbox.relay.protocol.state import Refused
 
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
-REFUSED: Final = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_RECORD,
-    }
-)
-"""Permanent refusals of a record: a retry changes nothing."""
 
 
 class KafkaParkedTopic:
@@ -58,6 +51,6 @@ class KafkaParkedTopic:
         except BufferError as error:
             raise KafkaUnavailable(str(error)) from error
         refusal = reports[0] if reports else KafkaError(KafkaError._MSG_TIMED_OUT)
-        if refusal is not None and refusal.code() not in REFUSED:
+        if refusal is not None and REFUSED.get(refusal.code()) is not Refused.RECORD:
             raise KafkaUnavailable(f"{refusal.name()}: {refusal.str()}")
         return None if refusal is None else refusal.name()

@@ -18,20 +18,19 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicPartition
 
 from outbox.errors import KafkaForbidden
-from outbox.kafka.client_config import PRODUCER_FIXED, consumer_config
+from outbox.kafka.client_config import consumer_config
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.permission import next_event
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts
 from outbox.messages.record import MESSAGE_ID
 from outbox.operators.store_view import PartitionState
 from outbox.reconciliation.log import LogEnd
+from outbox.relay.server_requirements import TRANSACTION_SECONDS
 
 READ_SECONDS: Final = 10.0
 UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
 SWEEP_SECONDS: Final = 50.0
 """Kafka looks for transactions that are too old every ten seconds, and ends them with a marker."""
-SENT_SECONDS: Final = PRODUCER_FIXED["transaction.timeout.ms"] / 1000
-"""Kafka has a record of the relay so soon after its time, or never."""
 
 
 def partition_states(
@@ -97,7 +96,7 @@ def _open(
     headers: Any = first.headers() or ()
     ours = state.topic == PROGRESS_TOPIC or any(name == MESSAGE_ID for name, _ in headers)
     stamped_by, began_ms = first.timestamp()
-    is_old = now - began_ms / 1000 > (SENT_SECONDS if ours else longest) + SWEEP_SECONDS
+    is_old = now - began_ms / 1000 > (TRANSACTION_SECONDS if ours else longest) + SWEEP_SECONDS
     return replace(
         state,
         open_since=datetime.fromtimestamp(began_ms / 1000, UTC),

@@ -6,37 +6,32 @@ The lock is for liveness only: the fence in Kafka makes a second relay harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-import psycopg
-
 from outbox.errors import CursorMoved, DatabaseUnavailable
-from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
-from outbox.messages.message_id import HalfId, split_message_id
+from outbox.messages.manifest import Manifest, Position
+from outbox.messages.message_id import split_message_id
 from outbox.postgres.messages.half_rows import bounds
-from outbox.postgres.relay import held_records
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.relay.recovery import recover_published
-from outbox.postgres.sessions.availability import unavailable
+from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import PublishedBatch
 from outbox.relay.protocol.answers import Commits, Compared, Places
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal
+from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal, Refused
 
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462
 """The first key of the relay's advisory locks; the second key is the shard."""
-GONE: Final = b""
-"""The id of a message whose half is gone: no manifest has it."""
-COMPARISONS: Final = 3
-"""In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
+WAITS: Final = "waits behind a refused record"
+"""The ``publish_error`` of a message that was not itself refused."""
 
 
-class PostgresCommitLog:
+class PostgresCommitLog(RelaySession):
     """The lock, the progress, the commits and the held records of one shard, on one session.
 
     Methods raise DatabaseUnavailable when the session is lost; their results are void then.
@@ -51,12 +46,10 @@ class PostgresCommitLog:
         owner: str,
         connect: Callable[[str, str], Connection] = connect,
     ) -> None:
-        self._url = database_url
+        super().__init__(database_url, f"relay-{shard}", connect, SQL["limit_session"])
         self._shard = shard
         self._reader = CommitReader(shard, batch_max=batch_max)
         self._owner = owner
-        self._connect = connect
-        self._connection: Connection | None = None
 
     # -- The lock ---------------------------------------------------------------------------------
 
@@ -71,13 +64,6 @@ class PostgresCommitLog:
         """Use the session, before a wait for Kafka: PostgreSQL ends an idle session."""
         with self._session() as session:
             session.execute("")
-
-    def close(self) -> None:
-        """Close the session, which frees the lock; never raises."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(psycopg.Error):
-                connection.close()
 
     # -- Identity and cursor ----------------------------------------------------------------------
 
@@ -134,29 +120,8 @@ class PostgresCommitLog:
 
     def compare(self, after: Position, manifest: Manifest) -> Compared:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
-        is_batch = manifest.kind is Kind.BATCH
-        listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
-        asked = {
-            "shard": self._shard,
-            "from_xid": after.xid,
-            "from_n": after.n,
-            "to_xid": manifest.to.xid,
-            "to_n": manifest.to.n,
-            "held": _half_ids(listed),
-            **bounds(_half_ids(manifest.entries)),
-        }
-        row = self._compared(asked)
-        for _ in range(COMPARISONS - 1):
-            row = row if row[0] else self._compared(asked)
-        below, listed, held = row
-        message_ids = tuple(each.bytes if each else GONE for each in listed or ())
-        return Compared(message_ids, below, frozenset(each.bytes for each in held or ()))
-
-    def _compared(self, asked: dict[str, Any]) -> tuple[Any, ...]:
         with self._session() as session:
-            row: tuple[Any, ...] | None = session.execute(SQL["compare"], asked).fetchone()
-        assert row is not None
-        return row
+            return self._reader.compare(session, after, manifest)
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
         """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
@@ -169,7 +134,7 @@ class PostgresCommitLog:
         pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
-            held_records.mark_published(session, manifest, manifest.published, None)
+            _mark_published(session, manifest, manifest.published, None)
             self._save(session, cursor, identity)
         return rolled_back
 
@@ -181,8 +146,22 @@ class PostgresCommitLog:
         ``refusal`` None: they wait behind another message. Raises CursorMoved when the batch's
         generation is not the stored one.
         """
+        half_ids = [split_message_id(message_id)[0] for message_id in message_ids]
+        row = {
+            "shard": batch.shard,
+            "from_xid": batch.after.xid,
+            "to_xid": batch.to.xid,
+            "half_ids": half_ids,
+            "topic_wide": refusal is not None and refusal.refused is Refused.TOPIC,
+            "error": refusal.error if refusal else WAITS,
+            "attempts": 1 if refusal else 0,
+            "wait": RETRY_FIRST_SECONDS if refusal else 0.0,
+            **bounds(half_ids),
+        }
         with self._session() as session, session.transaction():
-            held_records.hold(session, self._name, batch, message_ids, refusal)
+            if not session.execute(SQL["owns"], {"name": self._name, "gen": batch.gen}).fetchone():
+                raise CursorMoved
+            session.execute(SQL["hold"], row)
 
     def read_held(self, position: Position, most: int | None = None) -> Commits:
         """Read the first messages of a due scope, at or below a position, in commit order.
@@ -194,8 +173,15 @@ class PostgresCommitLog:
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
         """Store that a held record was refused again: it is due after a longer time."""
+        row = {
+            "half_id": split_message_id(message_id)[0],
+            "error": refusal.error,
+            "topic_wide": refusal.refused is Refused.TOPIC,
+            "first": RETRY_FIRST_SECONDS,
+            "last": RETRY_LAST_SECONDS,
+        }
         with self._session() as session:
-            held_records.postpone(session, message_id, refusal)
+            session.execute(SQL["postpone"], row)
 
     def mark_released(
         self,
@@ -212,7 +198,7 @@ class PostgresCommitLog:
         """
         with self._session() as session, session.transaction():
             ids = [entry.message_id for entry in manifest.entries]
-            held_records.mark_published(session, manifest, ids, places)
+            _mark_published(session, manifest, ids, places)
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
@@ -221,18 +207,6 @@ class PostgresCommitLog:
     @property
     def _name(self) -> str:
         return f"relay:{self._shard}"
-
-    @contextmanager
-    def _session(self) -> Iterator[Connection]:
-        """Lend the session, and open it if needed; any error of PostgreSQL closes it."""
-        try:
-            if self._connection is None:
-                self._connection = self._connect(self._url, f"relay-{self._shard}")
-                self._connection.execute(SQL["limit_session"])
-            yield self._connection
-        except psycopg.Error as error:
-            self.close()
-            raise unavailable(error) from error
 
     def _save_publications(self, session: Connection, published: Iterable[PublishedBatch]) -> None:
         for batch in published:
@@ -285,5 +259,24 @@ def _publication(shard: int, batch: PublishedBatch) -> dict[str, Any]:
     }
 
 
-def _half_ids(entries: Sequence[Entry]) -> list[HalfId]:
-    return [split_message_id(entry.message_id)[0] for entry in entries]
+def _mark_published(
+    session: Connection, manifest: Manifest, message_ids: Sequence[bytes], places: Places | None
+) -> None:
+    """Mark the rows, if any, of messages that Kafka has, by a manifest.
+
+    ``places`` are those of its P entries, None if they are not known.
+    """
+    placed: dict[bytes, tuple[int, int]] = {}
+    if places is not None:
+        pairs = zip(places.partitions, places.offsets, strict=True)
+        placed = dict(zip(manifest.published, pairs, strict=True))
+    ids = [split_message_id(message_id) for message_id in message_ids]
+    found = [placed.get(message_id, (None, None)) for message_id in message_ids]
+    row = {
+        "batch_no": manifest.batch_no,
+        "half_ids": [half_id for half_id, _ in ids],
+        "nonces": [nonce for _, nonce in ids],
+        "partitions": [partition for partition, _ in found],
+        "offsets": [offset for _, offset in found],
+    }
+    session.execute(SQL["mark_released"], row)

@@ -48,27 +48,6 @@ ON CONFLICT (name) DO UPDATE SET
     halt_reason = EXCLUDED.halt_reason, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at
 WHERE p.manifest_offset IS NULL OR EXCLUDED.halt_reason <> 'cursor_missing'
 
--- name: compare
--- Reads in one snapshot: whether a manifest's end is below the watermark, the ids of its range in the commit log
--- as message ids, NULL where the half is gone (by key; bounds prune leaves), and which of its ids are held.
-WITH ids AS MATERIALIZED (
-    SELECT l.xid, i.half_id, i.n
-    FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids) WITH ORDINALITY AS i (half_id, n)
-    WHERE l.shard = %(shard)s AND l.xid BETWEEN %(from_xid)s AND %(to_xid)s
-        AND (l.xid, i.n) > (%(from_xid)s::int8, %(from_n)s::int8)
-        AND (l.xid, i.n) <= (%(to_xid)s::int8, %(to_n)s::int8)
-), identified AS MATERIALIZED (
-    SELECT ids.*, outbox.message_id(ids.half_id, h.nonce) AS message_id
-    FROM ids
-    LEFT JOIN LATERAL (
-        SELECT nonce FROM outbox.half_message
-        WHERE half_id = ids.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
-    ) h ON true
-)
-SELECT %(to_xid)s < outbox.watermark(),
-    (SELECT array_agg(message_id ORDER BY xid, n) FROM identified),
-    (SELECT array_agg(outbox.message_id(half_id, nonce)) FROM outbox.held_record WHERE half_id = ANY (%(held)s::int8[]))
-
 -- name: try_lock
 -- Asks for the shard's lock without waiting. The session has it until it ends.
 SELECT pg_try_advisory_lock(%(space)s, %(shard)s)
@@ -76,3 +55,52 @@ SELECT pg_try_advisory_lock(%(space)s, %(shard)s)
 -- name: hold_shards
 -- Takes the lock of each shard for this transaction; returns the shards whose relay has it.
 SELECT shard FROM generate_series(0, 15) AS s (shard) WHERE NOT pg_try_advisory_xact_lock(%(space)s, shard)
+
+-- name: owns
+-- Returns whether a generation is the stored one, and locks the row so that it stays so until the transaction
+-- ends.
+SELECT true FROM outbox.progress WHERE name = %(name)s AND gen = %(gen)s AND halt_reason IS NULL FOR UPDATE
+
+-- name: hold
+-- Stores messages of a range of the commit log as held: their halves are kept longer than their leaves. A record that is
+-- already held is unchanged.
+INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, topic_wide, xid, n, publish_error,
+    attempts, next_attempt_at)
+SELECT h.half_id, h.nonce, %(shard)s, h.topic_id, h.key, %(topic_wide)s, l.xid, l.n, %(error)s,
+    %(attempts)s, clock_timestamp() + make_interval(secs => %(wait)s)
+FROM (
+    SELECT c.xid, i.half_id, i.n::integer AS n
+    FROM outbox.commit_log c CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS i (half_id, n)
+    WHERE c.shard = %(shard)s AND c.xid BETWEEN %(from_xid)s AND %(to_xid)s
+        AND i.half_id = ANY (%(half_ids)s::int8[])
+) l
+CROSS JOIN LATERAL (
+    SELECT half_id, nonce, topic_id, key FROM outbox.half_message
+    WHERE half_id = l.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) h
+ON CONFLICT (half_id) DO NOTHING
+
+-- name: postpone
+-- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit. If it is refused for
+-- itself, its topic is not held as a whole any more: it is the first of the topic, and what was refused with all of the
+-- topic would wait behind it for ever.
+WITH refused AS (
+    UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s,
+        topic_wide = %(topic_wide)s,
+        next_attempt_at = clock_timestamp()
+            + make_interval(secs => least(%(last)s, %(first)s * 2.0 ^ least(attempts, 16)))
+    WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL
+    RETURNING half_id, shard, coalesce(repair, '') AS redriven, topic_id
+)
+UPDATE outbox.held_record w SET topic_wide = false
+FROM refused r
+WHERE NOT %(topic_wide)s AND w.shard = r.shard AND coalesce(w.repair, '') = r.redriven AND w.topic_id = r.topic_id
+    AND w.topic_wide AND w.half_id <> r.half_id AND w.released_at IS NULL AND w.dropped_at IS NULL
+
+-- name: mark_released
+-- Marks rows whose records Kafka has, in a manifest of the shard; a row that is already marked is unchanged.
+UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_no = %(batch_no)s,
+    released_partition = p."partition", released_offset = p."offset"
+FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])
+    AS p (half_id, nonce, "partition", "offset")
+WHERE r.half_id = p.half_id AND r.nonce = p.nonce AND r.released_at IS NULL

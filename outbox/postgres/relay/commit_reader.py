@@ -5,26 +5,29 @@ Two statements per batch. Rows are left as tuples: one batch has 2 000 of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
 from outbox.errors import CommittedMessageDamaged
-from outbox.messages.manifest import Kind, Position
+from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
 from outbox.messages.message import Headers
-from outbox.messages.message_id import HalfId, message_id_bytes
+from outbox.messages.message_id import HalfId, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
-from outbox.postgres.relay.held_records import due_head, read_holds, read_scope
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import THIS_CLOCK
-from outbox.relay.protocol.answers import Commits
+from outbox.relay.protocol.answers import Commits, Compared
 
 SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20
 """The most bytes of values that a batch reads, except for one larger value."""
+GONE: Final = b""
+"""The id of a message whose half is gone: no manifest has it."""
+COMPARISONS: Final = 3
+"""In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
 
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
@@ -56,7 +59,7 @@ class CommitReader:
         read is damaged.
         """
         ranges, clock_ms, ever_held, any_open = self._read_ranges(session, after)
-        due = any_open and due_head(session, self._shard, after) is not None
+        due = any_open and self._due_head(session, after) is not None
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
         if not ids:
@@ -70,7 +73,7 @@ class CommitReader:
         batch = (
             (row[0], row[_TOPIC], row[_KEY], at) for row, at in zip(run, positions, strict=False)
         )
-        held, released = read_holds(session, self._shard, batch) if ever_held else ((), ())
+        held, released = self._read_holds(session, batch) if ever_held else ((), ())
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
         to, newest = _end_of(len(run), ranges)
@@ -91,9 +94,11 @@ class CommitReader:
     def read_held(self, session: Connection, upto: Position, most: int | None) -> Commits:
         """Read the first messages of a scope that is due; see PostgresCommitLog."""
         bound = self._batch_max if most is None else min(most, self._batch_max)
-        scope = read_scope(session, self._shard, upto, bound)
-        if not scope:
+        head = self._due_head(session, upto)
+        if head is None:
             return Commits(upto, kind=Kind.RELEASE)
+        asked = {"head": head, **upto._asdict(), "most": bound}
+        scope = session.execute(SQL["read_scope"], asked).fetchall()
         run = self._read_contents(session, [half_id for half_id, *_ in scope])
         _, redriven, clock_ms = scope[0]
         ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
@@ -107,6 +112,56 @@ class CommitReader:
             redriven=redriven,
             clock_ms=clock_ms,
         )
+
+    def compare(self, session: Connection, after: Position, manifest: Manifest) -> Compared:
+        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
+        is_batch = manifest.kind is Kind.BATCH
+        listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
+        asked = {
+            "shard": self._shard,
+            "from_xid": after.xid,
+            "from_n": after.n,
+            "to_xid": manifest.to.xid,
+            "to_n": manifest.to.n,
+            "held": _half_ids(listed),
+            **bounds(_half_ids(manifest.entries)),
+        }
+        row: Any = None
+        for _ in range(COMPARISONS):
+            row = session.execute(SQL["compare"], asked).fetchone()
+            if row[0]:
+                break
+        below, identified, held = row
+        message_ids = tuple(each.bytes if each else GONE for each in identified or ())
+        return Compared(message_ids, below, frozenset(each.bytes for each in held or ()))
+
+    def _read_holds(
+        self,
+        session: Connection,
+        batch: Iterable[tuple[HalfId, int, bytes | None, Position]],
+    ) -> tuple[Collection[HalfId], Collection[HalfId]]:
+        """Return which messages of a batch must be listed as held, and which were released.
+
+        Of each message: its half id, topic id, key and own position.
+        """
+        messages = [*batch]
+        asked = {
+            "shard": self._shard,
+            "half_ids": [half_id for half_id, *_ in messages],
+            "topics": [topic for _, topic, *_ in messages],
+            "keys": [key for _, _, key, _ in messages],
+            "xids": [at.xid for *_, at in messages],
+            "ns": [at.n for *_, at in messages],
+        }
+        rows = session.execute(SQL["read_holds"], asked).fetchall()
+        held = {half_id for half_id, is_held, _ in rows if is_held}
+        return held, {half_id for half_id, _, is_released in rows if is_released}
+
+    def _due_head(self, session: Connection, upto: Position) -> HalfId | None:
+        """Return the first record of a scope that is due, at or below a position."""
+        asked = {"shard": self._shard, **upto._asdict()}
+        row = session.execute(SQL["due_head"], asked).fetchone()
+        return None if row is None else row[0]
 
     def _read_ranges(
         self, session: Connection, after: Position
@@ -208,3 +263,7 @@ def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
             return Position(xid, done + count), age
         count -= len(half_ids)
     raise AssertionError("more ids than were read")
+
+
+def _half_ids(entries: Sequence[Entry]) -> list[HalfId]:
+    return [split_message_id(entry.message_id)[0] for entry in entries]

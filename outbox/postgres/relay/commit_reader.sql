@@ -43,3 +43,133 @@ SELECT id, name FROM outbox.topic WHERE id = ANY (%(ids)s)
 -- name: group_names
 -- Reads interned group names by key.
 SELECT id, name FROM outbox.producer_group WHERE id = ANY (%(ids)s)
+
+-- name: compare
+-- Reads in one snapshot: whether a manifest's end is below the watermark, the ids of its range in the commit log
+-- as message ids, NULL where the half is gone (by key; bounds prune leaves), and which of its ids are held.
+WITH ids AS MATERIALIZED (
+    SELECT l.xid, i.half_id, i.n
+    FROM outbox.commit_log l CROSS JOIN LATERAL unnest(l.half_ids) WITH ORDINALITY AS i (half_id, n)
+    WHERE l.shard = %(shard)s AND l.xid BETWEEN %(from_xid)s AND %(to_xid)s
+        AND (l.xid, i.n) > (%(from_xid)s::int8, %(from_n)s::int8)
+        AND (l.xid, i.n) <= (%(to_xid)s::int8, %(to_n)s::int8)
+), identified AS MATERIALIZED (
+    SELECT ids.*, outbox.message_id(ids.half_id, h.nonce) AS message_id
+    FROM ids
+    LEFT JOIN LATERAL (
+        SELECT nonce FROM outbox.half_message
+        WHERE half_id = ids.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+    ) h ON true
+)
+SELECT %(to_xid)s < outbox.watermark(),
+    (SELECT array_agg(message_id ORDER BY xid, n) FROM identified),
+    (SELECT array_agg(outbox.message_id(half_id, nonce)) FROM outbox.held_record WHERE half_id = ANY (%(held)s::int8[]))
+
+-- name: read_holds
+-- Reads by key how held records affect each message of a batch: whether it is held, because it has a row that is not
+-- released, its topic is held as a whole, or an open record of its topic and key comes before it; and whether it has a
+-- released row. A repair blocks no other record, nor does a record without a key.
+SELECT half_id,
+    released IS false OR (
+        SELECT true FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = m.topic_id AND h.topic_wide LIMIT 1
+    ) IS NOT NULL OR (
+        SELECT (h.xid, h.n) < (m.xid, m.n) FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.redriven = '' AND h.topic_id = m.topic_id AND h.scope = sha256(m.key)
+        ORDER BY h.xid, h.n LIMIT 1
+    ) IS true, released IS true
+FROM (
+    SELECT *, (SELECT released_at IS NOT NULL FROM outbox.held_record r WHERE r.half_id = b.half_id) AS released
+    FROM unnest(%(half_ids)s::int8[], %(topics)s::int4[], %(keys)s::bytea[], %(xids)s::int8[], %(ns)s::int4[])
+        AS b (half_id, topic_id, key, xid, n)
+) m
+
+-- name: due_head
+-- Reads the first record of a scope that is due, at or below a position: a refused one or a repair that was due first,
+-- or a waiting one whose predecessors are gone. The scopes are found one by one in their index, a topic that is held as
+-- a whole at once. So the number of records that wait in a scope does not matter.
+WITH RECURSIVE scopes AS (
+    (
+        SELECT h.topic_id, h.scope, (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) AS wide
+        FROM outbox.open_held h WHERE h.shard = %(shard)s AND h.redriven = '' ORDER BY h.topic_id, h.scope LIMIT 1
+    )
+    UNION ALL
+    SELECT next.topic_id, next.scope, next.wide
+    FROM scopes s CROSS JOIN LATERAL (
+        SELECT h.topic_id, h.scope, (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) AS wide
+        FROM outbox.open_held h
+        WHERE h.shard = %(shard)s AND h.redriven = ''
+            AND (h.topic_id, h.scope) > (s.topic_id, CASE WHEN s.wide THEN decode(repeat('ff', 33), 'hex') ELSE s.scope END)
+        ORDER BY h.topic_id, h.scope LIMIT 1
+    ) next
+), waiting AS (
+    SELECT head.half_id, head.next_attempt_at
+    FROM scopes s CROSS JOIN LATERAL (
+        SELECT h.half_id, h.attempts, h.next_attempt_at, h.xid, h.n FROM outbox.open_held h
+        WHERE h.half_id = CASE WHEN s.wide THEN (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = %(shard)s AND f.redriven = '' AND f.topic_id = s.topic_id ORDER BY f.xid, f.n LIMIT 1
+        ) ELSE (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = %(shard)s AND f.redriven = '' AND f.topic_id = s.topic_id AND f.scope = s.scope
+            ORDER BY f.xid, f.n LIMIT 1
+        ) END
+        OFFSET 0
+    ) head
+    WHERE head.attempts = 0 AND (head.xid, head.n) <= (%(xid)s::int8, %(n)s::int4)
+    LIMIT 1
+), refused AS (
+    SELECT h.half_id, h.next_attempt_at FROM outbox.open_held h
+    WHERE h.shard = %(shard)s AND (h.attempts > 0 OR h.repair IS NOT NULL)
+        AND h.next_attempt_at <= statement_timestamp() AND (h.xid, h.n) <= (%(xid)s::int8, %(n)s::int4)
+        AND h.half_id = CASE WHEN (
+            SELECT true FROM outbox.open_held w
+            WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+        ) THEN (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = h.shard AND f.redriven = h.redriven AND f.topic_id = h.topic_id ORDER BY f.xid, f.n LIMIT 1
+        ) ELSE (
+            SELECT f.half_id FROM outbox.open_held f
+            WHERE f.shard = h.shard AND f.redriven = h.redriven AND f.topic_id = h.topic_id AND f.scope = h.scope
+            ORDER BY f.xid, f.n LIMIT 1
+        ) END
+    ORDER BY h.next_attempt_at LIMIT 1
+)
+SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due ORDER BY next_attempt_at LIMIT 1
+
+-- name: read_scope
+-- Reads the first messages of the scope of a record, in commit order. A record that was itself refused is read alone;
+-- otherwise all up to the next such record. Of a repair, all up to the first that is not due.
+WITH head AS MATERIALIZED (
+    SELECT h.shard, h.redriven, h.topic_id, h.scope, (
+        SELECT true FROM outbox.open_held w
+        WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
+    ) AS wide
+    FROM outbox.open_held h WHERE h.half_id = %(head)s
+), scoped AS (
+    SELECT r.* FROM head CROSS JOIN LATERAL (
+        SELECT f.* FROM outbox.open_held f
+        WHERE f.shard = head.shard AND f.redriven = head.redriven AND f.topic_id = head.topic_id
+            AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
+        ORDER BY f.xid, f.n LIMIT %(most)s
+    ) r WHERE head.wide
+    UNION ALL
+    SELECT r.* FROM head CROSS JOIN LATERAL (
+        SELECT f.* FROM outbox.open_held f
+        WHERE f.shard = head.shard AND f.redriven = head.redriven AND f.topic_id = head.topic_id AND f.scope = head.scope
+            AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
+        ORDER BY f.xid, f.n LIMIT %(most)s
+    ) r WHERE head.wide IS NULL
+), placed AS (
+    SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
+        count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > statement_timestamp()) OVER in_order AS early
+    FROM scoped WINDOW in_order AS (ORDER BY xid, n)
+)
+SELECT half_id, repair, (extract(epoch FROM clock_timestamp()) * 1000)::int8
+FROM placed WHERE (place = 1 OR refused = 0) AND early = 0 ORDER BY place

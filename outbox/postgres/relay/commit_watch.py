@@ -7,13 +7,10 @@ shards. The result is only a hint: each relay reads with the watermark of its ow
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
-import psycopg
-
 from outbox.messages.message_id import SHARDS
-from outbox.postgres.sessions.availability import unavailable
+from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 
@@ -21,36 +18,27 @@ SQL: Final = load(__name__)
 ALL_SHARDS: Final = frozenset(range(SHARDS))
 
 
-class PostgresCommitWatch:
+class PostgresCommitWatch(RelaySession):
     """Finds cheaply the shards with new commits, on a session of its own; only a hint."""
 
     def __init__(
         self, database_url: str, connect: Callable[[str, str], Connection] = connect
     ) -> None:
-        self._url = database_url
-        self._connect = connect
-        self._connection: Connection | None = None
+        super().__init__(database_url, "relay-watch", connect)
         self._seen: int | None = None
+
+    def close(self) -> None:
+        """Close the session; never raises."""
+        super().close()
+        self._seen = None
 
     def fresh_shards(self) -> frozenset[int]:
         """Return the shards with commits that became final since the last call.
 
         Raises DatabaseUnavailable.
         """
-        try:
-            if self._connection is None:
-                self._connection = self._connect(self._url, "relay-watch")
-            return self._fresh(self._connection)
-        except psycopg.Error as error:
-            self.close()
-            raise unavailable(error) from error
-
-    def close(self) -> None:
-        """Close the session; never raises."""
-        connection, self._connection, self._seen = self._connection, None, None
-        if connection is not None:
-            with suppress(psycopg.Error):
-                connection.close()
+        with self._session() as session:
+            return self._fresh(session)
 
     def _fresh(self, connection: Connection) -> frozenset[int]:
         row = connection.execute(SQL["watermark"]).fetchone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from outbox.messages.manifest import Manifest, Position
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Refusal
+from outbox.relay.protocol.state import Cursor, HaltReason, Refusal
 
 
 class Action(Struct, frozen=True):
@@ -48,14 +48,12 @@ class Recover(Action, frozen=True):
     manifest: Manifest
     offset: int
     cursor: Cursor
-    identity: Identity
 
 
 class SaveProgress(Action, frozen=True):
     """Store the cursor and the places of its records, in one database transaction."""
 
     cursor: Cursor
-    identity: Identity
     begins: bool = False
     """The cursor starts a generation, which no other relay may have started."""
 
@@ -106,7 +104,6 @@ class MarkReleased(Action, frozen=True):
 
     manifest: Manifest
     cursor: Cursor
-    identity: Identity
 
 
 class Publish(Action, frozen=True):

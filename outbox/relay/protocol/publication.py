@@ -120,7 +120,7 @@ def save_if_due(state: Relay, at: float) -> Next:
     if not state.dirty or _until_due(state, at) > 0.0:
         return state, ()
     saved = replace(state, dirty=False, saved_at=at, awaited=False)
-    return saved, (SaveProgress(state.at, state.who),)
+    return saved, (SaveProgress(state.at),)
 
 
 def _until_next_save(state: Relay, at: float) -> float:

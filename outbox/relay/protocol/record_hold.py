@@ -58,7 +58,7 @@ def on_refused(state: Relay, delivered: DeliveryReport) -> Next:
 
 def _dropped(state: Relay, *settling: Action) -> Next:
     """Drop the handle; this is no failure, because each refusal leaves fewer suspects."""
-    saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
+    saving = (SaveProgress(state.at),) if state.dirty else ()
     dropped = replace(without_handle(state), phase=Phase.VERIFY)
     return dropped, (*saving, DropHandle("refused"), *settling, Rest(BACKOFF_FIRST_SECONDS))
 
@@ -91,4 +91,4 @@ def on_release_committed(state: Relay) -> Next:
         released_last=True,
         release_narrowing=advance(state.release_narrowing, len(batch.entries)),
     )
-    return done, (MarkReleased(batch, state.at, state.who), Rest(0.0))
+    return done, (MarkReleased(batch, state.at), Rest(0.0))

@@ -100,16 +100,7 @@ def on_bounds(state: Relay, bounds: Bounds) -> Next:
     cursor = _after_marker(stored or Cursor(START, 0, 0, 0, 0), bounds)
     if not bounds.start <= cursor.manifest_offset <= bounds.end:
         return halt(state, HaltReason.PROGRESS_LOST)
-    begun = replace(
-        state,
-        cursor=cursor,
-        end=bounds.end,
-        found=(),
-        reached=False,
-        waited=0.0,
-        differs=False,
-    )
-    return read_on(begun)
+    return read_on(replace(state, cursor=cursor, end=bounds.end))
 
 
 def _after_marker(cursor: Cursor, bounds: Bounds) -> Cursor:
@@ -181,7 +172,7 @@ def on_compared(state: Relay, compared: Compared) -> Next:
     passed = _past_first(state, manifest.to)
     if manifest.kind is Kind.BATCH:
         return examine_next(passed)
-    return passed, (MarkReleased(manifest, passed.at, passed.who),)
+    return passed, (MarkReleased(manifest, passed.at),)
 
 
 def _same(state: Relay, manifest: Manifest, compared: Compared) -> bool:
@@ -200,7 +191,7 @@ def _history(state: Relay) -> Next:
     """HISTORY: PostgreSQL lost its tail; store the batch there and keep the position."""
     found = state.found[0]
     passed = replace(_past_first(state, state.at.position), differs=True)
-    return passed, (Recover(require(found.manifest), found.offset, passed.at, passed.who),)
+    return passed, (Recover(require(found.manifest), found.offset, passed.at),)
 
 
 def on_stored(state: Relay, _: Stored) -> Next:
@@ -215,10 +206,8 @@ def _past_first(state: Relay, position: Position) -> Relay:
 def run(state: Relay) -> Next:
     """Start to publish under a new generation: everything below the end is known."""
     cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
-    running = replace(
-        state, phase=Phase.RUN, cursor=cursor, halt=None, found=(), batch=None, dirty=False
-    )
-    begun = SaveProgress(cursor, state.who, begins=True)
+    running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None)
+    begun = SaveProgress(cursor, begins=True)
     return running, (begun, ReadCommits(cursor.position, state.narrowing.most))
 
 

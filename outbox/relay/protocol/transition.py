@@ -38,7 +38,7 @@ def backoff_seconds(failures: int) -> float:
 
 def drop(state: Relay, reason: str) -> Next:
     """Drop a handle whose transaction is in doubt; REPLAY shows its result."""
-    saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
+    saving = (SaveProgress(state.at),) if state.dirty else ()
     dropped = count_failure(replace(without_handle(state), phase=Phase.VERIFY))
     return dropped, (*saving, DropHandle(reason), Rest(backoff_seconds(dropped.failures)))
 
@@ -67,7 +67,7 @@ def _wide(state: Relay) -> Relay:
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:
     """Store the progress and release the shard."""
-    saving = (SaveProgress(state.at, state.who),) if state.dirty else ()
+    saving = (SaveProgress(state.at),) if state.dirty else ()
     stopped = replace(without_handle(state), phase=Phase.IDLE)
     return stopped, (*saving, DropHandle("stopped"), CloseSession(), Rest(0.0))
 

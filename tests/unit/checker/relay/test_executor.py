@@ -159,7 +159,7 @@ class Publishing:
         return Cursor(batch.to, cursor.manifest_offset + 1, batch.batch_no, crc, cursor.gen)
 
     def save(self, cursor: Cursor) -> None:
-        self._executor.perform(self._state, (SaveProgress(cursor, IDENTITY),))
+        self._executor.perform(self._state, (SaveProgress(cursor),))
 
 
 def test_each_batch_between_two_saves_is_logged_as_published() -> None:

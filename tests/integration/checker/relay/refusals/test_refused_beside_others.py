@@ -9,7 +9,7 @@ import pytest
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
-from outbox.postgres.relay import held_records
+from outbox.postgres.relay import commit_log
 from outbox.relay.protocol.record_hold import RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Refusal, Refused
 from tests.fixtures_kafka import make_topic
@@ -57,7 +57,7 @@ def test_f15_what_was_thrown_away_unsent_is_not_blamed_for_the_refusal_of_anothe
 def test_f15_each_record_that_is_too_large_is_named_among_any_number_of_others(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_records, "RETRY_FIRST_SECONDS", RETRY_LAST_SECONDS)
+    monkeypatch.setattr(commit_log, "RETRY_FIRST_SECONDS", RETRY_LAST_SECONDS)
     lower(world)
     values = {
         b"%d" % number: b"%d" % number if number % 50 else large(number) for number in range(500)

@@ -19,7 +19,6 @@ from outbox.relay.protocol.state import (
 from outbox.relay.protocol.transition import backoff_seconds
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
-    IDENTITY,
     IDS,
     after,
     commits,
@@ -103,7 +102,7 @@ def test_a_clean_commit_moves_the_cursor_and_keeps_the_handle() -> None:
     state, plan = committed(0.49)
     moved = Cursor(Position(91, 2), 8, 4, 0xCC, 5)
     assert (state.phase, state.cursor) == (Phase.RUN, moved)
-    assert plan == (actions.SaveProgress(moved, IDENTITY), actions.Rest(0.0))
+    assert plan == (actions.SaveProgress(moved), actions.Rest(0.0))
 
 
 def test_a_slow_commit_drops_the_handle_whatever_it_returned() -> None:
@@ -131,7 +130,7 @@ def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> 
     waiting, plan = after(early, commits(at=100.04))
     assert plan == (actions.Rest(pytest.approx(0.01), until_commits=True),)  # type: ignore[arg-type]
     saved, plan = after(waiting, commits(at=100.06))
-    assert plan[0] == actions.SaveProgress(saved.at, IDENTITY)
+    assert plan[0] == actions.SaveProgress(saved.at)
     more = (commits(b"d" * 16), produced(good=1, offset=12, crc=1))
     _, plan = after(saved, *more, answers.CommitEnded(100.9, 0.01))
     assert plan == (actions.Rest(0.0),)
@@ -170,7 +169,7 @@ def test_a_drop_saves_the_progress_before_the_doubt() -> None:
     state, _ = committed()
     dirty = replace(state, dirty=True)
     unsent = (commits(b"c" * 16), answers.DeliveryReport(0))
-    assert after(dirty, *unsent)[1][0] == actions.SaveProgress(state.at, IDENTITY)
+    assert after(dirty, *unsent)[1][0] == actions.SaveProgress(state.at)
 
 
 def test_stopping_saves_and_frees_the_shard() -> None:
@@ -178,7 +177,7 @@ def test_stopping_saves_and_frees_the_shard() -> None:
     stopped, plan = after(state, answers.StopAsked())
     assert stopped.phase is Phase.IDLE
     assert plan == (
-        actions.SaveProgress(state.at, IDENTITY),
+        actions.SaveProgress(state.at),
         actions.DropHandle("stopped"),
         actions.CloseSession(),
         actions.Rest(0.0),

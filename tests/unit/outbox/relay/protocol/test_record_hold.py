@@ -9,7 +9,6 @@ from outbox.relay.protocol.transition import advance, narrow
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
-    IDENTITY,
     IDS,
     after,
     commits,
@@ -77,7 +76,7 @@ def test_a_committed_release_is_marked_with_the_cursor_before_the_next_batch() -
     )
     state, plan = after(begun, *sent)
     assert begun.batch is not None
-    assert plan == (actions.MarkReleased(begun.batch, state.at, IDENTITY), actions.Rest(0.0))
+    assert plan == (actions.MarkReleased(begun.batch, state.at), actions.Rest(0.0))
     assert (state.at.manifest_offset, state.at.position) == (8, AT.position)
 
 

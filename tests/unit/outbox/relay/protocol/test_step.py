@@ -91,7 +91,7 @@ def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
     assert plan == (actions.Compare(AT.position, made),)
     state, plan = after(state, same(made))
     assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5)
-    assert plan[0] == actions.SaveProgress(state.at, IDENTITY, begins=True)
+    assert plan[0] == actions.SaveProgress(state.at, begins=True)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_manifest_that_differs_is_history_and_the_position_stays(
     made = manifest()
     state, plan = after(replaying(), read(made), same(made, **difference))
     moved = Cursor(AT.position, 6, 4, 0xB0, 4)
-    assert plan == (actions.Recover(made, 5, moved, IDENTITY),)
+    assert plan == (actions.Recover(made, 5, moved),)
     assert after(state, answers.Stored())[0].at.position == AT.position
 
 
@@ -128,7 +128,7 @@ def test_after_the_first_difference_no_manifest_is_compared() -> None:
     two = manifest(behind, b"c" * 16)
     state, _ = after(replaying(), read(one, two), same(one, below_watermark=False))
     _, plan = after(state, answers.Stored())
-    assert plan == (actions.Recover(two, 7, Cursor(AT.position, 8, 5, 0xB1, 4), IDENTITY),)
+    assert plan == (actions.Recover(two, 7, Cursor(AT.position, 8, 5, 0xB1, 4)),)
 
 
 @pytest.mark.parametrize(
