@@ -89,11 +89,6 @@ class FinishedRun(RunSummary):
     """The formats in which its report is still kept."""
 
     @property
-    def list_position(self) -> RunPosition:
-        """Where it is in the list of runs."""
-        return RunPosition(self.finished_at, self.run_id)
-
-    @property
     def open_findings(self) -> int:
         """The number of findings above info that it left open."""
         return sum(self.totals.values())

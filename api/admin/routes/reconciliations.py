@@ -174,7 +174,7 @@ def _without_report(run: FinishedRun) -> RunDocument:
 
 
 def _place_of(run: FinishedRun) -> str:
-    return f"{run.list_position.finished_at.isoformat()} {run.run_id}"
+    return f"{run.finished_at.isoformat()} {run.run_id}"
 
 
 def _place(cursor: str | None) -> RunPosition | None:

@@ -10,9 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg import AsyncCursor
-from psycopg.rows import dict_row, kwargs_row
-
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
@@ -23,7 +20,7 @@ from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import read_if_whole
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -47,11 +44,10 @@ class PostgresCheckQueue:
             available(),
             self._pool.connection() as connection,
             connection.transaction(),
-            connection.cursor(row_factory=_group_due) as cursor,
         ):
             await read_in_key_order(connection)
-            await cursor.execute(SQL["due_groups"])
-            return await cursor.fetchall()
+            rows = await rows_of(connection, SQL["due_groups"], {})
+        return [GroupDue(**{**row, "breaker": BreakerState(row["breaker"])}) for row in rows]
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""
@@ -87,22 +83,14 @@ async def _read_group(
     connection: AsyncConnection, producer_group_id: int
 ) -> Mapping[str, Any] | None:
     """Read a group's row: the settings, the breaker, whether the group rests, the time."""
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["group"], {"group": producer_group_id})
-        return await cursor.fetchone()
+    rows = await rows_of(connection, SQL["group"], {"group": producer_group_id})
+    return rows[0] if rows else None
 
 
 def _breaker(row: Mapping[str, Any]) -> Breaker | None:
     if row["probe_at"] is None:
         return None
     return Breaker(wait_seconds=row["wait_seconds"], probe_at=row["probe_at"])
-
-
-def _due(**row: Any) -> GroupDue:
-    return GroupDue(**{**row, "breaker": BreakerState(row["breaker"])})
-
-
-_group_due: Final = kwargs_row(_due)
 
 
 async def _read_slice(
@@ -116,12 +104,10 @@ async def _read_slice(
     """Read the due rows; those at their max age only, while the group cannot be asked."""
     limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
     asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["due_rows"], {**asked, "max_age": group.max_age_seconds})
-        due = await cursor.fetchall()
-        if not due:
-            return None
-        halves = await _read_halves(cursor, due, with_value=group.check_payload)
+    due = await rows_of(connection, SQL["due_rows"], {**asked, "max_age": group.max_age_seconds})
+    if not due:
+        return None
+    halves = await _read_halves(connection, due, with_value=group.check_payload)
     return DueSlice(
         group=group,
         now=found["now"],
@@ -135,7 +121,7 @@ async def _read_slice(
 
 
 async def _read_halves(
-    cursor: AsyncCursor[dict[str, Any]], rows: Sequence[Mapping[str, Any]], *, with_value: bool
+    connection: AsyncConnection, rows: Sequence[Mapping[str, Any]], *, with_value: bool
 ) -> dict[int, Mapping[str, Any]]:
     half_ids = [row["half_id"] for row in rows]
     asked = {
@@ -146,8 +132,8 @@ async def _read_halves(
         "low": min(half_ids),
         "high": max(half_ids),
     }
-    await cursor.execute(SQL["claimed_halves"], asked)
-    return {row["look_id"]: row for row in await cursor.fetchall()}
+    found = await rows_of(connection, SQL["claimed_halves"], asked)
+    return {row["look_id"]: row for row in found}
 
 
 def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:

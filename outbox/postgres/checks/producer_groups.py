@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
+from sqlalchemy import func
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from outbox.access import Caller
 from outbox.checks.producer_group import (
@@ -23,8 +25,9 @@ from outbox.checks.producer_group import (
 from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group
+from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of, run
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -120,8 +123,8 @@ class PostgresProducerGroups:
         PreconditionFailed when the group exists and would change, or when the version that the
         caller has read is of a group that was deleted.
         """
-        secret, settings = new_secret(), settings_of(group)
-        asked = {"name": group.name, "secret": self._ring.seal(secret, group.name), **settings}
+        shown, settings = new_secret(), settings_of(group)
+        secret = self._ring.seal(shown, group.name)
         async with self._change(group.name) as connection:
             stored = await _read(connection, group.name)
             if stored is None and isinstance(precondition, int):
@@ -132,12 +135,15 @@ class PostgresProducerGroups:
             if stored is not None:
                 require_version(precondition, stored.version)
                 await connection.execute(SQL["close_breaker"], {"group": stored.id})
-            await connection.execute(SQL["put"], asked)
-            await connection.execute(SQL["register_again"], asked)
+            await run(connection, _put(group.name, secret, settings))
+            if stored is None:
+                await connection.execute(
+                    SQL["register_again"], {"name": group.name, "secret": secret}
+                )
             changed = await _required(connection, group.name)
             await _audit(connection, "group.put", group.name, caller.key_id, settings)
         if stored is None:
-            return StoredGroup(group=changed, change="created", secret=secret)
+            return StoredGroup(group=changed, change="created", secret=shown)
         return StoredGroup(group=changed, change="replaced")
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
@@ -213,6 +219,16 @@ def settings_of(group: ProducerGroup) -> dict[str, Any]:
     }
 
 
+def _put(name: str, secret: bytes, settings: dict[str, Any]) -> Insert:
+    """Compose what registers a group, or replaces the settings of the group of this name.
+
+    The pause and the secrets of a stored group are unchanged.
+    """
+    version = {"version": producer_group.c.version + 1, "updated_at": func.clock_timestamp()}
+    put = insert(producer_group).values(name=name, secret=secret, **settings)
+    return put.on_conflict_do_update(index_elements=["name"], set_={**settings, **version})
+
+
 async def _refuse_unfinished(connection: AsyncConnection, group: ProducerGroup) -> None:
     """Keep new messages of a group away, and raise GroupInUse if it has unfinished ones.
 
@@ -235,9 +251,7 @@ async def _rows(
     tripped: bool = False,
 ) -> list[dict[str, Any]]:
     asked = {"names": names, "after": after, "limit": limit, "tripped": tripped}
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL["page"], asked)
-        return await cursor.fetchall()
+    return await rows_of(connection, SQL["page"], asked)
 
 
 async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:

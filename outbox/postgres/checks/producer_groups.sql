@@ -38,24 +38,6 @@ CROSS JOIN LATERAL (
 ) queued
 WHERE g.name = %(name)s AND g.deleted_at IS NULL
 
--- name: put
--- Registers a group, or replaces the settings of a group of this name and raises its version. The pause and the
--- secrets of a stored group are unchanged.
-INSERT INTO outbox.producer_group AS g (
-    name, check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds,
-    on_check_max, backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds, secret)
-VALUES (
-    %(name)s, %(check_url)s, %(check_interval_seconds)s, %(check_max)s, %(check_timeout_seconds)s,
-    %(transaction_timeout_seconds)s, %(on_check_max)s, %(backoff)s, %(max_inflight)s, %(batch_check)s,
-    %(check_payload)s, %(topics)s, %(max_age_seconds)s, %(secret)s)
-ON CONFLICT (name) DO UPDATE SET
-    check_url = excluded.check_url, check_interval_seconds = excluded.check_interval_seconds,
-    check_max = excluded.check_max, check_timeout_seconds = excluded.check_timeout_seconds,
-    transaction_timeout_seconds = excluded.transaction_timeout_seconds, on_check_max = excluded.on_check_max,
-    backoff = excluded.backoff, max_inflight = excluded.max_inflight, batch_check = excluded.batch_check,
-    check_payload = excluded.check_payload, topics = excluded.topics, max_age_seconds = excluded.max_age_seconds,
-    version = g.version + 1, updated_at = clock_timestamp()
-
 -- name: register_again
 -- Registers a group that was deleted once more, with a new secret: its messages still have its id.
 UPDATE outbox.producer_group

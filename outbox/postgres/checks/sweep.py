@@ -7,10 +7,8 @@ the watermark and never reads halves of the last second. Nothing is scanned twic
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from outbox.checks.check_round import SweepRound
@@ -19,7 +17,7 @@ from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import open_classes
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -28,18 +26,6 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 YOUNGEST: Final = timedelta(seconds=1)
 """Halves younger than this are left for the next sweep; the shortest immunity is equally long."""
-DictCursor = psycopg.AsyncCursor[dict[str, Any]]
-
-
-class _Undecided(NamedTuple):
-    """A half without an op message, with the present immunity of its check."""
-
-    half_id: int
-    producer_group_id: int
-    prepared_at: datetime
-    immunity_seconds: int
-    groups_immunity_seconds: int | None
-    """The immunity, if it is the group's."""
 
 
 class PostgresSweep:
@@ -56,32 +42,21 @@ class PostgresSweep:
             connection.transaction(),
         ):
             await read_in_key_order(connection)
-            async with connection.cursor(row_factory=dict_row) as cursor:
-                start = await _one(cursor, "position", {})
-                young = {"young": start["now"] - YOUNGEST, "limit": limit}
-                part = start | await _one(cursor, "slice", start | young)
+            [start] = await rows_of(connection, SQL["position"], {})
+            young = {"young": start["now"] - YOUNGEST, "limit": limit}
+            [ahead] = await rows_of(connection, SQL["slice"], start | young)
+            part = start | ahead
             if not part["looked"]:
                 return SweepRound(looked=0, queued=0)
-            found = await _undecided(connection, part)
+            found = await rows_of(connection, SQL["undecided"], part)
             await _queue(connection, part, found)
             hit("sweep.before_commit")
         hit("sweep.after_commit")
         return SweepRound(looked=part["looked"], queued=len(found))
 
 
-async def _one(cursor: DictCursor, statement: str, asked: dict[str, Any]) -> dict[str, Any]:
-    await cursor.execute(SQL[statement], asked)
-    [row] = await cursor.fetchall()
-    return row
-
-
-async def _undecided(connection: AsyncConnection, part: dict[str, Any]) -> list[_Undecided]:
-    cursor = await connection.execute(SQL["undecided"], part)
-    return list(map(_Undecided._make, await cursor.fetchall()))
-
-
 async def _queue(
-    connection: AsyncConnection, part: dict[str, Any], found: list[_Undecided]
+    connection: AsyncConnection, part: dict[str, Any], found: list[dict[str, Any]]
 ) -> None:
     """Move the cursor and append the halves. Raises CursorMoved when another sweep was faster."""
     async with connection.cursor() as cursor:
@@ -94,14 +69,14 @@ async def _queue(
             await cursor.execute(SQL["queue"], {"queued": Jsonb(queued)})
 
 
-def _first_check(half: _Undecided, now: datetime) -> dict[str, Any]:
+def _first_check(half: dict[str, Any], now: datetime) -> dict[str, Any]:
     """Return the row of the queue for a half: due when its immunity ends."""
-    due_at = half.prepared_at + timedelta(seconds=half.immunity_seconds)
+    due_at = half["prepared_at"] + timedelta(seconds=half["immunity_seconds"])
     remaining = (due_at - now).total_seconds()
     return {
-        "group_id": half.producer_group_id,
-        "delay": class_of_first_check(remaining, half.groups_immunity_seconds),
-        "half_id": half.half_id,
-        "prepared_at": str(half.prepared_at),
+        "group_id": half["producer_group_id"],
+        "delay": class_of_first_check(remaining, half["groups_immunity_seconds"]),
+        "half_id": half["half_id"],
+        "prepared_at": str(half["prepared_at"]),
         "due_at": str(due_at),
     }
