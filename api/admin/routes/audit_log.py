@@ -12,7 +12,6 @@ from api.admin.models.page import scanned_page
 from api.http.page_token import decode_number_token
 from outbox.errors import InvalidMessageId
 from outbox.messages.message_id import HalfId, parse_message_id
-from outbox.operators.audit_log import AuditFilter
 
 router = APIRouter(prefix="/v1/audit-log", tags=["audit log"], route_class=StrictRoute)
 
@@ -24,14 +23,14 @@ async def list_audit_log(
     query: Annotated[AuditQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:
     """List interventions, the newest first; a bound key sees those in its groups."""
-    given = query.model_dump(exclude={"cursor", "message_id"})
-    wanted = AuditFilter(
-        **given,
-        half_id=_half_id(query.message_id),
-        before=decode_number_token(query.cursor),
-        groups=await services.groups_of(caller),
-    )
-    return scanned_page(await services.audit_log.page(wanted))
+    groups = await services.groups_of(caller)
+    asked = {
+        **query.model_dump(),
+        "half_id": _half_id(query.message_id),
+        "before": decode_number_token(query.cursor),
+        "groups": None if groups is None else sorted(groups),
+    }
+    return scanned_page(await services.audit_log.page(asked))
 
 
 def _half_id(message_id: str | None) -> HalfId | None:

@@ -6,13 +6,12 @@ A list reads a bounded slice of the newest entries below the cursor, and reports
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
 
 from outbox.messages.message_id import HalfId
-from outbox.operators.audit_log import AuditEntry, AuditFilter
+from outbox.operators.audit_log import AuditEntry
 from outbox.operators.message_view import ListPage, OperatorAction
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import rows_of
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 SLICE_ROWS: Final = 20_000
 """The most entries that one page reads to find matches."""
-_NEWEST: Final = (1 << 63) - 1
 
 
 class PostgresAuditLog:
@@ -33,34 +31,24 @@ class PostgresAuditLog:
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
-    async def page(self, wanted: AuditFilter) -> ListPage[AuditEntry]:
-        """Return the newest entries that match. Raises DatabaseUnavailable."""
+    async def page(self, asked: Mapping[str, Any]) -> ListPage[AuditEntry]:
+        """Return the newest ``limit`` entries that match; ``asked`` has the statement's parameters.
+
+        None is no condition. ``groups`` are the ids that the caller is bound to: such a caller sees
+        the entries of its groups and of their messages. ``before`` continues below an entry. Raises
+        DatabaseUnavailable.
+        """
+        limit = asked["limit"]
+        parameters = {**asked, "limit": limit + 1, "slice": SLICE_ROWS}
         async with available(), self._pool.connection() as connection:
-            rows = await rows_of(connection, SQL["page"], _asked(wanted))
-        found = [_entry(row) for row in rows if row["id"] is not None]
-        shown = found[: wanted.limit]
-        if len(found) > wanted.limit:
-            return ListPage(data=shown, next_before=shown[-1].id)
-        if rows[0]["looked"] == SLICE_ROWS:
-            last, back_to = rows[0]["last_id"], rows[0]["back_to"]
-            return ListPage(data=shown, next_before=last, searched_back_to=back_to)
-        return ListPage(data=shown)
-
-
-def _asked(wanted: AuditFilter) -> dict[str, Any]:
-    return {
-        **asdict(wanted),
-        "groups": None if wanted.groups is None else sorted(wanted.groups),
-        "before": _NEWEST if wanted.before is None else wanted.before,
-        "limit": wanted.limit + 1,
-        "slice": SLICE_ROWS,
-    }
-
-
-def _entry(row: Mapping[str, Any]) -> AuditEntry:
-    names = ("id", "at", "action", "target", "key_id", "operator", "reason", "detail")
-    message_id = None if row["half_id"] is None else row["target"]
-    return AuditEntry(**{name: row[name] for name in names}, message_id=message_id)
+            rows = await rows_of(connection, SQL["page"], parameters)
+        found = [AuditEntry.model_validate(row) for row in rows if row["id"] is not None]
+        if len(found) > limit:
+            return ListPage(data=found[:limit], next_before=found[limit - 1].id)
+        end = rows[0]
+        if end["looked"] < SLICE_ROWS:
+            return ListPage(data=found)
+        return ListPage(data=found, next_before=end["last_id"], searched_back_to=end["back_to"])
 
 
 async def audit(

@@ -9,12 +9,13 @@ VALUES (%(action)s, %(target)s, %(half_id)s, %(key_id)s, %(operator)s, %(reason)
 WITH slice AS MATERIALIZED (
     SELECT id, at, action, target, half_id, key_id, operator, reason, detail
     FROM outbox.audit_log
-    WHERE id < %(before)s AND (%(half_id)s::int8 IS NULL OR half_id = %(half_id)s)
+    WHERE id < coalesce(%(before)s, 9223372036854775807) AND (%(half_id)s::int8 IS NULL OR half_id = %(half_id)s)
     ORDER BY id DESC LIMIT %(slice)s
 ), looked AS (
     SELECT count(*) AS looked, min(id) AS last_id, min(at) AS back_to FROM slice
 ), found AS (
-    SELECT a.id, a.at, a.action, a.target, a.half_id, a.key_id, a.operator, a.reason, a.detail
+    SELECT a.id, a.at, a.action, a.target, CASE WHEN a.half_id IS NOT NULL THEN a.target END AS message_id,
+        a.key_id, a.operator, a.reason, a.detail
     FROM slice a
     LEFT JOIN LATERAL (
         SELECT producer_group_id, topic_id, transaction_id FROM outbox.half_message WHERE half_id = a.half_id OFFSET 0
