@@ -63,7 +63,11 @@ class KafkaPublisher:
     def fence(self, installation: UUID) -> None:
         """Create a handle; return when older ones are fenced and their transactions complete."""
         with _translated(self._explain):
-            self._renew(installation).init_transactions(FENCE_SECONDS)
+            self.drop()
+            self._refusals = ConnectionRefusals()
+            config = {**self._config(installation), "error_cb": self._refusals.note}
+            self._handle = Producer(config)
+            self._handle.init_transactions(FENCE_SECONDS)
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -99,7 +103,7 @@ class KafkaPublisher:
             raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
         offset = listing.places.offsets[0]
         delivery = replace(reports.delivery(), offset=offset)
-        if reports.need_names:
+        if delivery.refused is not None and not delivery.refused.named:
             self._alone_until = monotonic() + ALONE_SECONDS
         return delivery if apart else replace(delivery, refused=None)
 
@@ -115,14 +119,6 @@ class KafkaPublisher:
             box = [handle]
             del handle
             Thread(target=box.clear, name="outbox-handle-reaper", daemon=True).start()
-
-    def _renew(self, installation: UUID) -> Producer:
-        """Replace the handle and return the new one."""
-        self.drop()
-        self._refusals = ConnectionRefusals()
-        config = {**self._config(installation), "error_cb": self._refusals.note}
-        self._handle = Producer(config)
-        return self._handle
 
     def _explain(self, text: str) -> str:
         """Return the text of an error, with why the handle's connections were refused."""
@@ -162,19 +158,15 @@ class KafkaPublisher:
             timestamp=at_ms,
         )
 
-    def _end_of_sending_alone(self) -> float:
-        """Return until when each record of a batch is sent alone; 0: none of them."""
-        now = monotonic()
-        alone = now < self._alone_until
-        return min(self._alone_until, now + ALONE_IN_A_BATCH_SECONDS) if alone else 0.0
-
     def _produce(self, records: Sequence[Record], reports: DeliveryReports, at_ms: int) -> bool:
         """Produce the records, and return whether the library has taken all of them.
 
         Where each is sent alone, the first that Kafka does not acknowledge ends the batch.
         """
         produce, flush = self._open().produce, self._open().flush
-        alone_until = self._end_of_sending_alone()
+        now = monotonic()
+        alone_until = min(self._alone_until, now + ALONE_IN_A_BATCH_SECONDS)
+        alone = now < alone_until
         for place, (topic, key, value, partition, headers) in enumerate(records):
             try:
                 produce(
@@ -196,7 +188,7 @@ class KafkaPublisher:
                 return False
             if not place:
                 hit("relay.after_first_produce")
-            if alone_until and monotonic() < alone_until:
+            if alone and monotonic() < alone_until:
                 flush(FLUSH_SECONDS)
                 if reports.good <= place:
                     return False

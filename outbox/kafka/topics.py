@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -20,6 +21,8 @@ from confluent_kafka.admin._topic import TopicDescription
 from outbox.kafka.client_config import REQUEST_SECONDS, answered
 from outbox.kafka.permission import needed, the_topic
 
+_K = TypeVar("_K")
+_T = TypeVar("_T")
 TO_READ: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
 """What every program needs on each topic: its records, and whether it loses some."""
 TO_RELAY: Final = (AclOperation.WRITE, *TO_READ)
@@ -79,26 +82,38 @@ def read_topics(admin: AdminClient, names: Collection[str]) -> Mapping[str, Topi
     """
     if not names:
         return {}
-    futures = admin.describe_topics(
+    described = admin.describe_topics(
         TopicCollection(sorted(names)),
         include_authorized_operations=True,
         request_timeout=REQUEST_SECONDS,
     )
-    settings = _settings(admin, names)
-    topics: dict[str, Topic] = {}
-    for name, future in futures.items():
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
+    configured = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
+    settings = {
+        resource.name: {name: str(each.value) for name, each in (entries or {}).items()}
+        for resource, entries in _answers(admin, configured)
+    }
+    return {
+        name: _topic(known, settings.get(name, {})) if known else Topic(name=name, allowed=())
+        for name, known in _answers(admin, described)
+    }
+
+
+def _answers(
+    admin: AdminClient, futures: Mapping[_K, Future[_T]]
+) -> Iterator[tuple[_K, _T | None]]:
+    """Yield each answer but those about missing topics; None: this principal may not see it."""
+    for key, future in futures.items():
+        answer = None
         with answered(admin):
             try:
-                known = future.result(2 * REQUEST_SECONDS)
+                answer = future.result(2 * REQUEST_SECONDS)
             except KafkaException as error:
-                code = error.args[0].code()
-                if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    topics[name] = Topic(name=name, allowed=())
-                elif code not in _MISSING:
+                if error.args[0].code() in _MISSING:
+                    continue
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise
-            else:
-                topics[name] = _topic(known, settings.get(name, {}))
-    return topics
+        yield key, answer
 
 
 def weak_topics(topics: Collection[Topic]) -> list[str]:
@@ -121,21 +136,3 @@ def _topic(known: TopicDescription, settings: Mapping[str, str]) -> Topic:
         allowed=known.authorized_operations or None,
         settings=settings,
     )
-
-
-def _settings(admin: AdminClient, names: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return the settings of each topic that shows them to this principal."""
-    asked = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
-    futures = admin.describe_configs(asked, request_timeout=REQUEST_SECONDS)
-    found: dict[str, Mapping[str, str]] = {}
-    for resource, future in futures.items():
-        with answered(admin):
-            try:
-                entries = future.result(2 * REQUEST_SECONDS)
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code not in _MISSING and code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    raise
-            else:
-                found[resource.name] = {name: str(each.value) for name, each in entries.items()}
-    return found

@@ -80,12 +80,6 @@ class DeliveryReports:
             refused = REFUSED[error.code()]
             self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
 
-    @property
-    def need_names(self) -> bool:
-        """Whether Kafka has refused some records without saying which of them."""
-        refusal = self._refusal()
-        return refusal is not None and not refusal.named
-
     def delivery(self) -> DeliveryReport:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
         if self._fenced is not None:

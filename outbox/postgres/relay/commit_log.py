@@ -16,11 +16,10 @@ from outbox.messages.message_id import split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.relay.recovery import recover_published
-from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import PublishedBatch
-from outbox.relay.protocol.answers import Commits, Compared, Places
+from outbox.relay.protocol.answers import Places
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal, Refused
 
@@ -31,11 +30,8 @@ WAITS: Final = "waits behind a refused record"
 """The ``publish_error`` of a message that was not itself refused."""
 
 
-class PostgresCommitLog(RelaySession):
-    """The lock, the progress, the commits and the held records of one shard, on one session.
-
-    Methods raise DatabaseUnavailable when the session is lost; their results are void then.
-    """
+class PostgresCommitLog(CommitReader):
+    """The lock, the progress, the commits and the held records of one shard, on one session."""
 
     def __init__(
         self,
@@ -46,9 +42,7 @@ class PostgresCommitLog(RelaySession):
         owner: str,
         connect: Callable[[str, str], Connection] = connect,
     ) -> None:
-        super().__init__(database_url, f"relay-{shard}", connect, SQL["limit_session"])
-        self._shard = shard
-        self._reader = CommitReader(shard, batch_max=batch_max)
+        super().__init__(database_url, shard, batch_max=batch_max, connect=connect)
         self._owner = owner
 
     # -- The lock ---------------------------------------------------------------------------------
@@ -108,20 +102,7 @@ class PostgresCommitLog(RelaySession):
         with self._session() as session:
             session.execute(SQL["halt"], row)
 
-    # -- Committed messages -----------------------------------------------------------------------
-
-    def read(self, after: Position, most: int | None = None) -> Commits:
-        """Read the commits after a position and below the watermark, up to the batch's bounds.
-
-        ``most`` is a further limit on the number of messages.
-        """
-        with self._session() as session:
-            return self._reader.read(session, after, most)
-
-    def compare(self, after: Position, manifest: Manifest) -> Compared:
-        """Read the commit log's ids in (after, manifest.to] in one snapshot."""
-        with self._session() as session:
-            return self._reader.compare(session, after, manifest)
+    # -- Published and held messages --------------------------------------------------------------
 
     def recover(self, manifest: Manifest, offset: int, cursor: Cursor, identity: Identity) -> int:
         """Store a batch that Kafka has and PostgreSQL lost, with the cursor, in one transaction.
@@ -137,8 +118,6 @@ class PostgresCommitLog(RelaySession):
             _mark_published(session, manifest, manifest.published, None)
             self._save(session, cursor, identity)
         return rolled_back
-
-    # -- Held records -----------------------------------------------------------------------------
 
     def hold(self, batch: Manifest, message_ids: Sequence[bytes], refusal: Refusal | None) -> None:
         """Store messages of a batch as held, in one transaction; held ones stay unchanged.
@@ -162,14 +141,6 @@ class PostgresCommitLog(RelaySession):
             if not session.execute(SQL["owns"], {"name": self._name, "gen": batch.gen}).fetchone():
                 raise CursorMoved
             session.execute(SQL["hold"], row)
-
-    def read_held(self, position: Position, most: int | None = None) -> Commits:
-        """Read the first messages of a due scope, at or below a position, in commit order.
-
-        A record that was itself refused is returned alone.
-        """
-        with self._session() as session:
-            return self._reader.read_held(session, position, most)
 
     def postpone(self, message_id: bytes, refusal: Refusal) -> None:
         """Store that a held record was refused again: it is due after a longer time."""
@@ -217,12 +188,8 @@ class PostgresCommitLog(RelaySession):
     ) -> None:
         row = {
             "name": self._name,
-            "position": cursor.position.xid,
-            "position_n": cursor.position.n,
-            "manifest_offset": cursor.manifest_offset,
-            "batch_no": cursor.batch_no,
-            "crc": cursor.crc,
-            "gen": cursor.gen,
+            **cursor._asdict(),
+            **cursor.position._asdict(),
             "after_gen": cursor.gen - 1 if begins else cursor.gen,
             **identity._asdict(),
             "owner": self._owner,

@@ -1,9 +1,3 @@
--- name: limit_session
--- Sets the planner and the longest silence of a relay's session. It holds the shard's lock, and a relay that is frozen
--- must not keep it. A relay that works uses its session at least every 20 seconds.
-SELECT set_config('enable_nestloop', 'off', false), set_config('idle_session_timeout', '30s', false),
-    set_config('idle_in_transaction_session_timeout', '30s', false)
-
 -- name: installation
 -- Reads the ids of this installation and of this PostgreSQL cluster.
 SELECT installation_id, (SELECT system_identifier::text FROM pg_control_system()) FROM outbox.installation
@@ -18,7 +12,7 @@ FROM outbox.progress WHERE name = %(name)s
 -- already has the generation that begins here: each generation has one owner.
 INSERT INTO outbox.progress AS p (name, position, position_n, manifest_offset, batch_no, crc, gen,
     cluster_id, topic_id, pg_system_id, owner, updated_at)
-VALUES (%(name)s, %(position)s, %(position_n)s, %(manifest_offset)s, %(batch_no)s, %(crc)s, %(gen)s,
+VALUES (%(name)s, %(xid)s, %(n)s, %(manifest_offset)s, %(batch_no)s, %(crc)s, %(gen)s,
     %(cluster_id)s, %(topic_id)s, %(pg_system_id)s, %(owner)s, clock_timestamp())
 ON CONFLICT (name) DO UPDATE SET
     position = EXCLUDED.position, position_n = EXCLUDED.position_n,

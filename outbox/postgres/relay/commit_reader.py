@@ -5,7 +5,7 @@ Two statements per batch. Rows are left as tuples: one batch has 2 000 of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -15,8 +15,9 @@ from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
 from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
-from outbox.postgres.sessions.connections import Connection
+from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import THIS_CLOCK
 from outbox.relay.protocol.answers import Commits, Compared
@@ -41,30 +42,41 @@ Range = tuple[int, int, Sequence[HalfId], float, bool]
 whether a caller waits."""
 
 
-class CommitReader:
-    """Reads batches of one shard; remembers names, and how many rows the last batch had."""
+class CommitReader(RelaySession):
+    """Reads batches of one shard; remembers names, and how many rows the last batch had.
 
-    def __init__(self, shard: int, *, batch_max: int) -> None:
+    Methods raise DatabaseUnavailable when the session is lost; their results are void then.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        shard: int,
+        *,
+        batch_max: int,
+        connect: Callable[[str, str], Connection] = connect,
+    ) -> None:
+        super().__init__(database_url, f"relay-{shard}", connect, SQL["limit_session"])
         self._shard = shard
         self._batch_max = batch_max
         self._rows = min(batch_max, _ROWS_FIRST)
         self._topics: dict[int, str] = {}
         self._groups: dict[int, str] = {}
 
-    def read(self, session: Connection, after: Position, most: int | None = None) -> Commits:
+    def read(self, after: Position, most: int | None = None) -> Commits:
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
         Raises CommittedMessageDamaged when the row of the next message is missing, or one that was
         read is damaged.
         """
-        ranges, clock_ms, ever_held, any_open = self._read_ranges(session, after)
-        due = any_open and self._due_head(session, after) is not None
+        ranges, clock_ms, ever_held, any_open = self._read_ranges(after)
+        due = any_open and self._due_head(after) is not None
         bound = self._batch_max if most is None else min(most, self._batch_max)
         ids = [half_id for _, _, half_ids, *_ in ranges for half_id in half_ids][:bound]
         if not ids:
             return Commits(after, due=due, clock_ms=clock_ms)
-        run = self._read_contents(session, ids)
+        run = self._read_contents(ids)
         positions = (
             Position(xid, done + n)
             for xid, done, half_ids, *_ in ranges
@@ -73,7 +85,7 @@ class CommitReader:
         batch = (
             (row[0], row[_TOPIC], row[_KEY], at) for row, at in zip(run, positions, strict=False)
         )
-        held, released = self._read_holds(session, batch) if ever_held else ((), ())
+        held, released = self._read_holds(batch) if ever_held else ((), ())
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
         to, newest = _end_of(len(run), ranges)
@@ -82,7 +94,7 @@ class CommitReader:
         return Commits(
             to,
             message_ids,
-            self._committed(session, run),
+            self._committed(run),
             before=frozenset([each for each, row in pairs if row[_KNOWN] or row[0] in released]),
             held=frozenset([each for each, row in pairs if row[0] in held]),
             due=due,
@@ -91,29 +103,32 @@ class CommitReader:
             clock_ms=clock_ms,
         )
 
-    def read_held(self, session: Connection, upto: Position, most: int | None) -> Commits:
-        """Read the first messages of a scope that is due; see PostgresCommitLog."""
+    def read_held(self, upto: Position, most: int | None = None) -> Commits:
+        """Read the first messages of a due scope, at or below a position, in commit order.
+
+        A record that was itself refused is returned alone.
+        """
         bound = self._batch_max if most is None else min(most, self._batch_max)
-        head = self._due_head(session, upto)
+        head = self._due_head(upto)
         if head is None:
             return Commits(upto, kind=Kind.RELEASE)
         asked = {"head": head, **upto._asdict(), "most": bound}
-        scope = session.execute(SQL["read_scope"], asked).fetchall()
-        run = self._read_contents(session, [half_id for half_id, *_ in scope])
+        scope = self._fetch("read_scope", asked)
+        run = self._read_contents([half_id for half_id, *_ in scope])
         _, redriven, clock_ms = scope[0]
         ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         known = (each for each, row in zip(ids, run, strict=True) if row[_KNOWN])
         return Commits(
             upto,
             ids,
-            self._committed(session, run),
+            self._committed(run),
             before=frozenset(known if redriven is None else ()),
             kind=Kind.RELEASE if redriven is None else Kind.REPAIR,
             redriven=redriven,
             clock_ms=clock_ms,
         )
 
-    def compare(self, session: Connection, after: Position, manifest: Manifest) -> Compared:
+    def compare(self, after: Position, manifest: Manifest) -> Compared:
         """Read the commit log's ids in (after, manifest.to] in one snapshot."""
         is_batch = manifest.kind is Kind.BATCH
         listed = [e for e in manifest.entries if e.status == HELD or not is_batch]
@@ -126,18 +141,15 @@ class CommitReader:
             "held": _half_ids(listed),
             **bounds(_half_ids(manifest.entries)),
         }
-        row: Any = None
         for _ in range(COMPARISONS):
-            row = session.execute(SQL["compare"], asked).fetchone()
-            if row[0]:
+            [(below, identified, held)] = self._fetch("compare", asked)
+            if below:
                 break
-        below, identified, held = row
         message_ids = tuple(each.bytes if each else GONE for each in identified or ())
         return Compared(message_ids, below, frozenset(each.bytes for each in held or ()))
 
     def _read_holds(
         self,
-        session: Connection,
         batch: Iterable[tuple[HalfId, int, bytes | None, Position]],
     ) -> tuple[Collection[HalfId], Collection[HalfId]]:
         """Return which messages of a batch must be listed as held, and which were released.
@@ -153,26 +165,22 @@ class CommitReader:
             "xids": [at.xid for *_, at in messages],
             "ns": [at.n for *_, at in messages],
         }
-        rows = session.execute(SQL["read_holds"], asked).fetchall()
+        rows = self._fetch("read_holds", asked)
         held = {half_id for half_id, is_held, _ in rows if is_held}
         return held, {half_id for half_id, _, is_released in rows if is_released}
 
-    def _due_head(self, session: Connection, upto: Position) -> HalfId | None:
+    def _due_head(self, upto: Position) -> HalfId | None:
         """Return the first record of a scope that is due, at or below a position."""
         asked = {"shard": self._shard, **upto._asdict()}
-        row = session.execute(SQL["due_head"], asked).fetchone()
-        return None if row is None else row[0]
+        return next((row[0] for row in self._fetch("due_head", asked)), None)
 
-    def _read_ranges(
-        self, session: Connection, after: Position
-    ) -> tuple[list[Range], int, bool, bool]:
+    def _read_ranges(self, after: Position) -> tuple[list[Range], int, bool, bool]:
         """Return what the next commit log rows have after a position, and PostgreSQL's time (ms).
 
         Also whether anything was ever held, and whether a record of the shard may be.
         """
         asked = {"shard": self._shard, "xid": after.xid, "rows": self._rows}
-        with session.cursor(binary=True) as cursor:
-            rows = cursor.execute(SQL["read_commits"], asked).fetchall()
+        rows = self._fetch("read_commits", asked, binary=True)
         if not rows:
             return [], THIS_CLOCK, False, True
         self._rows = self._rows_for(rows)
@@ -191,20 +199,19 @@ class CommitReader:
         wanted = self._batch_max * len(rows) // ids + 2
         return min(self._batch_max + 1, max(_ROWS_LEAST, wanted))
 
-    def _read_contents(self, session: Connection, ids: Sequence[HalfId]) -> list[Row]:
+    def _read_contents(self, ids: Sequence[HalfId]) -> list[Row]:
         """Return the contents of the first ids, in their order, and of one at least."""
-        rows = self._read_rows(session, ids)
-        if ids[0] not in rows and not (rows := self._read_rows(session, ids[:1])):
+        rows = self._read_rows(ids)
+        if ids[0] not in rows and not (rows := self._read_rows(ids[:1])):
             raise CommittedMessageDamaged(ids[0])
         return [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
 
-    def _read_rows(self, session: Connection, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
+    def _read_rows(self, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
         asked = {"half_ids": ids, "bytes": BATCH_BYTES, **bounds(ids)}
-        with session.cursor(binary=True) as cursor:
-            return {row[0]: row for row in cursor.execute(SQL["read_contents"], asked)}
+        return {row[0]: row for row in self._fetch("read_contents", asked, binary=True)}
 
-    def _committed(self, session: Connection, rows: Sequence[Row]) -> list[Committed]:
-        self._read_names(session, rows)
+    def _committed(self, rows: Sequence[Row]) -> list[Committed]:
+        self._read_names(rows)
         topics, groups = self._topics, self._groups
         return [
             Committed(
@@ -238,15 +245,19 @@ class CommitReader:
             ) in rows
         ]
 
-    def _read_names(self, session: Connection, rows: Iterable[Row]) -> None:
+    def _read_names(self, rows: Iterable[Row]) -> None:
         """Read the names that these rows need and that are not known yet; names never change."""
         topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
         if not topics <= self._topics.keys():
             asked = {"ids": list(topics)}
-            self._topics |= dict(session.execute(SQL["topic_names"], asked).fetchall())
+            self._topics |= dict(self._fetch("topic_names", asked))
         if not groups <= self._groups.keys():
             asked = {"ids": list(groups)}
-            self._groups |= dict(session.execute(SQL["group_names"], asked).fetchall())
+            self._groups |= dict(self._fetch("group_names", asked))
+
+    def _fetch(self, name: str, asked: dict[str, Any], *, binary: bool = False) -> list[Any]:
+        with self._session() as session, session.cursor(binary=binary) as cursor:
+            return cursor.execute(SQL[name], asked).fetchall()
 
 
 def _headers_of(half_id: int, stored: list[str]) -> Headers:

@@ -1,3 +1,9 @@
+-- name: limit_session
+-- Sets the planner and the longest silence of a relay's session. It holds the shard's lock, and a relay that is frozen
+-- must not keep it. A relay that works uses its session at least every 20 seconds.
+SELECT set_config('enable_nestloop', 'off', false), set_config('idle_session_timeout', '30s', false),
+    set_config('idle_in_transaction_session_timeout', '30s', false)
+
 -- name: read_commits
 -- Reads the shard's rows from a position on that are below the watermark, by key, in commit order. The watermark
 -- is from the same snapshot: otherwise a lower xid could still commit and be passed. Ages (s) compare two times of

@@ -17,6 +17,7 @@ from outbox.relay.protocol.actions import (
     Commit,
     HoldRecords,
     Publish,
+    ReadHeld,
     Rest,
     SaveProgress,
 )
@@ -25,7 +26,6 @@ from outbox.relay.protocol.record_hold import (
     on_held_read,
     on_refused,
     on_release_committed,
-    release,
 )
 from outbox.relay.protocol.state import Cursor, Relay, require
 from outbox.relay.protocol.transition import Next, advance, drop, goes_apart, narrow_again
@@ -51,7 +51,7 @@ def on_commits_read(state: Relay, read: Commits) -> Next:
     if read.kind is not Kind.BATCH:
         return on_held_read(state, read)
     if read.due and not (read.message_ids and state.released_last):
-        return release(state)
+        return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
     if not read.message_ids:
         return on_nothing_to_do(state, read)
     entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)

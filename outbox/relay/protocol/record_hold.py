@@ -21,7 +21,6 @@ from outbox.relay.protocol.actions import (
     MarkReleased,
     Postpone,
     Publish,
-    ReadHeld,
     Rest,
     SaveProgress,
 )
@@ -61,11 +60,6 @@ def _dropped(state: Relay, *settling: Action) -> Next:
     saving = (SaveProgress(state.at),) if state.dirty else ()
     dropped = replace(without_handle(state), phase=Phase.VERIFY)
     return dropped, (*saving, DropHandle("refused"), *settling, Rest(BACKOFF_FIRST_SECONDS))
-
-
-def release(state: Relay) -> Next:
-    """Retry the held records that are due."""
-    return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
 
 
 def on_held_read(state: Relay, read: Commits) -> Next:

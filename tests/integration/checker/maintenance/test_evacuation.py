@@ -8,7 +8,6 @@ from outbox.messages.manifest import Position
 from outbox.messages.message import EndOutcome, HalfMessage, State
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.relay.commit_reader import CommitReader
-from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
@@ -55,8 +54,9 @@ async def retired(world: World) -> None:
 def relayed(database_url: str, half: HalfMessage, xid: int) -> bytes | None:
     """Return the value that the relay reads of a committed message."""
     shard = half.half_id & 15
-    with connect(database_url, "test") as session:
-        found = CommitReader(shard, batch_max=10).read(session, Position(xid - 1, 0))
+    reader = CommitReader(database_url, shard, batch_max=10)
+    found = reader.read(Position(xid - 1, 0))
+    reader.close()
     (message,) = found.messages
     return message.value
 

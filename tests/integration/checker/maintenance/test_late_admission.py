@@ -63,7 +63,9 @@ def relayed(database_url: str, half_id: HalfId) -> bytes | None:
     """Return the value that the relay reads of the newest commit."""
     with connect(database_url, "test") as session:
         [(xid,)] = session.execute("SELECT max(xid) FROM outbox.commit_log").fetchall()
-        found = CommitReader(half_id & 15, batch_max=10).read(session, Position(xid - 1, 0))
+    reader = CommitReader(database_url, half_id & 15, batch_max=10)
+    found = reader.read(Position(xid - 1, 0))
+    reader.close()
     (message,) = found.messages
     assert message.half_id == half_id
     return message.value
