@@ -1,4 +1,4 @@
-"""The dependencies of the routes: a caller with a scope, the services, no unknown query."""
+"""The dependencies of the routes: a caller with a scope, the services, strict requests."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that reads its body and its query strictly."""
+    """A route that reads its body and its query strictly: each parameter is known, and once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, which gets a strict request."""
         handle = super().get_route_handler()
+        names = {each.alias for each in self.dependant.query_params}
+        known = None if names == {"query"} else names
+        """None: a model, which refuses what it does not know."""
 
         async def serve(request: Request) -> Response:
-            _refuse_repeated(request)
+            _judge_query(request, known)
             return await handle(StrictRequest(request.scope, request.receive))
 
         return serve
@@ -70,21 +73,15 @@ def half_of(message_id: str) -> tuple[HalfId, Nonce]:
         raise MessageNotFound from None
 
 
-def no_query(request: Request) -> None:
-    """Refuse every query parameter, for routes that have none."""
-    for name in request.query_params:
-        raise unknown_parameter(name)
+def _judge_query(request: Request, known: set[str] | None) -> None:
+    """Raise Problem for a parameter that is unknown, or twice there: the framework takes the last.
 
-
-def unknown_parameter(name: str) -> Problem:
-    """Return the refusal of an unknown query parameter."""
-    return invalid(_pointer_to(name), "unknown query parameter")
-
-
-def _refuse_repeated(request: Request) -> None:
-    """Raise Problem for a query parameter that is present twice: the framework takes the last."""
+    ``known`` is None if the names are judged later.
+    """
     seen = set[str]()
     for name, _ in request.query_params.multi_items():
+        if known is not None and name not in known:
+            raise invalid(_pointer_to(name), "unknown query parameter")
         if name in seen:
             raise invalid(_pointer_to(name), "is present twice")
         seen.add(name)
@@ -108,4 +105,3 @@ ReportReader = Annotated[Caller, needs(Scope.REPORTS_READ)]
 OperatorCaller = Annotated[Caller, needs(Scope.OPS_FORCE)]
 Admin = Annotated[Caller, needs(Scope.ADMIN)]
 ServicesDependency = Annotated[Services, Depends(services)]
-NoQuery = Depends(no_query)

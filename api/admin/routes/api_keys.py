@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
 
-from api.admin.dependencies import NO_STORE, Admin, NoQuery, ServicesDependency, StrictRoute
+from api.admin.dependencies import NO_STORE, Admin, ServicesDependency, StrictRoute
 from api.admin.models.api_keys import (
     KeyPage,
     KeyQuery,
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictR
 BEYOND: Final = "a key has no groups and no scopes beyond those of the key that creates it"
 
 
-@router.post("", response_model=NewKeyResource, status_code=201, dependencies=[NoQuery])
+@router.post("", response_model=NewKeyResource, status_code=201)
 async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:

@@ -10,7 +10,6 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 
 from api.admin.dependencies import (
-    NoQuery,
     OperatorCaller,
     ServicesDependency,
     StrictRoute,
@@ -38,7 +37,6 @@ router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
     "",
     response_model=BulkAction | DryRun,
     status_code=202,
-    dependencies=[NoQuery],
     responses={200: {"model": DryRun, "description": "The result of a dry run"}},
 )
 async def begin(
@@ -60,14 +58,14 @@ async def begin(
     return started
 
 
-@router.get("/{action_id}", response_model=BulkAction, dependencies=[NoQuery])
+@router.get("/{action_id}", response_model=BulkAction)
 async def read(action_id: str, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
     """Return the progress of an action."""
     found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
     return _known(found)
 
 
-@router.post("/{action_id}/cancel", response_model=BulkAction, dependencies=[NoQuery])
+@router.post("/{action_id}/cancel", response_model=BulkAction)
 async def cancel(
     action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkAction:

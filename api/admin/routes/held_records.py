@@ -8,7 +8,6 @@ from fastapi import APIRouter, Query
 
 from api.admin.dependencies import (
     MessageReader,
-    NoQuery,
     OperatorCaller,
     ServicesDependency,
     StrictRoute,
@@ -47,7 +46,7 @@ async def list_held_records(
     return page_of(found, query.limit, lambda held: str(half_of(held.message_id)[0]))
 
 
-@router.post("/{message_id}/release", dependencies=[NoQuery])
+@router.post("/{message_id}/release")
 async def release_held_record(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> SettledRecord:
@@ -55,7 +54,7 @@ async def release_held_record(
     return await _settle(message_id, body, caller, services, BulkKind.RELEASE_HELD)
 
 
-@router.post("/{message_id}/drop", dependencies=[NoQuery])
+@router.post("/{message_id}/drop")
 async def drop_held_record(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> SettledRecord:

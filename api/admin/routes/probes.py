@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.admin.dependencies import NoQuery, ServicesDependency
+from api.admin.dependencies import ServicesDependency, StrictRoute
 from api.http.problems import Problem
 from outbox.access import NOBODY
 
 OPENMETRICS = "text/plain; version=0.0.4; charset=utf-8"
-router = APIRouter(tags=["probes"], dependencies=[NoQuery])
+router = APIRouter(tags=["probes"], route_class=StrictRoute)
 
 
 @router.get("/livez")

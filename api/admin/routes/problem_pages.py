@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from api.admin.dependencies import NoQuery
+from api.admin.dependencies import StrictRoute
 from api.http.problems import KINDS, Problem
 
-router = APIRouter(prefix="/problems", tags=["problems"], dependencies=[NoQuery])
+router = APIRouter(prefix="/problems", tags=["problems"], route_class=StrictRoute)
 
 
 @router.get("/{slug}", response_class=PlainTextResponse)

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from api.admin.dependencies import (
     NO_STORE,
     MessageReader,
-    NoQuery,
     ServicesDependency,
     StrictRoute,
     needs,
@@ -66,7 +65,7 @@ async def list_producer_groups(
     return page_of(groups, query.limit, lambda group: group.name)
 
 
-@router.get("/{producer_group}", response_model=GroupResource, dependencies=[NoQuery])
+@router.get("/{producer_group}", response_model=GroupResource)
 async def get_producer_group(
     producer_group: Name, caller: Reader, services: ServicesDependency, response: Response
 ) -> Any:
@@ -77,7 +76,7 @@ async def get_producer_group(
     return group
 
 
-@router.get("/{producer_group}/checks", response_model=GroupChecks, dependencies=[NoQuery])
+@router.get("/{producer_group}/checks", response_model=GroupChecks)
 async def list_checks(
     producer_group: Name, caller: MessageReader, services: ServicesDependency
 ) -> Any:
@@ -87,7 +86,7 @@ async def list_checks(
     return await services.browser.checks(group.id, LAST_CHECKS)
 
 
-@router.get("/{producer_group}/health", response_model=GroupHealth, dependencies=[NoQuery])
+@router.get("/{producer_group}/health", response_model=GroupHealth)
 async def get_health(producer_group: Name, caller: Reader, services: ServicesDependency) -> Any:
     """Return how many checks of a group are due, and how old its signing secret is."""
     _require_visible(caller, producer_group)
@@ -98,7 +97,6 @@ async def get_health(producer_group: Name, caller: Reader, services: ServicesDep
     "/{producer_group}",
     response_model=GroupResource,
     responses={201: {"model": RegisteredGroup}},
-    dependencies=[NoQuery],
 )
 async def put_producer_group(
     producer_group: Name,
@@ -129,7 +127,7 @@ async def put_producer_group(
     )
 
 
-@router.delete("/{producer_group}", status_code=204, dependencies=[NoQuery])
+@router.delete("/{producer_group}", status_code=204)
 async def delete_producer_group(
     producer_group: Name, caller: Writer, services: ServicesDependency, if_match: IfMatch = None
 ) -> Response:
@@ -141,7 +139,7 @@ async def delete_producer_group(
     return Response(status_code=204)
 
 
-@router.post("/{producer_group}/pause", response_model=GroupResource, dependencies=[NoQuery])
+@router.post("/{producer_group}/pause", response_model=GroupResource)
 async def pause(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> Any:
@@ -149,7 +147,7 @@ async def pause(
     return await _set_paused(producer_group, body, True, caller, services)
 
 
-@router.post("/{producer_group}/resume", response_model=GroupResource, dependencies=[NoQuery])
+@router.post("/{producer_group}/resume", response_model=GroupResource)
 async def resume(
     producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
 ) -> Any:
@@ -157,7 +155,7 @@ async def resume(
     return await _set_paused(producer_group, body, False, caller, services)
 
 
-@router.post("/{producer_group}/test", response_model=EndpointTestResource, dependencies=[NoQuery])
+@router.post("/{producer_group}/test", response_model=EndpointTestResource)
 async def test_endpoint(
     producer_group: Name, caller: Writer, services: ServicesDependency
 ) -> EndpointTestResource:
@@ -166,9 +164,7 @@ async def test_endpoint(
     return await services.check_endpoint_probe.run(producer_group, caller.tenant)
 
 
-@router.post(
-    "/{producer_group}/simulate", response_model=SimulationResource, dependencies=[NoQuery]
-)
+@router.post("/{producer_group}/simulate", response_model=SimulationResource)
 async def simulate_checks(
     producer_group: Name, body: SimulationRequest, caller: Writer, services: ServicesDependency
 ) -> SimulationResource:
@@ -177,9 +173,7 @@ async def simulate_checks(
     return await services.check_endpoint_probe.simulate(producer_group, caller.tenant, body)
 
 
-@router.post(
-    "/{producer_group}/rotate-secret", response_model=RotatedSecret, dependencies=[NoQuery]
-)
+@router.post("/{producer_group}/rotate-secret", response_model=RotatedSecret)
 async def rotate_secret(
     producer_group: Name,
     body: RotateRequest,

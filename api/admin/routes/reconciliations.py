@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import (
-    NoQuery,
     OperatorCaller,
     ReportReader,
     ServicesDependency,
@@ -62,7 +61,7 @@ async def list_reconciliations(
     return page_of(found, query.limit, _place_of)
 
 
-@router.get("/{run_id}", response_model=RunDocument, dependencies=[NoQuery])
+@router.get("/{run_id}", response_model=RunDocument)
 async def get_reconciliation(
     run_id: str, caller: ReportReader, services: ServicesDependency
 ) -> Response:
@@ -93,7 +92,7 @@ async def list_findings(
     return page_of(found, query.limit, lambda finding: finding.finding_id)
 
 
-@router.post("/{run_id}/discrepancies/{finding_id}/accept", status_code=204, dependencies=[NoQuery])
+@router.post("/{run_id}/discrepancies/{finding_id}/accept", status_code=204)
 async def accept_finding(
     run_id: str,
     finding_id: FindingId,
@@ -120,7 +119,6 @@ async def accept_finding(
     "/{run_id}/totals",
     response_model=FindingTotals,
     operation_id="listTotals",
-    dependencies=[NoQuery],
 )
 async def list_totals(
     run_id: str, caller: ReportReader, services: ServicesDependency
@@ -132,7 +130,6 @@ async def list_totals(
 
 @router.get(
     "/{run_id}/report.{form}",
-    dependencies=[NoQuery],
     response_class=Response,
     responses={
         200: {

@@ -6,16 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from api.admin.dependencies import MessageReader, NoQuery, ServicesDependency, StrictRoute
+from api.admin.dependencies import MessageReader, ServicesDependency, StrictRoute
 from api.admin.models.half_messages import RecordResource
 from api.admin.routes.half_messages import find
 from api.http.problems import KAFKA_AWAY, Problem
 from api.http.wire_types import NO_NUL
 from outbox.errors import KafkaForbidden, KafkaUnavailable, MessageNotFound
 
-router = APIRouter(
-    prefix="/v1/records", tags=["records"], route_class=StrictRoute, dependencies=[NoQuery]
-)
+router = APIRouter(prefix="/v1/records", tags=["records"], route_class=StrictRoute)
 
 Topic = Annotated[str, Path(min_length=1, max_length=249, pattern=NO_NUL)]
 PartitionNumber = Annotated[int, Path(ge=0, le=2**31 - 1)]

@@ -9,15 +9,13 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api.admin.dependencies import Admin, NoQuery, ReportReader, ServicesDependency, StrictRoute
+from api.admin.dependencies import Admin, ReportReader, ServicesDependency, StrictRoute
 from api.admin.models.stores import HealthReport, PartitionList, SettingList, ShardList
 from api.http.problems import KAFKA_AWAY, Problem
 from outbox.errors import KafkaForbidden, KafkaUnavailable
 from outbox.operators.activity import LastHour
 
-router = APIRouter(
-    prefix="/v1", tags=["installation"], route_class=StrictRoute, dependencies=[NoQuery]
-)
+router = APIRouter(prefix="/v1", tags=["installation"], route_class=StrictRoute)
 
 
 @router.get("/shards", response_model=ShardList)
