@@ -18,20 +18,15 @@ GRACE_SECONDS: Final = 5
 @asynccontextmanager
 async def running(
     tasks: Mapping[str, Callable[[asyncio.Event], Awaitable[None]]],
-    wake: Callable[[], None],
     drain: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[None]:
-    """Run the tasks beside the block; then end them, and flush.
-
-    ``wake`` lets the tasks look at their event at once.
-    """
+    """Run the tasks beside the block; then end them, and flush."""
     stop = asyncio.Event()
     started = [asyncio.create_task(_until_stopped(*each, stop)) for each in tasks.items()]
     try:
         yield
     finally:
         stop.set()
-        wake()
         _, late = await asyncio.wait(started, timeout=GRACE_SECONDS)
         for task in late:
             task.cancel()

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from api.admin.bulk_runner import BulkRunner
+from api.admin.bulk_runner import bulk_runner
 from api.admin.check_endpoint_probe import CheckEndpointProbe
 from api.admin.router import ROUTERS
 from api.admin.services import Services
@@ -140,14 +140,14 @@ def build(
     )
     ingest = IngestWiring(settings, pool, metrics, catalogue)
     share = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))
-    bulk_runner = BulkRunner(PostgresBulkActions(share))
+    bulk_actions = PostgresBulkActions(share)
     page = MetricsPage(
         metrics, PostgresGauges(pool), pool.use, PostgresReconciliationRuns(pool), clock
     )
     activity = ProcessActivity(metrics, PostgresActivity(share).add)
     tasks = {
         "topics": ingest.topic_cache.keep_fresh,
-        "bulk_actions": bulk_runner.run,
+        "bulk_actions": bulk_runner(bulk_actions),
         "activity": repeated(activity.step),
         "pool_gauges": page.keep_pool_fresh,
     }
@@ -165,11 +165,11 @@ def build(
                 stack.enter_context(
                     metrics_server("OUTBOX_METRICS_BIND", bind, read, shared=shared)
                 )
-            await stack.enter_async_context(running(tasks, bulk_runner.wake, ingest.drain))
+            await stack.enter_async_context(running(tasks, ingest.drain))
             get_logger().info(Event.STARTED, program="api")
             yield
 
-    services, authenticator = _services(settings, share, ingest, page, bulk_runner)
+    services, authenticator = _services(settings, share, ingest, page, bulk_actions)
     hot_routes = ingest.hot_routes(traced=spans is not None)
     return _guard(settings, services, hot_routes, authenticator, lifespan)
 
@@ -179,7 +179,7 @@ def _services(
     share: PoolShare,
     ingest: IngestWiring,
     page: MetricsPage,
-    bulk_runner: BulkRunner,
+    bulk_actions: PostgresBulkActions,
 ) -> tuple[Services, Authenticator]:
     """Return what the cold routes use, and what knows the callers of all routes."""
     clock = SystemClock()
@@ -190,8 +190,7 @@ def _services(
     services = Services(
         browser=PostgresMessageBrowser(share),
         operations=PostgresOperations(share),
-        bulk_actions=PostgresBulkActions(share),
-        wake_bulk_runner=bulk_runner.wake,
+        bulk_actions=bulk_actions,
         held=PostgresHeldAdmin(share),
         audit_log=PostgresAuditLog(share),
         activity=PostgresActivity(share),

@@ -34,7 +34,6 @@ class Services:
     browser: PostgresMessageBrowser
     operations: PostgresOperations
     bulk_actions: PostgresBulkActions
-    wake_bulk_runner: Callable[[], None]
     held: PostgresHeldAdmin
     audit_log: PostgresAuditLog
     activity: PostgresActivity

@@ -35,28 +35,20 @@ class BulkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkFilter:
-    """What an action takes: what matches one of the filters, else the named messages or findings.
-
-    ``accept_order`` also takes findings whose message a newer one of its key has overtaken.
-    """
-
-    filters: Sequence[MessageFilter] = ()
-    named: frozenset[tuple[HalfId, Nonce]] | None = None
-    finding_ids: Sequence[str] | None = None
-    accept_order: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOrder:
     """An operator's order; ``decision`` is set if the kind is FORCE_END.
 
+    It takes what matches one of the filters, else the named messages or findings.
+    ``accept_order`` also takes findings whose message a newer one of its key has overtaken.
     ``groups`` are the ids that the caller is bound to (None: all), ``asked`` is the given filter.
     """
 
     kind: BulkKind
     decision: Resolution | None = None
-    wanted: BulkFilter
+    filters: Sequence[MessageFilter] = ()
+    named: frozenset[tuple[HalfId, Nonce]] | None = None
+    finding_ids: Sequence[str] | None = None
+    accept_order: bool = False
     groups: frozenset[int] | None
     asked: Mapping[str, Any]
     action: OperatorAction

@@ -73,13 +73,6 @@ class StoredRun(RunSummary):
     """Its findings become unverifiable if they are not seen again, also after a partial run."""
 
 
-class RunPosition(NamedTuple):
-    """The position of a run in the list of runs, newest first."""
-
-    finished_at: datetime
-    run_id: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun(RunSummary):
     """A finished run; ``totals`` is the number of its open findings by kind."""

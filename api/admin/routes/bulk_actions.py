@@ -24,7 +24,7 @@ from outbox.access import Caller
 from outbox.errors import InvalidMessageId
 from outbox.messages.message import Resolution, State
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
-from outbox.operators.bulk_actions import BulkAction, BulkFilter, BulkKind, BulkMatch, BulkOrder
+from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import MessageFilter
 
 PATH: Final = "/v1/bulk-actions"
@@ -51,7 +51,6 @@ async def begin(
     if started is None:
         more = f"more than max_items ({body.max_items}) match"
         raise invalid("/filter", more, "filter-too-broad")
-    services.wake_bulk_runner()
     facts = {"bulk_action": str(started.id), "matched": started.matched}
     log_action(f"bulk.{body.action}", order.action, **facts)
     response.headers["Location"] = f"{PATH}/{started.id}"
@@ -89,12 +88,10 @@ def _order(body: BulkRequest, caller: Caller, groups: frozenset[int] | None) -> 
     return BulkOrder(
         kind=BulkKind(body.action),
         decision=Resolution(body.decision) if body.decision else None,
-        wanted=BulkFilter(
-            filters=_filters(body, caller, groups) if by_filter else (),
-            named=named,
-            finding_ids=given.finding_ids,
-            accept_order=body.accept_order,
-        ),
+        filters=_filters(body, caller, groups) if by_filter else (),
+        named=named,
+        finding_ids=given.finding_ids,
+        accept_order=body.accept_order,
         groups=groups,
         asked=given.model_dump(mode="json", exclude_none=True, exclude={"key"}),
         action=body.action_of(caller),

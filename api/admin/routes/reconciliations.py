@@ -6,7 +6,6 @@ A run covers all producer groups, so a key that is bound to some of them sees no
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
@@ -28,12 +27,11 @@ from api.admin.models.reconciliations import (
     RunPage,
 )
 from api.admin.services import Services
-from api.http.page_token import decode_page_token
 from api.http.problems import Problem, invalid
 from outbox.access import Caller
 from outbox.errors import TimePast
 from outbox.reconciliation.finding import FindingFilter, FindingTotals
-from outbox.reconciliation.run import FinishedRun, ReportFormat, RunPosition
+from outbox.reconciliation.run import FinishedRun, ReportFormat
 
 PATH: Final = "/v1/reconciliations"
 SCHEMA_VERSION: Final = 1
@@ -56,9 +54,9 @@ async def list_reconciliations(
     query: Annotated[PageQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:
     """List runs, newest first."""
-    before = _place(query.cursor)
-    found = [] if caller.groups is not None else await services.runs.page(query.limit + 1, before)
-    return page_of(found, query.limit, _place_of)
+    visible = caller.groups is None
+    found = await services.runs.page(query.limit + 1, query.after) if visible else []
+    return page_of(found, query.limit, lambda run: run.run_id)
 
 
 @router.get("/{run_id}", response_model=RunDocument)
@@ -168,20 +166,3 @@ def _without_report(run: FinishedRun) -> RunDocument:
         sentence=run.sentence,
         totals=dict(run.totals),
     )
-
-
-def _place_of(run: FinishedRun) -> str:
-    return f"{run.finished_at.isoformat()} {run.run_id}"
-
-
-def _place(cursor: str | None) -> RunPosition | None:
-    if cursor is None:
-        return None
-    moment, _, run_id = decode_page_token(cursor).partition(" ")
-    try:
-        finished_at = datetime.fromisoformat(moment)
-    except ValueError:
-        raise Problem(slug="cursor-invalid") from None
-    if finished_at.tzinfo is None or RUN_ID.fullmatch(run_id) is None:
-        raise Problem(slug="cursor-invalid")
-    return RunPosition(finished_at, run_id)

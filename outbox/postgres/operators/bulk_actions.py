@@ -110,18 +110,20 @@ class PostgresBulkActions:
 
 async def _match(connection: AsyncConnection, order: BulkOrder) -> BulkMatch:
     """Return up to ``max_items`` ids and one more, in one snapshot of the caller."""
-    wanted, limit = order.wanted, order.max_items + 1
-    if wanted.finding_ids is not None:
-        found = await judge_findings(connection, order)
-        return BulkMatch(half_ids=found.half_ids[:limit], refused=found.refused)
-    if wanted.named is not None:
-        return BulkMatch(half_ids=(await _taken(connection, order, wanted.named))[:limit])
-    ids = {
-        half_id
-        for each in wanted.filters
-        for half_id in await candidate_ids(connection, each, limit, held=order.kind.is_held)
-    }
-    return BulkMatch(half_ids=sorted(ids)[:limit])
+    limit, refused = order.max_items + 1, None
+    if order.finding_ids is not None:
+        half_ids, refused = await judge_findings(connection, order, order.finding_ids)
+    elif order.named is not None:
+        half_ids = await _taken(connection, order, order.named)
+    else:
+        half_ids = sorted(
+            {
+                half_id
+                for each in order.filters
+                for half_id in await candidate_ids(connection, each, limit, held=order.kind.is_held)
+            }
+        )
+    return BulkMatch(half_ids=half_ids[:limit], refused=refused)
 
 
 async def _taken(

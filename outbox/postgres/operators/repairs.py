@@ -13,7 +13,7 @@ from uuid import UUID
 from outbox.messages.message import HalfMessage, MessageStatus
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
-from outbox.operators.bulk_actions import BulkMatch, BulkOrder, RefusalCode, RefusedFinding
+from outbox.operators.bulk_actions import BulkOrder, RefusalCode, RefusedFinding
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.half_rows import read_whole_halves
 from outbox.postgres.operators.audit_log import audit
@@ -28,25 +28,28 @@ SQL: Final = load(__name__)
 READ_AT_ONCE: Final = 100
 
 
-async def judge_findings(connection: AsyncConnection, order: BulkOrder) -> BulkMatch:
-    """Return the messages of the known findings of these groups that can be published again."""
+async def judge_findings(
+    connection: AsyncConnection, order: BulkOrder, finding_ids: Sequence[str]
+) -> tuple[list[HalfId], list[RefusedFinding]]:
+    """Return the messages of the known findings of these groups that can be published again.
+
+    Returns the refused findings too.
+    """
     asked = {
-        "finding_ids": list(order.wanted.finding_ids or ()),
+        "finding_ids": list(finding_ids),
         "groups": None if order.groups is None else sorted(order.groups),
-        "accept_order": order.wanted.accept_order,
+        "accept_order": order.accept_order,
         "classes": list(REPAIRABLE_CLASSES),
     }
     rows = await rows_of(connection, SQL["judge"], asked)
     allowed = sorted({HalfId(row["half_id"]) for row in rows if row["refused"] is None})
     altered = await _altered(connection, allowed)
-    return BulkMatch(
-        half_ids=[each for each in allowed if each not in altered],
-        refused=[
-            RefusedFinding(finding_id=row["finding_id"], code=code)
-            for row in rows
-            if (code := _refusal(row, altered)) is not None
-        ],
-    )
+    refused = [
+        RefusedFinding(finding_id=row["finding_id"], code=code)
+        for row in rows
+        if (code := _refusal(row, altered)) is not None
+    ]
+    return [each for each in allowed if each not in altered], refused
 
 
 async def enter_repair(

@@ -17,7 +17,7 @@ from outbox.reconciliation.finding import (
     OpenFindingCount,
     TrackedFinding,
 )
-from outbox.reconciliation.run import FinishedRun, LastRun, ReportFormat, RunPosition
+from outbox.reconciliation.run import FinishedRun, LastRun, ReportFormat
 
 Row = TypeVar("Row")
 
@@ -40,15 +40,14 @@ class PostgresReconciliationRuns:
     def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
-    async def page(self, limit: int, before: RunPosition | None) -> Sequence[FinishedRun]:
-        """Return runs, newest first, older than ``before``."""
-        finished_at, run_id = before or (None, None)
-        asked = {"run_id": None, "finished_at": finished_at, "before": run_id, "limit": limit}
+    async def page(self, limit: int, after: str) -> Sequence[FinishedRun]:
+        """Return runs, newest first, after the run with this id in the list; "": from the first."""
+        asked = {"run_id": None, "after": after, "limit": limit}
         return await self._rows(FinishedRun, "runs", asked)
 
     async def get(self, run_id: str) -> FinishedRun | None:
         """Return one run, or None."""
-        asked = {"run_id": run_id, "finished_at": None, "before": None, "limit": 1}
+        asked = {"run_id": run_id, "after": "", "limit": 1}
         return next(iter(await self._rows(FinishedRun, "runs", asked)), None)
 
     async def report(self, run_id: str, form: ReportFormat) -> str | None:

@@ -4,7 +4,8 @@ SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_a
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE (%(run_id)s::text IS NULL OR r.run_id = %(run_id)s)
-    AND (%(finished_at)s::timestamptz IS NULL OR (r.finished_at, r.run_id) < (%(finished_at)s, %(before)s::text))
+    AND (%(after)s::text = '' OR (r.finished_at, r.run_id) < (
+        SELECT last.finished_at, last.run_id FROM outbox.reconciliation_run last WHERE last.run_id = %(after)s::text))
 ORDER BY r.finished_at DESC, r.run_id DESC
 LIMIT %(limit)s
 

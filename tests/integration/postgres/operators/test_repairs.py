@@ -9,7 +9,7 @@ import pytest
 
 from outbox.messages.manifest import PUBLISHED, Kind
 from outbox.messages.message_id import HalfId
-from outbox.operators.bulk_actions import BulkFilter, BulkKind, BulkOrder
+from outbox.operators.bulk_actions import BulkKind, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
@@ -36,7 +36,7 @@ def repair(world: RelayWorld, half_id: HalfId) -> str:
     """Order the repair of this message; return the action's id."""
     order = BulkOrder(
         kind=BulkKind.REPUBLISH,
-        wanted=BulkFilter(finding_ids=[str(half_id)]),
+        finding_ids=[str(half_id)],
         groups=None,
         asked={},
         action=ACTION,
