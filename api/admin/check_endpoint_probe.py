@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 from api.admin.models.producer_groups import (
     EndpointTestResource,
-    SimulationCaseResource,
     SimulationRequest,
     SimulationResource,
 )
@@ -27,6 +26,7 @@ from api.admin.tenant_slots import TenantSlots
 from outbox.checks.answer import Answer, Outcome
 from outbox.clock import Clock
 from outbox.http_checks.conformance import (
+    CaseResult,
     EndpointSilent,
     TestedEndpoint,
     never_prepared,
@@ -91,19 +91,19 @@ class CheckEndpointProbe:
 
     async def _simulate(self, subject: TestedEndpoint, *, batch: bool) -> SimulationResource:
         cases = planned(subject, batch=batch)
-        done: list[SimulationCaseResource] = []
+        done: list[CaseResult] = []
         why = f"not sent: {SIMULATION_SECONDS} s are over"
         try:
             async with asyncio.timeout(SIMULATION_SECONDS):
                 async for result in simulate(self._endpoint, subject, cases, self._clock):
                     # Kept one by one: what was done counts also if the rest cannot be sent.
-                    done.append(SimulationCaseResource.model_validate(result))  # noqa: PERF401
+                    done.append(result)  # noqa: PERF401
         except EndpointSilent as silent:
             why = f"not sent: the endpoint is {silent.outcome.value} ({silent.error})"
         except TimeoutError:
             pass
         unsent = [
-            SimulationCaseResource(case=case.name, passed=False, milliseconds=0, why=why)
+            CaseResult(case.name, passed=False, milliseconds=0, why=why)
             for case in cases[len(done) :]
         ]
         passed = not unsent and all(each.passed for each in done)

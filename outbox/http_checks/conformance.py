@@ -38,13 +38,14 @@ class ConformanceCase(NamedTuple):
     """Outcomes, or HTTP statuses."""
 
 
-class CaseResult(NamedTuple):
-    """The result of one case; ``why`` is empty when it passed."""
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case; ``why`` is empty if it passed."""
 
     case: str
     passed: bool
     milliseconds: int
-    why: str = ""
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, KeyGroup, Moment, OperatorName
 from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, Scope
 
@@ -59,7 +59,3 @@ class NewKeyResource(KeyResource):
     """A new key, with the token, which is returned only here."""
 
     api_key: str
-
-
-class KeyPage(Page[KeyResource]):
-    """Keys, ordered by id."""

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL
-from outbox.operators.held_records import HeldRecord
 
 
 class HeldQuery(PageQuery):
@@ -17,10 +16,6 @@ class HeldQuery(PageQuery):
     topic: Annotated[str, Field(min_length=1, max_length=249, pattern=NO_NUL)] | None = None
     refused: bool = False
     dropped: bool = False
-
-
-class HeldRecordPage(Page[HeldRecord]):
-    """Held records, the oldest first."""
 
 
 class SettledRecord(BaseModel):

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, AllowedTopic, OperatorName, ReasonText
 from outbox.checks.ssrf_guard import LONGEST_URL
+from outbox.http_checks.conformance import CaseResult
 
 
 class ReasonRequest(StrictBody):
@@ -81,10 +82,6 @@ class GroupQuery(PageQuery):
     breaker: Literal["not-closed"] | None = None
 
 
-class GroupPage(Page[GroupResource]):
-    """Groups, ordered by name."""
-
-
 class RotatedSecret(BaseModel):
     """The new signing secret, which is returned only here."""
 
@@ -109,19 +106,8 @@ class SimulationRequest(StrictBody):
     expect: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] = "COMMIT"
 
 
-class SimulationCaseResource(BaseModel):
-    """One case; ``why`` is empty if it passed."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    case: str
-    passed: bool
-    milliseconds: int
-    why: str
-
-
 class SimulationResource(BaseModel):
     """Every case in the order of sending; ``passed``: all of them did."""
 
     passed: bool
-    cases: list[SimulationCaseResource]
+    cases: list[CaseResult]

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import OperatorRequest
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, Moment
-from outbox.reconciliation.run import FinishedRun, Verdict
+from outbox.reconciliation.run import Verdict
 
 FindingKind = Literal[
     "missing",
@@ -32,10 +32,6 @@ FindingChange = Literal[
     "unverifiable",
     "accepted",
 ]
-
-
-class RunPage(Page[FinishedRun]):
-    """Runs, newest first."""
 
 
 class RunDocument(BaseModel):
@@ -102,7 +98,3 @@ class FindingResource(BaseModel):
     accepted_until: datetime | None
     detail: dict[str, Any]
     history: list[FindingEventResource]
-
-
-class FindingPage(Page[FindingResource]):
-    """Findings, ordered by id."""

@@ -8,14 +8,13 @@ from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NO_STORE, Admin, ServicesDependency, StrictRoute
 from api.admin.models.api_keys import (
-    KeyPage,
     KeyQuery,
     KeyRequest,
     KeyResource,
     NewKeyResource,
     RevokeQuery,
 )
-from api.admin.models.page import page_of
+from api.admin.models.page import Page, page_of
 from api.http.problems import Problem, invalid
 from outbox.access import NewApiKey
 from outbox.errors import TimePast
@@ -50,7 +49,7 @@ async def create_api_key(
     return NewKeyResource(**shown.model_dump(), api_key=token)
 
 
-@router.get("", response_model=KeyPage)
+@router.get("", response_model=Page[KeyResource])
 async def list_api_keys(
     query: Annotated[KeyQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:

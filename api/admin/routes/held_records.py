@@ -15,8 +15,8 @@ from api.admin.dependencies import (
     log_action,
 )
 from api.admin.models.base import OperatorRequest
-from api.admin.models.held_records import HeldQuery, HeldRecordPage, SettledRecord
-from api.admin.models.page import page_of
+from api.admin.models.held_records import HeldQuery, SettledRecord
+from api.admin.models.page import Page, page_of
 from api.admin.services import Services
 from api.http.page_token import decode_number_token
 from api.http.problems import Problem
@@ -24,12 +24,13 @@ from outbox.access import Caller
 from outbox.errors import NotHeld
 from outbox.messages.message_id import HalfId
 from outbox.operators.bulk_actions import BulkKind
+from outbox.operators.held_records import HeldRecord
 
 PATH: Final = "/v1/held-records"
 router = APIRouter(prefix=PATH, tags=["held records"], route_class=StrictRoute)
 
 
-@router.get("", response_model=HeldRecordPage)
+@router.get("", response_model=Page[HeldRecord])
 async def list_held_records(
     query: Annotated[HeldQuery, Query()], caller: MessageReader, services: ServicesDependency
 ) -> Any:

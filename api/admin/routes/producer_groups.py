@@ -14,10 +14,9 @@ from api.admin.dependencies import (
     StrictRoute,
     needs,
 )
-from api.admin.models.page import page_of
+from api.admin.models.page import Page, page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
-    GroupPage,
     GroupQuery,
     GroupRequest,
     GroupResource,
@@ -55,7 +54,7 @@ LAST_CHECKS: Final = 50
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 
-@router.get("", response_model=GroupPage)
+@router.get("", response_model=Page[GroupResource])
 async def list_producer_groups(
     query: Annotated[GroupQuery, Query()], caller: Reader, services: ServicesDependency
 ) -> Any:

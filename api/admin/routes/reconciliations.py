@@ -18,13 +18,12 @@ from api.admin.dependencies import (
     log_action,
 )
 from api.admin.models.bulk_actions import FindingId
-from api.admin.models.page import PageQuery, page_of
+from api.admin.models.page import Page, PageQuery, page_of
 from api.admin.models.reconciliations import (
     AcceptRequest,
-    FindingPage,
     FindingQuery,
+    FindingResource,
     RunDocument,
-    RunPage,
 )
 from api.admin.services import Services
 from api.http.problems import Problem, invalid
@@ -49,7 +48,7 @@ INERT: Final = {
 router = APIRouter(prefix=PATH, tags=["reconciliations"], route_class=StrictRoute)
 
 
-@router.get("", response_model=RunPage)
+@router.get("", response_model=Page[FinishedRun])
 async def list_reconciliations(
     query: Annotated[PageQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:
@@ -70,7 +69,11 @@ async def get_reconciliation(
     return Response(body, media_type=MEDIA_TYPES[ReportFormat.JSON])
 
 
-@router.get("/{run_id}/discrepancies", response_model=FindingPage, operation_id="listDiscrepancies")
+@router.get(
+    "/{run_id}/discrepancies",
+    response_model=Page[FindingResource],
+    operation_id="listDiscrepancies",
+)
 async def list_findings(
     run_id: str,
     query: Annotated[FindingQuery, Query()],

@@ -10,22 +10,24 @@ from typing import Any
 from fastapi import APIRouter
 
 from api.admin.dependencies import Admin, ReportReader, ServicesDependency, StrictRoute
-from api.admin.models.stores import HealthReport, PartitionList, SettingList, ShardList
+from api.admin.models.page import Rows
 from api.http.problems import KAFKA_AWAY, Problem
 from outbox.errors import KafkaForbidden, KafkaUnavailable
 from outbox.operators.activity import LastHour
+from outbox.operators.health_check import HealthCheck
+from outbox.operators.store_view import PartitionState, ShardState, ShownSetting
 
 router = APIRouter(prefix="/v1", tags=["installation"], route_class=StrictRoute)
 
 
-@router.get("/shards", response_model=ShardList)
+@router.get("/shards", response_model=Rows[ShardState])
 async def list_shards(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the relay's shards; a halted one with its reason and the way on."""
     found = await services.stores.shards() if caller.groups is None else []
     return {"data": found}
 
 
-@router.get("/partitions", response_model=PartitionList)
+@router.get("/partitions", response_model=Rows[PartitionState])
 async def list_partitions(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the last stable offset of each partition, and what holds it up."""
     try:
@@ -45,14 +47,14 @@ async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
     return await services.activity.last_hour()
 
 
-@router.get("/doctor", response_model=HealthReport)
+@router.get("/doctor", response_model=Rows[HealthCheck])
 async def get_health_report(caller: ReportReader, services: ServicesDependency) -> Any:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
     found = await services.stores.health() if caller.groups is None else []
     return {"data": found}
 
 
-@router.get("/config", response_model=SettingList)
+@router.get("/config", response_model=Rows[ShownSetting])
 async def get_configuration(caller: Admin, services: ServicesDependency) -> Any:
     """Return the settings of the process that answers, without secrets."""
     found = services.stores.settings() if caller.groups is None else []

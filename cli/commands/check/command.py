@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -104,7 +105,7 @@ def simulate_checks(
         raise CommandFailed(str(error), ExitCode.USAGE) from None
     except EndpointSilent as silent:
         raise _unreached(invocation.url, silent) from None
-    print_rows(invocation, [result._asdict() for result in results], COLUMNS)
+    print_rows(invocation, [asdict(result) for result in results], COLUMNS)
     failed = sum(not result.passed for result in results)
     if failed:
         raise CommandFailed(f"{failed} of {len(results)} cases failed")
