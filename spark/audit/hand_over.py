@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from outbox.reconciliation.checkpoint import CheckpointUpdate
+from outbox.reconciliation.run import CheckpointUpdate
 from spark.audit.step_values import Checked
 from spark.audit.suspects import chunks
 from spark.checks import foreign_records, misplaced_keys

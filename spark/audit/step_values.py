@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import StoredCheckpoint
+from outbox.reconciliation.run import StoredCheckpoint
 from spark.checks import match_checks
 from spark.columns.frames import Frames
 from spark.compare import bucket_checksums, open_items

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import StoredCheckpoint
+from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
 from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from outbox.messages.message_id import HalfId, shard_in
-from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import CarriedRow
 from spark.compare.evidence import Suspect
 from spark.cut.carry_over import COMMIT, expired_ids
 from spark.cut.checkpoint import Previous

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import CarriedRow
+from outbox.reconciliation.run import CarriedRow
 from spark.columns import schemas
 from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import CarriedRow
 from spark.columns import schemas
 from spark.cut.checkpoint import Previous
 

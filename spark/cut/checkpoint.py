@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from outbox.errors import ConfigurationError
 from outbox.messages.manifest import START, Position
-from outbox.reconciliation.checkpoint import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
 from spark.cut.time_bounds import EARLIEST, TimeBounds, since_of

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from outbox.messages.message_id import SHARDS
-from outbox.reconciliation.checkpoint import CheckpointUpdate
 from outbox.reconciliation.finding import FindingChanges
-from outbox.reconciliation.run import ExpiredEvidence, FinishedRun
+from outbox.reconciliation.run import CheckpointUpdate, ExpiredEvidence, FinishedRun
 from spark.columns.digest import Digest
 from spark.cut.cut_plan import Plan
 from spark.findings.finding import Finding

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from outbox.reconciliation.checkpoint import CheckpointUpdate
+from outbox.reconciliation.run import CheckpointUpdate
 from outbox.reconciliation.snapshot import UndecidedCounts
 from spark.columns.frames import Frames
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED

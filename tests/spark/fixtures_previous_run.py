@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import CarriedRow
 from spark.cut.checkpoint import NO_MISPLACED_KEYS, MisplacedKeys, Previous
 
 

@@ -272,17 +272,8 @@ async def _audit(
     name: str,
     key_id: str | None,
     detail: dict[str, Any] | None = None,
-    reason: str | None = None,
-    operator: str | None = None,
+    **why: str | None,
 ) -> None:
-    await connection.execute(
-        SQL["audit"],
-        {
-            "action": action,
-            "target": name,
-            "key_id": key_id,
-            "operator": operator,
-            "reason": reason,
-            "detail": None if detail is None else Jsonb(detail),
-        },
-    )
+    entry = {"action": action, "target": name, "key_id": key_id, "reason": None, "operator": None}
+    changed = {"detail": None if detail is None else Jsonb(detail)}
+    await connection.execute(SQL["audit"], entry | changed | why)

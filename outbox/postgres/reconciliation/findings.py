@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Json
@@ -82,20 +82,15 @@ class PostgresFindings:
 
         Findings of the kind stuck are left out: a message that is retired has been decided.
         """
-        with audit_session(self._database_url) as connection:
-            rows = connection.execute(SQL["open_below"], {"half_id": half_id})
-            return [HalfId(found) for (found,) in rows]
+        return self._ids("open_below", half_id=half_id)
 
     def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
         """Return the messages with another open or accepted finding of the kind missing."""
-        with audit_session(self._database_url) as connection:
-            rows = connection.execute(SQL["missing"], {"seen": list(finding_ids)})
-            return [HalfId(found) for (found,) in rows]
+        return self._ids("missing", seen=list(finding_ids))
 
     def accepted(self) -> frozenset[str]:
         """Return the ids of the findings that an operator accepts for now; they do not count."""
-        with audit_session(self._database_url) as connection:
-            return frozenset(finding_id for (finding_id,) in connection.execute(SQL["accepted"]))
+        return frozenset(self._ids("accepted"))
 
     def statuses(self, run_id: str) -> Sequence[StoredFinding] | None:
         """Return each finding that a run saw with its current status; None if there is no run."""
@@ -107,6 +102,10 @@ class PostgresFindings:
             if found or connection.execute(SQL["run"], {"run_id": run_id}).rowcount:
                 return found
         return None
+
+    def _ids(self, name: str, **asked: Any) -> list[Any]:
+        with audit_session(self._database_url) as connection:
+            return [found for (found,) in connection.execute(SQL[name], asked)]
 
 
 def save_findings(connection: Connection, run: StoredRun) -> None:

@@ -25,8 +25,13 @@ from outbox.postgres.reconciliation.findings import (
 from outbox.postgres.reconciliation.finished_runs import SQL as RUNS
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate, StoredCheckpoint
-from outbox.reconciliation.run import FinishedRun, StoredRun
+from outbox.reconciliation.run import (
+    CarriedRow,
+    CheckpointUpdate,
+    FinishedRun,
+    StoredCheckpoint,
+    StoredRun,
+)
 
 SQL: Final = load(__name__)
 COLUMNS: Final = (

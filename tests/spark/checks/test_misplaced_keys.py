@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from outbox.reconciliation.checkpoint import CarriedRow
+from outbox.reconciliation.run import CarriedRow
 from spark.checks import misplaced_keys
 from spark.columns import schemas
 from spark.columns.segments import JUDGED

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import StoredCheckpoint
+from outbox.reconciliation.run import StoredCheckpoint
 from spark.columns.frames import Frames, Mode
 from spark.columns.staging import stage_frame
 from spark.compare import bucket_checksums, open_items, placement

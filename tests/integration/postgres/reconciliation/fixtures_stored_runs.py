@@ -9,9 +9,8 @@ from typing import Any
 import psycopg
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.checkpoint import CarriedRow, CheckpointUpdate
 from outbox.reconciliation.finding import StoredFinding
-from outbox.reconciliation.run import StoredRun
+from outbox.reconciliation.run import CarriedRow, CheckpointUpdate, StoredRun
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,10 +11,9 @@ from outbox.errors import RunOvertaken
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.run import ExpiredEvidence
+from outbox.reconciliation.run import ExpiredEvidence, StoredCheckpoint
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
     make_finding,

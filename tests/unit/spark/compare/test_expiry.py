@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
-from outbox.reconciliation.checkpoint import CarriedRow
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import CarriedRow
 from outbox.reconciliation.snapshot import RecordedPlace
 from spark.compare.expiry import EarlierRuns, earlier_runs
 from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows

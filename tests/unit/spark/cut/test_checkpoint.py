@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from outbox.messages.manifest import Position
-from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.run import StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut import checkpoint
 from spark.cut.checkpoint import Mark, Previous

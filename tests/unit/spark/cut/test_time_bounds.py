@@ -9,8 +9,8 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from outbox.messages.manifest import START, Position
-from outbox.reconciliation.checkpoint import StoredCheckpoint
 from outbox.reconciliation.log import Offsets
+from outbox.reconciliation.run import StoredCheckpoint
 from spark.cut.checkpoint import cut_start_of, time_bounds_of
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut, ShardCut, with_baselines
