@@ -258,18 +258,22 @@ def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
     A refusal of PostgreSQL is logged once: only an administrator can end it. An internal error is
     logged each time.
     """
-    if isinstance(error, DatabaseRefused):
-        _log_refusal(str(error))
     slug = SLUG_OF.get(type(error), "internal-error")
-    wait = DATABASE_RETRY_SECONDS if isinstance(error, DatabaseUnavailable) else None
-    if isinstance(error, Overloaded):
-        wait = error.retry_after_seconds
+    problem = Problem(slug=slug)
+    if isinstance(error, DatabaseUnavailable):
+        problem.retry_after_seconds = DATABASE_RETRY_SECONDS
+    match error:
+        case DatabaseRefused():
+            _log_refusal(str(error))
+        case SchemaBehind():
+            problem.detail, problem.facts = BEHIND, NOT_MIGRATED
+        case Overloaded():
+            problem.retry_after_seconds = error.retry_after_seconds
+        case ScopeMissing() | ConfigurationError():
+            problem.detail = str(error)
     if slug == "internal-error":
         get_logger().error(Event.INTERNAL_ERROR, error=str(error), request_id=request_id)
-    detail = str(error) if isinstance(error, ScopeMissing | ConfigurationError) else None
-    if isinstance(error, SchemaBehind):
-        return Problem(slug=slug, detail=BEHIND, facts=NOT_MIGRATED, retry_after_seconds=wait)
-    return Problem(slug=slug, detail=detail, retry_after_seconds=wait)
+    return problem
 
 
 @lru_cache(maxsize=100)

@@ -30,7 +30,6 @@ Pure: no I/O, no clock.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -109,7 +108,20 @@ class Manifest:
 
 def encode(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest. Raises ValueError when a field does not fit its width."""
-    body = _prefix(manifest) + _join(manifest.entries)
+    entries = manifest.entries
+    if len(entries) > MAX_ENTRIES:
+        raise ValueError(f"{len(entries)} entries are more than {MAX_ENTRIES}")
+    try:
+        prefix = PREFIX.pack(
+            *(VERSION, manifest.installation.bytes, manifest.shard, manifest.gen, manifest.kind),
+            *(manifest.batch_no, manifest.prev_crc, *manifest.after, *manifest.to),
+            *(len(entries), sum(entry.status == PUBLISHED for entry in entries)),
+        )
+    except struct.error as error:
+        raise ValueError(f"a field of the manifest does not fit: {error}") from error
+    body = prefix + b"".join([message_id + status for message_id, status in entries])
+    if len(body) != PREFIX.size + ENTRY_BYTES * len(entries):
+        raise ValueError("an entry is 16 bytes of message id and 1 of status")
     return body + _CRC.pack(crc32(body))
 
 
@@ -144,27 +156,6 @@ def crc_of(value: bytes) -> int:
     if crc != crc32(memoryview(value)[: -_CRC.size]):
         raise InvalidManifest("its checksum differs")
     return int(crc)
-
-
-def _prefix(manifest: Manifest) -> bytes:
-    if len(manifest.entries) > MAX_ENTRIES:
-        raise ValueError(f"{len(manifest.entries)} entries are more than {MAX_ENTRIES}")
-    fields = (
-        *(VERSION, manifest.installation.bytes, manifest.shard, manifest.gen, manifest.kind),
-        *(manifest.batch_no, manifest.prev_crc, *manifest.after, *manifest.to),
-        *(len(manifest.entries), sum(entry.status == PUBLISHED for entry in manifest.entries)),
-    )
-    try:
-        return PREFIX.pack(*fields)
-    except struct.error as error:
-        raise ValueError(f"a field of the manifest does not fit: {error}") from error
-
-
-def _join(entries: Iterable[Entry]) -> bytes:
-    joined = b"".join([message_id + status for message_id, status in entries])
-    if len(joined) % ENTRY_BYTES:
-        raise ValueError("an entry is 16 bytes of message id and 1 of status")
-    return joined
 
 
 def _split(value: bytes, count: int) -> tuple[Entry, ...]:

@@ -83,23 +83,12 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
         raise ConfigurationError(f"{key}: no such setting; {_instead_of(name, PREFIX)}")
     if PREFIX + secret.upper() in environment:
         raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
-    try:
-        return secret, Path(text).read_text("utf-8-sig").strip()
-    except OSError as error:
-        # Not the text: who mistakes this variable for the other one has put the secret here.
-        line = f"{key}: cannot read the file that it names: {error.strerror}"
-        raise ConfigurationError(line) from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{key}: {text} is not text in UTF-8") from None
+    return secret, _read(key, text).strip()
 
 
 def _from_file(path: str) -> dict[str, Any]:
     try:
-        values = tomllib.loads(Path(path).read_text("utf-8-sig"))
-    except OSError as error:
-        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path} is not text in UTF-8") from None
+        values = tomllib.loads(_read("OUTBOX_CONFIG_FILE", path))
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"OUTBOX_CONFIG_FILE: {path}: {error}") from None
     lowered = {name.lower(): value for name, value in values.items()}
@@ -110,6 +99,17 @@ def _from_file(path: str) -> dict[str, Any]:
             f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}; {instead}"
         )
     return lowered
+
+
+def _read(key: str, path: str) -> str:
+    """Return the text of a file; an error shows no path, which may be a misplaced secret."""
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        line = f"{key}: cannot read the file that it names: {error.strerror}"
+        raise ConfigurationError(line) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{key}: the file that it names is not text in UTF-8") from None
 
 
 def _instead_of(unknown: str, prefix: str = "") -> str:

@@ -57,7 +57,13 @@ async def read_statuses(
         asked = {"half_ids": list(published), "xids": list(published.values()), **bounds}
         for row in await rows_of(connection, SQL["publications"], asked):
             status = statuses[row["half_id"]]
-            statuses[row["half_id"]] = replace(status, publication=_publication(row))
+            place = Publication(
+                topic=row["topic"],
+                partition=row["partition"],
+                offset=row["offset"],
+                published_at=row["published_at"],
+            )
+            statuses[row["half_id"]] = replace(status, publication=place)
     return statuses
 
 
@@ -83,15 +89,6 @@ def _status(row: Mapping[str, Any]) -> MessageStatus:
         transaction_id=row["transaction_id"],
         op=op,
         publish_error=row["publish_error"] if row["held"] else None,
-    )
-
-
-def _publication(row: Mapping[str, Any]) -> Publication:
-    return Publication(
-        topic=row["topic"],
-        partition=row["partition"],
-        offset=row["offset"],
-        published_at=row["published_at"],
     )
 
 

@@ -68,7 +68,8 @@ class PostgresSqlOutbox:
             self._seen, self._floor = NOTHING_SEEN, 0
             self._seen_until = now + FULL_LOOK_SECONDS
         async with available(), self._pool.connection() as connection:
-            if not await _is_on(connection):
+            row = await (await connection.execute(SQL["is_on"])).fetchone()
+            if not (row and row[0]):
                 self._off_until = now + OFF_SECONDS
                 return None
             return await self._admit(connection)
@@ -91,11 +92,6 @@ class PostgresSqlOutbox:
         return admitted
 
 
-async def _is_on(connection: AsyncConnection) -> bool:
-    row = await (await connection.execute(SQL["is_on"])).fetchone()
-    return bool(row and row[0])
-
-
 async def _admit_batch(
     connection: AsyncConnection, asked: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
@@ -114,7 +110,11 @@ async def _admit_batch(
             await _claim_transaction_ids(connection, halves)
             async with connection.cursor() as writer, writer.copy(COPY_HALVES) as copy:
                 await copy.write(copy_data(halves))
-            await decide(connection, [_commit(half) for half in halves])
+            ends = [
+                End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.COMMIT)
+                for half in halves
+            ]
+            await decide(connection, ends)
             groups = [half.message.producer_group_id for half in halves]
             await count(connection, groups, "prepared", "committed")
             hit("plain.before_commit")
@@ -135,10 +135,6 @@ async def _claim_transaction_ids(
             "half_ids": [half.half_id for half in keyed],
         }
         await connection.execute(SQL["claim_transaction_ids"], asked)
-
-
-def _commit(half: HalfMessage) -> End:
-    return End(half_id=half.half_id, nonce=half.nonce, decision=Resolution.COMMIT)
 
 
 def _half(row: Mapping[str, Any]) -> HalfMessage:

@@ -61,7 +61,10 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
         ({"OUTBOX_CHECK_MAX": "0"}, "OUTBOX_CHECK_MAX: Input should be greater than or equal to 1"),
         ({"OUTBOX_KAFKA_CONFIG": "[]"}, "OUTBOX_KAFKA_CONFIG: is not a JSON object"),
         ({"OUTBOX_KAFKA_CONFIG": "{"}, "OUTBOX_KAFKA_CONFIG: is not JSON"),
-        ({"OUTBOX_CONFIG_FILE": "/no"}, "OUTBOX_CONFIG_FILE: /no: No such file or directory"),
+        (
+            {"OUTBOX_CONFIG_FILE": "/no"},
+            "OUTBOX_CONFIG_FILE: cannot read the file that it names: No such file or directory",
+        ),
         (
             {"OUTBOX_DATABASE_URL": "a", "OUTBOX_DATABASE_URL_FILE": "b"},
             "OUTBOX_DATABASE_URL_FILE: OUTBOX_DATABASE_URL is set as well; use one of them",
