@@ -8,7 +8,7 @@ from typing import Final
 
 from api.http.admission import BODY_MAX_BYTES
 from api.http.rate_limits import RateLimit
-from api.ingest.batcher import FlushLimits, MicroBatcher
+from api.ingest.batcher import MicroBatcher
 from api.ingest.ends import Ends
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
@@ -56,10 +56,9 @@ class IngestWiring:
             seen=PostgresSeenTopics(pool).all,
         )
         self.name_cache = NameCache(PostgresInternedNames(pool), clock)
-        store, waiting = PostgresHalfStore(pool), FlushLimits(waiting_rows=WAITING_ROWS)
-        seconds = metrics["db_tx_duration_seconds"].labels
-        self._prepares = MicroBatcher(store.prepare, waiting, seconds("prepare").observe)
-        self._ends = MicroBatcher(store.end, FlushLimits(), seconds("end").observe)
+        store, seconds = PostgresHalfStore(pool), metrics["db_tx_duration_seconds"].labels
+        self._prepares = MicroBatcher(store.prepare, seconds("prepare").observe, WAITING_ROWS)
+        self._ends = MicroBatcher(store.end, seconds("end").observe)
 
     def hot_routes(self, *, traced: bool) -> HotRoutes:
         """Return the routes; ``traced``: a prepare stores the context of its own span."""

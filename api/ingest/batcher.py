@@ -23,22 +23,11 @@ ItemT = TypeVar("ItemT")
 OutcomeT = TypeVar("OutcomeT")
 
 RETRY_AFTER_SECONDS: Final = 1
+FLUSH_ROWS: Final = 2048
+FLUSH_BYTES: Final = 16_777_216
+"""The most rows and bytes of a flush, except for one larger submission."""
 WAIT_SECONDS: Final = 10.0
 """Longest wait for a flush while flushes fail: each may take long to fail."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushLimits:
-    """The largest flush, and the most rows that may wait for one; the guard bounds their memory.
-
-    A tenant has at most as many rows as are left free: half, if no other tenant waits. Ends have
-    no limit, because they are never refused for load (P25).
-    """
-
-    rows: int = 2048
-    payload_bytes: int = 16_777_216
-    waiting_rows: int = sys.maxsize
-    inflight: int = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -59,17 +48,23 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
     def __init__(
         self,
         flush: Callable[[Sequence[ItemT]], Awaitable[Sequence[OutcomeT]]],
-        limits: FlushLimits,
-        observe: Callable[[float], None] = lambda _: None,
+        observe: Callable[[float], None],
+        waiting_rows: int = sys.maxsize,
+        *,
+        rows: int = FLUSH_ROWS,
     ) -> None:
-        """Take what runs a flush; ``observe`` gets the seconds of each good one."""
+        """Take what runs a flush; ``observe`` gets the seconds of each good one.
+
+        A tenant has at most as many of the ``waiting_rows`` as are left free: half, if no other
+        tenant waits. Ends have no limit, because they are never refused for load (P25); the guard
+        bounds their memory.
+        """
         self._observe = observe
         self._flush = flush
-        self._limits = limits
+        self._most_rows = rows
         self._queue: deque[_Waiter[ItemT, OutcomeT]] = deque()
-        self._rows = TenantShares(limits.waiting_rows)
-        self._running: set[asyncio.Task[None]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._rows = TenantShares(waiting_rows)
+        self._running: asyncio.Task[None] | None = None
 
     async def submit(
         self, items: Sequence[ItemT], payload_bytes: int = 0, tenant: Hashable = None
@@ -81,33 +76,20 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         """
         if self._queue and not self._rows.allow(tenant, len(items)):
             raise Overloaded(RETRY_AFTER_SECONDS)
-        loop = self._loop
-        if loop is None:
-            loop = self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         waiter: _Waiter[ItemT, OutcomeT] = _Waiter(
             items, payload_bytes, tenant, loop.create_future(), loop.time()
         )
         self._queue.append(waiter)
         self._rows.take(tenant, len(items))
-        self._start(loop)
+        if self._running is None or self._running.done():
+            self._running = loop.create_task(self._run())
         return await waiter.answered
 
     async def drain(self) -> None:
         """Wait until everything that was accepted has been flushed."""
-        while self._running:
-            await asyncio.wait(self._running)
-
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        if len(self._running) < self._limits.inflight:
-            task = loop.create_task(self._run())
-            self._running.add(task)
-            task.add_done_callback(self._restart)
-
-    def _restart(self, task: asyncio.Task[None]) -> None:
-        """Start again if a request arrived after the task's last look at the queue."""
-        self._running.discard(task)
-        if self._queue:
-            self._start(task.get_loop())
+        while self._running is not None and not self._running.done():
+            await asyncio.wait([self._running])
 
     async def _run(self) -> None:
         """Flush until nothing waits; the first seal includes this loop turn's other requests."""
@@ -137,8 +119,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
             head = self._queue[0]
             rows += len(head.items)
             payload_bytes += head.payload_bytes
-            full = rows > self._limits.rows or payload_bytes > self._limits.payload_bytes
-            if sealed and full:
+            if sealed and (rows > self._most_rows or payload_bytes > FLUSH_BYTES):
                 break
             sealed.append(self._take())
         return sealed

@@ -14,7 +14,6 @@ from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
 from api.ingest.batch_items import each_valid, items_of, texts_of
 from api.ingest.ends import Ends
-from api.ingest.prepare_rules import traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.schemas import (
     ENCODER,
@@ -45,7 +44,7 @@ class HotRoutes:
         ends: Ends,
         rate: RateLimit,
         item_max_bytes: int,
-        traceparent: Callable[[str | None], str | None] = traceparent_of,
+        traceparent: Callable[[str | None], str | None],
     ) -> None:
         """Take the use cases; ``traceparent`` returns the trace context to store."""
         self._prepares = prepares

@@ -32,10 +32,9 @@ Known = tuple[float, Caller | None]
 class KeyAuthenticator:
     """Reads ``Authorization: Bearer obx_…``; every spelling of a header is the same token."""
 
-    def __init__(self, keys: PostgresApiKeys, clock: Clock, *, cache_max: int = CACHE_MAX) -> None:
+    def __init__(self, keys: PostgresApiKeys, clock: Clock) -> None:
         self._keys = keys
         self._clock = clock
-        self._cache_max = cache_max
         self._known: dict[str, Known] = {}
         self._turn = asyncio.Lock()
 
@@ -83,7 +82,7 @@ class KeyAuthenticator:
         known = began, None if key is None else caller_of(key)
         self._known.pop(token, None)
         self._known[token] = known
-        if len(self._known) > self._cache_max:
+        if len(self._known) > CACHE_MAX:
             del self._known[next(iter(self._known))]
         return known
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from api.ingest import batcher as batcher_module
-from api.ingest.batcher import FlushLimits, MicroBatcher
+from api.ingest.batcher import MicroBatcher
 from outbox.errors import DatabaseUnavailable, Overloaded
 
 
@@ -31,7 +31,7 @@ class GatedStore:
 
 
 def batcher_of(store: GatedStore, **limits: int) -> MicroBatcher[str, str]:
-    return MicroBatcher(store.flush, FlushLimits(**limits))
+    return MicroBatcher(store.flush, lambda _: None, **limits)
 
 
 async def submit(batcher: MicroBatcher[str, str], *items: str) -> asyncio.Task[Sequence[str]]:
