@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from api.admin.dependencies import (
     NO_STORE,
@@ -48,10 +48,23 @@ router = APIRouter(prefix="/v1/producer-groups", tags=["producer groups"], route
 
 Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
 Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
-Name = Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
 LAST_CHECKS: Final = 50
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
+
+
+def _visible(
+    producer_group: Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))],
+    request: Request,
+) -> str:
+    """Return the name of a group that the caller may see. Raises UnknownGroup."""
+    caller: Caller = request.state.caller
+    if not caller.sees(producer_group):
+        raise UnknownGroup(producer_group)
+    return producer_group
+
+
+Name = Annotated[str, Depends(_visible)]
 
 
 @router.get("", response_model=Page[GroupResource])
@@ -66,10 +79,9 @@ async def list_producer_groups(
 
 @router.get("/{producer_group}", response_model=GroupResource)
 async def get_producer_group(
-    producer_group: Name, caller: Reader, services: ServicesDependency, response: Response
+    caller: Reader, producer_group: Name, services: ServicesDependency, response: Response
 ) -> Any:
     """Return a group; use its ETag in If-Match."""
-    _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     response.headers["ETag"] = etag(group)
     return group
@@ -77,18 +89,16 @@ async def get_producer_group(
 
 @router.get("/{producer_group}/checks", response_model=GroupChecks)
 async def list_checks(
-    producer_group: Name, caller: MessageReader, services: ServicesDependency
+    caller: MessageReader, producer_group: Name, services: ServicesDependency
 ) -> Any:
     """List the last 50 checks of a group, among the newest 5 000 checks of all groups."""
-    _require_visible(caller, producer_group)
     group = await services.groups.get(producer_group)
     return await services.browser.checks(group.id, LAST_CHECKS)
 
 
 @router.get("/{producer_group}/health", response_model=GroupHealth)
-async def get_health(producer_group: Name, caller: Reader, services: ServicesDependency) -> Any:
+async def get_health(caller: Reader, producer_group: Name, services: ServicesDependency) -> Any:
     """Return how many checks of a group are due, and how old its signing secret is."""
-    _require_visible(caller, producer_group)
     return await services.groups.health(producer_group)
 
 
@@ -98,15 +108,14 @@ async def get_health(producer_group: Name, caller: Reader, services: ServicesDep
     responses={201: {"model": RegisteredGroup}},
 )
 async def put_producer_group(
+    caller: Writer,
     producer_group: Name,
     body: GroupRequest,
-    caller: Writer,
     services: ServicesDependency,
     response: Response,
     if_match: IfMatch = None,
 ) -> Any:
     """Register a group, or replace its settings; only registration returns `check_secret`."""
-    _require_visible(caller, producer_group)
     group = _group(producer_group, body, services)
     stored = await services.groups.put(group, _precondition(if_match), caller)
     services.name_cache.forget(producer_group)
@@ -128,10 +137,9 @@ async def put_producer_group(
 
 @router.delete("/{producer_group}", status_code=204)
 async def delete_producer_group(
-    producer_group: Name, caller: Writer, services: ServicesDependency, if_match: IfMatch = None
+    caller: Writer, producer_group: Name, services: ServicesDependency, if_match: IfMatch = None
 ) -> Response:
     """Delete a group that has no undecided and no unpublished messages."""
-    _require_visible(caller, producer_group)
     await services.groups.delete(producer_group, _precondition(if_match), caller.key_id)
     services.name_cache.forget(producer_group)
     _log_change("deleted", producer_group, caller)
@@ -140,7 +148,7 @@ async def delete_producer_group(
 
 @router.post("/{producer_group}/pause", response_model=GroupResource)
 async def pause(
-    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
+    caller: Writer, producer_group: Name, body: ReasonRequest, services: ServicesDependency
 ) -> Any:
     """Stop the checks of a group; prepare, end and publishing continue."""
     return await _set_paused(producer_group, body, True, caller, services)
@@ -148,7 +156,7 @@ async def pause(
 
 @router.post("/{producer_group}/resume", response_model=GroupResource)
 async def resume(
-    producer_group: Name, body: ReasonRequest, caller: Writer, services: ServicesDependency
+    caller: Writer, producer_group: Name, body: ReasonRequest, services: ServicesDependency
 ) -> Any:
     """Resume the checks of a group."""
     return await _set_paused(producer_group, body, False, caller, services)
@@ -156,32 +164,29 @@ async def resume(
 
 @router.post("/{producer_group}/test", response_model=EndpointTestResource)
 async def test_endpoint(
-    producer_group: Name, caller: Writer, services: ServicesDependency
+    caller: Writer, producer_group: Name, services: ServicesDependency
 ) -> EndpointTestResource:
     """Send the endpoint one signed and one forged check; the answers decide nothing."""
-    _require_visible(caller, producer_group)
     return await services.check_endpoint_probe.run(producer_group, caller.tenant)
 
 
 @router.post("/{producer_group}/simulate", response_model=SimulationResource)
 async def simulate_checks(
-    producer_group: Name, body: SimulationRequest, caller: Writer, services: ServicesDependency
+    caller: Writer, producer_group: Name, body: SimulationRequest, services: ServicesDependency
 ) -> SimulationResource:
     """Send the endpoint valid, stale, forged, repeated and batch checks; they decide nothing."""
-    _require_visible(caller, producer_group)
     return await services.check_endpoint_probe.simulate(producer_group, caller.tenant, body)
 
 
 @router.post("/{producer_group}/rotate-secret", response_model=RotatedSecret)
 async def rotate_secret(
+    caller: Writer,
     producer_group: Name,
     body: RotateRequest,
-    caller: Writer,
     services: ServicesDependency,
     response: Response,
 ) -> RotatedSecret:
     """Give a group a new signing secret; both sign until the overlap ends."""
-    _require_visible(caller, producer_group)
     new = await services.groups.rotate_secret(producer_group, body.overlap_seconds, caller.key_id)
     _log_change("secret_rotated", producer_group, caller)
     response.headers.update(NO_STORE)
@@ -196,7 +201,6 @@ def etag(group: ProducerGroup) -> str:
 async def _set_paused(
     name: str, body: ReasonRequest, paused: bool, caller: Caller, services: Services
 ) -> ProducerGroup:
-    _require_visible(caller, name)
     group = await services.groups.pause(
         name, body.reason, paused=paused, key_id=caller.key_id, operator=body.operator
     )
@@ -234,11 +238,6 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
             "backoff": Backoff(values["backoff"]),
         },
     )
-
-
-def _require_visible(caller: Caller, name: str) -> None:
-    if not caller.sees(name):
-        raise UnknownGroup(name)
 
 
 def _precondition(if_match: str | None) -> Precondition:
