@@ -24,7 +24,7 @@ from checker.relay_wiring import relay_threads
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import endpoint_of
-from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
+from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.operators.activity import ProcessActivity

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.client_config import ConnectionRefusals
-from outbox.kafka.delivery.reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
+from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record

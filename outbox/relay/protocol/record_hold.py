@@ -22,7 +22,6 @@ from outbox.relay.protocol.actions import (
     Postpone,
     Publish,
     Rest,
-    SaveProgress,
 )
 from outbox.relay.protocol.answers import Commits, DeliveryReport
 from outbox.relay.protocol.state import WIDE, Phase, Relay, require
@@ -30,7 +29,8 @@ from outbox.relay.protocol.transition import (
     BACKOFF_FIRST_SECONDS,
     Next,
     advance,
-    narrow,
+    narrowed,
+    unsaved,
     without_handle,
 )
 
@@ -44,22 +44,19 @@ def on_refused(state: Relay, delivered: DeliveryReport) -> Next:
     batch, refusal = require(state.batch), require(delivered.refused)
     published = batch.published
     is_known = refusal.named or len(published) == 1
+    if not is_known:
+        return _dropped(narrowed(state, batch))
     if batch.kind is Kind.BATCH:
-        if not is_known:
-            return _dropped(replace(state, narrowing=narrow(batch)))
         held = tuple(published[place] for place in (refusal.place, *delivered.alike))
         return _dropped(replace(state, narrowing=WIDE), HoldRecords(batch, held, refusal))
-    if not is_known:
-        return _dropped(replace(state, release_narrowing=narrow(batch)))
     once_more = replace(state, release_narrowing=WIDE, released_last=True)
     return _dropped(once_more, Postpone(published[refusal.place], refusal))
 
 
 def _dropped(state: Relay, *settling: Action) -> Next:
     """Drop the handle; this is no failure, because each refusal leaves fewer suspects."""
-    saving = (SaveProgress(state.at),) if state.dirty else ()
     dropped = replace(without_handle(state), phase=Phase.VERIFY)
-    return dropped, (*saving, DropHandle("refused"), *settling, Rest(BACKOFF_FIRST_SECONDS))
+    return dropped, (*unsaved(state), DropHandle("refused"), *settling, Rest(BACKOFF_FIRST_SECONDS))
 
 
 def on_held_read(state: Relay, read: Commits) -> Next:

@@ -157,8 +157,9 @@ def _broken(state: Relay, found: Found) -> HaltReason | None:
         return HaltReason.CHAIN_BROKEN
     if manifest.installation != state.installation:
         return HaltReason.FOREIGN_MANIFEST
-    in_chain = manifest.shard == state.shard and _follows(manifest, state.at)
-    return None if in_chain else HaltReason.CHAIN_BROKEN
+    place = (manifest.shard, manifest.batch_no, manifest.prev_crc)
+    follows = place == (state.shard, state.at.batch_no + 1, state.at.crc)
+    return None if follows else HaltReason.CHAIN_BROKEN
 
 
 def on_compared(state: Relay, compared: Compared) -> Next:
@@ -200,7 +201,11 @@ def on_stored(state: Relay, _: Stored) -> Next:
 
 
 def _past_first(state: Relay, position: Position) -> Relay:
-    return replace(state, cursor=_past(state.at, state.found[0], position), found=state.found[1:])
+    """Move the cursor behind the first manifest that was read."""
+    found, manifest = state.found[0], require(state.found[0].manifest)
+    gen = max(manifest.gen, state.at.gen)
+    cursor = Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)
+    return replace(state, cursor=cursor, found=state.found[1:])
 
 
 def run(state: Relay) -> Next:
@@ -209,15 +214,3 @@ def run(state: Relay) -> Next:
     running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None)
     begun = SaveProgress(cursor, begins=True)
     return running, (begun, ReadCommits(cursor.position, state.narrowing.most))
-
-
-def _follows(manifest: Manifest, cursor: Cursor) -> bool:
-    """Return whether a manifest is the next of the cursor's chain."""
-    return manifest.batch_no == cursor.batch_no + 1 and manifest.prev_crc == cursor.crc
-
-
-def _past(cursor: Cursor, found: Found, position: Position) -> Cursor:
-    """Return the cursor after a manifest of the chain."""
-    manifest = require(found.manifest)
-    gen = max(manifest.gen, cursor.gen)
-    return Cursor(position, found.offset + 1, manifest.batch_no, found.crc, gen)

@@ -36,11 +36,15 @@ def backoff_seconds(failures: int) -> float:
     return min(BACKOFF_LAST_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** (failures - 1))
 
 
+def unsaved(state: Relay) -> tuple[Action, ...]:
+    """Return what stores the cursor, if the stored one is behind it."""
+    return (SaveProgress(state.at),) if state.dirty else ()
+
+
 def drop(state: Relay, reason: str) -> Next:
     """Drop a handle whose transaction is in doubt; REPLAY shows its result."""
-    saving = (SaveProgress(state.at),) if state.dirty else ()
     dropped = count_failure(replace(without_handle(state), phase=Phase.VERIFY))
-    return dropped, (*saving, DropHandle(reason), Rest(backoff_seconds(dropped.failures)))
+    return dropped, (*unsaved(state), DropHandle(reason), Rest(backoff_seconds(dropped.failures)))
 
 
 def on_failed(state: Relay, failed: Failed) -> Next:
@@ -67,9 +71,8 @@ def _wide(state: Relay) -> Relay:
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:
     """Store the progress and release the shard."""
-    saving = (SaveProgress(state.at),) if state.dirty else ()
     stopped = replace(without_handle(state), phase=Phase.IDLE)
-    return stopped, (*saving, DropHandle("stopped"), CloseSession(), Rest(0.0))
+    return stopped, (*unsaved(state), DropHandle("stopped"), CloseSession(), Rest(0.0))
 
 
 def halt(state: Relay, reason: HaltReason) -> Next:
@@ -110,6 +113,11 @@ def narrow_again(state: Relay) -> Relay:
     batch = state.batch
     if batch is None or not batch.entries or not goes_apart(state):
         return state
+    return narrowed(state, batch)
+
+
+def narrowed(state: Relay, batch: Manifest) -> Relay:
+    """Try half of the batch next."""
     if batch.kind is Kind.BATCH:
         return replace(state, narrowing=narrow(batch))
     return replace(state, release_narrowing=narrow(batch))

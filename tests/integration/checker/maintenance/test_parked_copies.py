@@ -7,7 +7,7 @@ import pytest
 from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
-from outbox.kafka.delivery.parked_topic import KafkaParkedTopic
+from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from tests.fixtures_kafka import (

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.client_config import idempotent_producer_config
-from outbox.kafka.delivery.reports import REFUSED
+from outbox.kafka.delivery_reports import REFUSED
 from outbox.messages.record import Record
 from outbox.relay.protocol.state import Refused
 

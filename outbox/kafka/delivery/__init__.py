@@ -1,1 +1,0 @@
-"""What becomes of records that a producer sent: their reports, and copies of parked messages."""
