@@ -38,8 +38,8 @@ class Guard:
         find_hot_route: Callable[[str, str], HotRoute | None],
         admission: Admission,
         observed: RequestMetrics,
-        console: Console | None = None,
-        lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        console: Console,
+        lifespan: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
         """Take the framework's application, and what opens the service without a server."""
         self._cold = cold
@@ -60,16 +60,23 @@ class Guard:
             await self._serve(exchange, route)
         except Problem as problem:
             self._observed.refused(problem)
-            await exchange.problem(problem)
+            await self._refuse(exchange, problem)
         except OutboxError as error:
-            await exchange.problem(problem_of(error, exchange.request_id))
+            await self._refuse(exchange, problem_of(error, exchange.request_id))
         except ClientGone:
             return
         except Exception:  # the outermost handler: nothing above turns it into a response
             get_logger().exception(Event.INTERNAL_ERROR, request_id=exchange.request_id)
-            await exchange.problem(Problem(slug="internal-error"))
+            await self._refuse(exchange, Problem(slug="internal-error"))
         finally:
             self._observed.served(exchange)
+
+    async def _refuse(self, exchange: Exchange, problem: Problem) -> None:
+        """Answer with a problem, unless an answer has begun; a browser gets it as a page."""
+        if not exchange.for_browser:
+            await exchange.problem(problem)
+        elif not exchange.status:
+            await self._console.refuse(problem, exchange.scope, exchange.send)
 
     async def _serve(self, exchange: Exchange, route: HotRoute | None) -> None:
         """Send the request on its way in; the only place that tells them apart."""
@@ -78,8 +85,8 @@ class Guard:
             await self._serve_hot(exchange, route)
         elif is_public(exchange.path):
             await self._serve_public(exchange)
-        elif self._console is not None and self._console.owns(exchange.path):
-            await self._serve_console(exchange, self._console)
+        elif self._console.owns(exchange.path):
+            await self._serve_console(exchange)
         else:
             await self._serve_cold(exchange)
 
@@ -128,36 +135,22 @@ class Guard:
         await self._cold(asked, replay(b"", exchange.receive), exchange.send)
         exchange.scope["route"] = asked.get("route")
 
-    async def _serve_console(self, exchange: Exchange, console: Console) -> None:
-        """Answer a browser; a person reads the answer, so a problem becomes a page."""
-        try:
-            await self._serve_visitor(exchange, console)
-        except (Problem, OutboxError) as error:
-            await console.refuse(error, exchange.scope, exchange.send)
-        except ClientGone:
-            raise
-        except Exception:
-            if exchange.status:
-                raise
-            get_logger().exception(Event.INTERNAL_ERROR, request_id=exchange.request_id)
-            problem = Problem(slug="internal-error")
-            await console.refuse(problem, exchange.scope, exchange.send)
-
-    async def _serve_visitor(self, exchange: Exchange, console: Console) -> None:
+    async def _serve_console(self, exchange: Exchange) -> None:
         """Answer a browser: with a session as an authenticated caller, else as a stranger."""
+        exchange.for_browser = True
         admission, headers = self._admission, exchange.headers
-        visitor = await console.visitor(headers)
+        visitor = await self._console.visitor(headers)
         caller = visitor.caller
         if visitor.is_known and exchange.method in READS:
             exchange.extra_headers.extend(admission.reads.spend(caller))
-        most = console.form_max_bytes(visitor, exchange.path) or 0
+        most = self._console.form_max_bytes(visitor, exchange.path) or 0
         if exchange.method not in WITH_BODY:
             most = 0
         place = admission.place(caller, headers, most) if visitor.is_known else nullcontext()
         with place:
             body = await read_body(exchange.receive, most) if most else b""
             exchange.share(visitor=visitor)
-            await console(exchange.scope, replay(body, exchange.receive), exchange.send)
+            await self._console(exchange.scope, replay(body, exchange.receive), exchange.send)
         admission.reads.owe(caller, len(visitor.calls) - 1)
 
 

@@ -125,9 +125,8 @@ class Console:
         """Answer a request; its state holds ``visitor`` and ``request_id``."""
         await self._router(scope, receive, send)
 
-    async def refuse(self, error: Problem | OutboxError, scope: Scope, send: Send) -> None:
+    async def refuse(self, problem: Problem, scope: Scope, send: Send) -> None:
         """Answer a request that was refused before it reached a page."""
-        problem = error if isinstance(error, Problem) else problem_of(error)
         visit = self._visit(Request(scope), Visitor(NOBODY, None))
         response = self._refusal(visit, _refused(problem))
         await response(scope, _no_body, send)

@@ -73,6 +73,8 @@ class Exchange:
         self.request_id = _request_id(self.headers)
         self.route_name: str | None = None
         """The route in the metrics; None: the framework knows it."""
+        self.for_browser = False
+        """True if a person reads the answer, so that a problem is a page."""
         self.status = 0
         """Of the response; 0 until it has started."""
         self.extra_headers: HeaderList = []

@@ -56,29 +56,28 @@ def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
 
 
 def _set_unfinished(counts: Sequence[Unfinished], metrics: Metrics) -> None:
-    messages: dict[tuple[str, str], int] = defaultdict(int)
-    ages: dict[tuple[str, str], float] = defaultdict(float)
-    capped: dict[tuple[str, str], bool] = defaultdict(bool)
-    for count in counts:
-        state = COMMITTED if count.state == HELD else count.state
-        place = (state, count.producer_group)
-        messages[place] += count.messages
-        capped[place] |= count.capped
-        ages[place] = max(ages[place], count.oldest_age_seconds)
-        if count.state == HELD:
-            held = metrics["held_messages"].labels(count.producer_group, count.topic)
-            held.set(count.messages)
-        if state == COMMITTED:
-            metrics["publish_backlog_messages"].labels(count.topic).inc(count.messages)
-        interval = metrics["check_interval_seconds"].labels(count.producer_group)
-        interval.set(count.check_interval_seconds)
-    for (state, group), number in messages.items():
-        if state == PLAIN:
-            metrics["plain_backlog_messages"].labels(group).set(number)
-            metrics["plain_oldest_age_seconds"].labels(group).set(ages[state, group])
+    """Set the sums of each group and topic.
+
+    A gauge is never increased: with several workers a cleared one goes on at its old value.
+    """
+    found: dict[tuple[str, ...], float] = defaultdict(float)
+    for count in sorted(counts, key=lambda each: each.oldest_age_seconds):
+        group, age = count.producer_group, count.oldest_age_seconds
+        found["check_interval_seconds", group] = count.check_interval_seconds
+        if count.state == PLAIN:
+            found["plain_backlog_messages", group] += count.messages
+            found["plain_oldest_age_seconds", group] = age
             continue
-        metrics["half_messages"].labels(state, group).set(number)
-        metrics["half_messages_capped"].labels(state, group).set(capped[state, group])
-        metrics["half_oldest_age_seconds"].labels(state, group).set(ages[state, group])
+        state = COMMITTED if count.state == HELD else count.state
+        found["half_messages", state, group] += count.messages
+        capped = ("half_messages_capped", state, group)
+        found[capped] = max(found[capped], count.capped)
+        found["half_oldest_age_seconds", state, group] = age
+        if count.state == HELD:
+            found["held_messages", group, count.topic] = count.messages
+        if state == COMMITTED:
+            found["publish_backlog_messages", count.topic] += count.messages
         if state == PARKED:
-            metrics["parked_messages"].labels(group).set(number)
+            found["parked_messages", group] += count.messages
+    for (name, *labels), value in found.items():
+        metrics[name].labels(*labels).set(value)

@@ -55,13 +55,19 @@ async def test_any_worker_reports_the_counts_of_all_workers_including_dead_ones(
             killed = await asyncio.to_thread(worker_that_counted, tmp_path)
             os.kill(killed, signal.SIGKILL)
             await asyncio.to_thread(wait_for, lambda: not has_gauges(tmp_path, killed))
-            await prepare_ten(client, service.port)
+            first, *_ = await prepare_ten(client, service.port)
+            end = f"http://127.0.0.1:{service.port}{HALVES}/{first}/end"
+            (await client.post(end, json={"decision": "COMMIT"})).raise_for_status()
             pages = [await page_of_both(client, metrics)]
             pages += [await scrape(client, metrics) for _ in range(4)]
         assert await service.stop() == 0
     for page in pages:
         assert own(page["outbox_half_prepared_total"]) == {(GROUP,): 20}
-        assert own(page["outbox_half_messages"]) == {(GROUP, "PREPARED"): 20}
+        assert own(page["outbox_half_messages"]) == {
+            (GROUP, "PREPARED"): 19,
+            (GROUP, "COMMITTED"): 1,
+        }
+        assert list(page["outbox_publish_backlog_messages"].values()) == [1]
         assert page["outbox_db_pool_max"] == {(): 20}
         assert len(page["outbox_build_info"]) == 1
         assert page["outbox_db_tx_duration_seconds_count"][("prepare",)] >= 2
@@ -95,11 +101,12 @@ def has_gauges(directory: Path, pid: int) -> bool:
     return any(path.stem.endswith(f"_{pid}") for path in directory.glob(GAUGES))
 
 
-async def prepare_ten(client: httpx2.AsyncClient, port: int) -> None:
-    """Prepare on connections that any worker may take."""
+async def prepare_ten(client: httpx2.AsyncClient, port: int) -> list[str]:
+    """Prepare on connections that any worker may take; return the message ids."""
     url = f"http://127.0.0.1:{port}{HALVES}"
     answers = await asyncio.gather(*(client.post(url, json=prepare_body()) for _ in range(10)))
     assert {answer.status_code for answer in answers} == {201}
+    return [answer.json()["message_id"] for answer in answers]
 
 
 async def scrape(client: httpx2.AsyncClient, metrics: str) -> Page:
