@@ -11,6 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from outbox.postgres.messages.decisions import END, END_RACING
+from outbox.postgres.operators.candidates import SQL as CANDIDATES
 from outbox.postgres.sessions.statements import load
 from tests.fixtures_databases import ROLES, as_role, migrate
 from tests.fixtures_paths import PROJECT
@@ -27,12 +28,18 @@ PROGRAMS = {
 NOT_RUN = {
     ("outbox_api", "outbox.postgres.messages.seen_topics.store"),
     ("outbox_checker", "outbox.postgres.operators.audit_log.page"),
+    ("outbox_reconcile", "outbox.postgres.messages.half_rows.copy_halves"),
+    ("outbox_reconcile", "outbox.postgres.messages.half_rows.read_halves"),
 }
 """Statements of a shared module that one of its users does not run."""
 TYPES = {"now": "timestamptz", "at": "timestamptz", "wait": "integer"}
 """Parameters whose type the server cannot tell without their value."""
 FILLED_IN = {
     "outbox.postgres.messages.decisions.end": (END, END_RACING),
+    "outbox.postgres.operators.candidates.half": (
+        "SELECT FROM (SELECT 1::int8 AS half_id) ids CROSS JOIN LATERAL"
+        f" ({CANDIDATES['half']}) half",
+    ),
 }
 """Texts that become statements when their module fills them in."""
 APPENDED = ("op_message", "op_message_default", "audit_log")
