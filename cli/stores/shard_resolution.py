@@ -28,8 +28,7 @@ from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.shard_admin import mark_released, resume_shard, topics
-from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.postgres.relay.recovery import recover_published
+from outbox.postgres.relay.commit_log import PostgresCommitLog, recover_published
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.verified_sessions import refuse_ids_behind

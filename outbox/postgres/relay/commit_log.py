@@ -12,10 +12,9 @@ from uuid import UUID
 
 from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import Manifest, Position
-from outbox.messages.message_id import split_message_id
+from outbox.messages.message_id import HalfId, Nonce, split_message_id
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import CommitReader
-from outbox.postgres.relay.recovery import recover_published
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.ports import PublishedBatch
@@ -201,6 +200,25 @@ class PostgresCommitLog(CommitReader):
 def hold_shards(session: Connection) -> list[int]:
     """Lock every shard until the transaction ends; return the shards that a relay holds."""
     return [row[0] for row in session.execute(SQL["hold_shards"], {"space": LOCK_SPACE})]
+
+
+def recover_published(
+    session: Connection, shard: int, offset: int, published: Sequence[tuple[HalfId, Nonce]]
+) -> int:
+    """Note ids that Kafka has, and commit those of them without a decision.
+
+    The same ids may be recovered again. Returns how many of them this PostgreSQL has rolled back.
+    """
+    asked = {
+        "shard": shard,
+        "offset": offset,
+        "half_ids": [half_id for half_id, _ in published],
+        "nonces": [nonce for _, nonce in published],
+        **bounds([half_id for half_id, _ in published]),
+    }
+    session.execute(SQL["note_published"], asked)
+    session.execute(SQL["recover_commits"], asked)
+    return len(session.execute(SQL["audit_rolled_back"], asked).fetchall())
 
 
 def _progress(row: Sequence[Any]) -> Progress:
