@@ -79,7 +79,7 @@ class PostgresRunStore(PostgresFindings):
 
     def past(self, limit: int) -> Sequence[FinishedRun]:
         """Return the newest runs, oldest first."""
-        asked = {"run_id": None, "finished_at": None, "before": None, "limit": limit}
+        asked = {"run_id": None, "after": "", "limit": limit}
         with (
             audit_session(self._database_url) as connection,
             connection.cursor(row_factory=class_row(FinishedRun)) as cursor,

@@ -87,7 +87,7 @@ def test_a_file_of_settings_that_is_no_text_is_one_line(here: Command, tmp_path:
     for name in ("OUTBOX_CONFIG_FILE", "OUTBOX_API_KEY_FILE"):
         done = here("config", "show", **{name: str(wrong)})
         assert (done.code, done.out) == (ExitCode.USAGE, "")
-        assert done.err == f"outbox: {name}: {wrong} is not text in UTF-8\n"
+        assert done.err == f"outbox: {name}: the file that it names is not text in UTF-8\n"
 
 
 @pytest.mark.parametrize(
