@@ -109,11 +109,10 @@ class CommitReader(RelaySession):
         A record that was itself refused is returned alone.
         """
         bound = self._batch_max if most is None else min(most, self._batch_max)
-        head = self._due_head(upto)
-        if head is None:
-            return Commits(upto, kind=Kind.RELEASE)
-        asked = {"head": head, **upto._asdict(), "most": bound}
+        asked = {"head": self._due_head(upto), **upto._asdict(), "most": bound}
         scope = self._fetch("read_scope", asked)
+        if not scope:  # nothing is due, or an operator has just dropped it
+            return Commits(upto, kind=Kind.RELEASE)
         run = self._read_contents([half_id for half_id, *_ in scope])
         _, redriven, clock_ms = scope[0]
         ids = tuple([message_id_bytes(row[0], row[1]) for row in run])

@@ -7,8 +7,8 @@ SELECT set_config('enable_nestloop', 'off', false), set_config('idle_session_tim
 -- name: read_commits
 -- Reads the shard's rows from a position on that are below the watermark, by key, in commit order. The watermark
 -- is from the same snapshot: otherwise a lower xid could still commit and be passed. Ages (s) compare two times of
--- the same clock, whose time (ms) is that of the records. Each row says too whether anything was ever held, and whether anything of the shard is: usually
--- nothing was, and a question of its own would be a third of what a small batch asks.
+-- the same clock, whose time (ms) is that of the records. Each row says too whether anything was ever held, and whether
+-- anything of the shard is: usually nothing was, and a question of its own would be a third of what a small batch asks.
 SELECT xid, half_ids, extract(epoch FROM clock_timestamp() - committed_at)::float8, awaited,
     (extract(epoch FROM clock_timestamp()) * 1000)::int8, EXISTS (SELECT FROM outbox.held_record),
     EXISTS (SELECT FROM outbox.open_held WHERE shard = %(shard)s)
