@@ -80,7 +80,8 @@ async def _look_up(host: str, port: int, family: int) -> Any:
     found: Future[Any] = Future()
 
     def work() -> None:
-        found.set_running_or_notify_cancel()
+        if not found.set_running_or_notify_cancel():  # the call has given up already
+            return
         try:
             infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
