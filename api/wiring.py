@@ -50,7 +50,7 @@ from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
 from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
-from outbox.postgres.sessions.connections import PLAN_ONCE, PoolShare, make_pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, PoolShare, make_pool
 from outbox.postgres.sessions.verified_sessions import refuse_pool_behind, refuse_to_start_behind
 from outbox.settings.catalogue import Settings
 from outbox.settings.environment import failpoints
@@ -129,15 +129,7 @@ def build(
     arm(failpoints())
     metrics, clock = Metrics(), SystemClock()
     metrics.show_version()
-    url, most = settings.required_database_url(), settings.database_pool_max
-    pool = make_pool(
-        url,
-        "api",
-        pool_max=most,
-        admit=refuse_pool_behind,
-        plans=PLAN_ONCE,
-        answer_seconds=ANSWER_SECONDS,
-    )
+    pool, most = _pool(settings), settings.database_pool_max
     ingest = IngestWiring(settings, pool, metrics, catalogue)
     share = PoolShare(pool, max(1, most - MESSAGE_CONNECTIONS))
     bulk_actions = PostgresBulkActions(share)
@@ -172,6 +164,18 @@ def build(
     services, authenticator = _services(settings, share, ingest, page, bulk_actions)
     hot_routes = ingest.hot_routes(traced=spans is not None)
     return _guard(settings, services, hot_routes, authenticator, lifespan)
+
+
+def _pool(settings: Settings) -> Pool:
+    """Return the pool of all requests; its sessions plan a statement once."""
+    return make_pool(
+        settings.required_database_url(),
+        "api",
+        pool_max=settings.database_pool_max,
+        admit=refuse_pool_behind,
+        plans=PLAN_ONCE,
+        answer_seconds=ANSWER_SECONDS,
+    )
 
 
 def _services(

@@ -54,6 +54,8 @@ async def list_reconciliations(
 ) -> Any:
     """List runs, newest first."""
     visible = caller.groups is None
+    if visible and query.after and await services.runs.get(query.after) is None:
+        raise Problem(slug="cursor-invalid")
     found = await services.runs.page(query.limit + 1, query.after) if visible else []
     return page_of(found, query.limit, lambda run: run.run_id)
 
@@ -142,7 +144,7 @@ async def list_totals(
 async def get_report(
     run_id: str, form: ReportFormat, caller: ReportReader, services: ServicesDependency
 ) -> Response:
-    """Return the report of a run, one of html, json, md and csv; the last 30 runs keep theirs."""
+    """Return the report of a run, one of html, json and csv; the last 30 runs keep theirs."""
     await _run(run_id, caller, services)
     body = await services.runs.report(run_id, form)
     if body is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from api.http.page_token import encode_page_token
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
@@ -42,6 +43,9 @@ async def test_runs_are_listed_newest_first_page_by_page(
     rest = await get(bare_service, "", limit=2, cursor=first["next_cursor"])
     assert [run["run_id"] for run in (*first["data"], *rest["data"])] == ["three", "two", "one"]
     assert (first["has_more"], rest["has_more"], rest["next_cursor"]) == (True, False, None)
+    of_another_list = encode_page_token("a finding")
+    refused = await bare_service.client.get(RUNS, params={"cursor": of_another_list})
+    assert (refused.status_code, refused.json()["code"]) == (400, "cursor-invalid")
     newest = first["data"][0]
     assert (newest["verdict"], newest["totals"], newest["reports"]) == (
         "clean",
