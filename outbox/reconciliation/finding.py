@@ -63,18 +63,6 @@ class TrackedFinding(StoredFinding):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingFilter:
-    """Selects findings of a run; a finding must match every given field."""
-
-    kind: str | None = None
-    finding_class: str | None = None
-    status: str | None = None
-    topic: str | None = None
-    hour: datetime | None = None
-    """The beginning of the hour in which the message was decided, or else its record written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingTotal:
     """Findings of one kind, topic and hour; ``open``: how many of them are open now.
 

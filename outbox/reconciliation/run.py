@@ -72,28 +72,14 @@ class ExpiredEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """The result of a run, without its findings and reports."""
-
-    run_id: str
-    previous_run_id: str | None
-    mode: str
-    started_at: datetime
-    cut_at: datetime
-    verdict: Verdict
-    sentence: str
-    totals: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun(RunSummary):
+class StoredRun:
     """Everything that a run stores, in one transaction."""
 
+    run_id: str
+    row: Mapping[str, Any]
+    """The other columns of its row, except the time at which it finished."""
     complete: bool
     """The whole plan was read. So a finding that was not seen again is resolved."""
-    plan: Mapping[str, Any]
-    counts: Mapping[str, int]
-    timings: Mapping[str, float]
     findings: tuple[StoredFinding, ...]
     reports: Mapping[str, str]
     """The text of the report by format: html, json, csv."""
@@ -104,9 +90,17 @@ class StoredRun(RunSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRun(RunSummary):
+class FinishedRun:
     """A finished run; ``totals`` is the number of its open findings by kind."""
 
+    run_id: str
+    previous_run_id: str | None
+    mode: str
+    started_at: datetime
+    cut_at: datetime
+    verdict: Verdict
+    sentence: str
+    totals: Mapping[str, int]
     finished_at: datetime
     reports: Sequence[str]
     """The formats in which its report is still kept."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
-
-EVERY_XID: Final = 1 << 62
-"""Above every transaction id."""
 
 
 class RelayCut(NamedTuple):
@@ -88,8 +85,7 @@ class RecordedPlace:
     batch_no: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndecidedCounts:
+class UndecidedCounts(NamedTuple):
     """The number of half messages without a decision in the snapshot."""
 
     prepared: int

@@ -42,9 +42,9 @@ def findings(
     ``missing`` since an earlier run are looked at again.
     """
     if previous is None:
-        found = snapshot.unlogged(None, missing)
+        found = snapshot.unlogged(missing)
     else:
-        found = snapshot.unlogged(previous.cut_at - LOOK_BACK, missing, previous.horizon)
+        found = snapshot.unlogged(missing, previous.cut_at - LOOK_BACK, previous.horizon)
     if not found:
         return ()
     holds, halves = snapshot.held_records(found), snapshot.halves(found)

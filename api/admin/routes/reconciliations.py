@@ -29,7 +29,7 @@ from api.admin.services import Services
 from api.http.problems import Problem, invalid
 from outbox.access import Caller
 from outbox.errors import TimePast
-from outbox.reconciliation.finding import FindingFilter, FindingTotals
+from outbox.reconciliation.finding import FindingTotals
 from outbox.reconciliation.run import FinishedRun, ReportFormat
 
 PATH: Final = "/v1/reconciliations"
@@ -84,14 +84,8 @@ async def list_findings(
 ) -> Any:
     """List the findings of a run above info, with their current status and their history."""
     await _run(run_id, caller, services)
-    wanted = FindingFilter(
-        kind=query.kind,
-        finding_class=query.finding_class,
-        status=query.status,
-        topic=query.topic,
-        hour=query.hour,
-    )
-    found = await services.runs.findings(run_id, wanted, query.limit + 1, query.after)
+    wanted = query.model_dump(exclude={"limit", "cursor"})
+    found = await services.runs.findings(run_id, query.limit + 1, query.after, **wanted)
     return page_of(found, query.limit, lambda finding: finding.finding_id)
 
 

@@ -51,16 +51,16 @@ class PostgresFindings:
         with audit_session(self._database_url) as connection:
             rows = connection.execute(SQL["known"], {"seen": list(finding_ids)})
             known = frozenset(finding_id for (finding_id,) in rows)
-            closed = _closed(connection, finding_ids, complete, expired_evidence)
-        statuses = Counter(each.next_status for each in closed if each.finding.status == OPEN)
+            unseen = _unseen(connection, finding_ids, complete, expired_evidence)
+        statuses = Counter(each.next_status for each in unseen if each.finding.status == OPEN)
         return FindingChanges(
             new=len(finding_ids) - len(known),
             resolved=statuses["resolved"],
             fixed=statuses["fixed"],
             unverifiable=statuses["unverifiable"],
             known_ids=known,
-            closed_by_class=_by_class(closed, ENDED),
-            unverifiable_by_class=_by_class(closed, ("unverifiable",)),
+            closed_by_class=_by_class(unseen, ENDED),
+            unverifiable_by_class=_by_class(unseen, ("unverifiable",)),
         )
 
     def remaining(
@@ -74,7 +74,7 @@ class PostgresFindings:
         Those stay open until an operator settles them.
         """
         with audit_session(self._database_url) as connection:
-            unseen = _unseen(connection, finding_ids, complete=False, expired=expired_evidence)
+            unseen = _unseen(connection, finding_ids, False, expired_evidence)
         return [each.finding for each in unseen if each.next_status is None]
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
@@ -111,9 +111,9 @@ class PostgresFindings:
 def save_findings(connection: Connection, run: StoredRun) -> None:
     """Store the findings of a run and close the others; delete those closed for KEEP_DAYS."""
     seen = [each.finding_id for each in run.findings]
-    closed = _closed(connection, seen, run.complete, run.expired_evidence)
+    unseen = _unseen(connection, seen, run.complete, run.expired_evidence)
     _save(connection, run.findings, run.run_id)
-    _close(connection, closed, run.run_id)
+    _close(connection, unseen, run.run_id)
     connection.execute(SQL["delete_old_findings"], {"keep_days": KEEP_DAYS})
 
 
@@ -122,22 +122,14 @@ def save_rerun_findings(connection: Connection, run: StoredRun, finding_ids: Seq
     rows = connection.execute(SQL["lock_open"], {"finding_ids": list(finding_ids)})
     still_open = {finding_id for (finding_id,) in rows}
     seen = [each.finding_id for each in run.findings]
-    closed = _closed(connection, seen, run.complete, run.expired_evidence)
-    kept = [each for each in closed if each.finding.finding_id in still_open]
-    _close(connection, kept, run_id=None)
+    unseen = _unseen(connection, seen, run.complete, run.expired_evidence)
+    _close(connection, [u for u in unseen if u.finding.finding_id in still_open], run_id=None)
     refined = [each for each in run.findings if each.finding_id in still_open]
     _save(connection, refined, run_id=None)
 
 
-def _closed(
-    connection: Connection, seen: Sequence[str], complete: bool, expired: ExpiredEvidence
-) -> list[Unseen]:
-    unseen = _unseen(connection, seen, complete=complete, expired=expired)
-    return [each for each in unseen if each.next_status is not None]
-
-
 def _unseen(
-    connection: Connection, seen: Sequence[str], *, complete: bool, expired: ExpiredEvidence
+    connection: Connection, seen: Sequence[str], complete: bool, expired: ExpiredEvidence
 ) -> list[Unseen]:
     asked = {
         "seen": list(seen),
@@ -157,19 +149,17 @@ def _unseen(
     return [Unseen(StoredFinding(**row), s) for row, s in zip(rows, statuses, strict=True)]
 
 
-def _close(connection: Connection, closed: Sequence[Unseen], run_id: str | None) -> None:
-    statuses = {each.finding.finding_id: each.next_status for each in closed}
+def _close(connection: Connection, unseen: Sequence[Unseen], run_id: str | None) -> None:
+    statuses = {each.finding.finding_id: each.next_status for each in unseen if each.next_status}
     changed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
     connection.execute(SQL["close"], {"run_id": run_id, **changed})
 
 
-def _by_class(closed: Iterable[Unseen], statuses: Sequence[str]) -> dict[str, int]:
-    return dict(
-        Counter(
-            finding.finding_class
-            for finding, next_status in closed
-            if finding.status == OPEN and next_status in statuses
-        )
+def _by_class(unseen: Iterable[Unseen], statuses: Sequence[str]) -> Counter[str]:
+    return Counter(
+        finding.finding_class
+        for finding, next_status in unseen
+        if finding.status == OPEN and next_status in statuses
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psycopg.rows import class_row
@@ -11,7 +11,6 @@ from psycopg.rows import class_row
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
-    FindingFilter,
     FindingTotal,
     FindingTotals,
     OpenFindingCount,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 EVENTS_SHOWN: Final = 50
 """The maximum number of changes that are shown of a finding: the last ones."""
-
+NO_FILTER: Final = dict.fromkeys(("kind", "finding_class", "status", "topic", "hour"))
 COUNTED: Final = 10_000
 """The most findings of a run that are counted by kind, topic and hour."""
 TOTALS: Final = 200
@@ -56,11 +55,15 @@ class PostgresReconciliationRuns:
         return rows[0]["body"] if rows else None
 
     async def findings(
-        self, run_id: str, wanted: FindingFilter, limit: int, after: str
+        self, run_id: str, limit: int, after: str, **wanted: str | datetime | None
     ) -> Sequence[TrackedFinding]:
-        """Return a run's findings above info with their current status, by id, after ``after``."""
+        """Return a run's findings above info with their current status, by id, after ``after``.
+
+        ``wanted`` are values that a finding must have: its kind, finding_class, status, topic, and
+        the beginning of the hour in which its message was decided, or else its record written.
+        """
         asked = {"run_id": run_id, "limit": limit, "after": after, "events": EVENTS_SHOWN}
-        return await self._rows(TrackedFinding, "findings", {**asdict(wanted), **asked})
+        return await self._rows(TrackedFinding, "findings", NO_FILTER | wanted | asked)
 
     async def totals(self, run_id: str) -> FindingTotals:
         """Count a run's findings above info by kind, topic and hour."""

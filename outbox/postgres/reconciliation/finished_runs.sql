@@ -4,9 +4,9 @@ SELECT r.run_id, r.previous_run_id, r.mode, r.started_at, r.cut_at, r.finished_a
     ARRAY(SELECT p.format FROM outbox.reconciliation_report p WHERE p.run_id = r.run_id ORDER BY p.format) AS reports
 FROM outbox.reconciliation_run r
 WHERE (%(run_id)s::text IS NULL OR r.run_id = %(run_id)s)
-    AND (%(after)s::text = '' OR (r.finished_at, r.run_id) < (
-        SELECT last.finished_at, last.run_id FROM outbox.reconciliation_run last WHERE last.run_id = %(after)s::text))
-ORDER BY r.finished_at DESC, r.run_id DESC
+    AND (%(after)s::text = '' OR r.finished_at < (
+        SELECT last.finished_at FROM outbox.reconciliation_run last WHERE last.run_id = %(after)s::text))
+ORDER BY r.finished_at DESC
 LIMIT %(limit)s
 
 -- name: report
@@ -58,19 +58,15 @@ ORDER BY findings DESC, kind, topic, hour DESC
 LIMIT %(limit)s
 
 -- name: last
--- Reads the newest run, and the number of inconclusive runs in a row up to it, among the last hundred. Reads the plan of
--- the newest one only: a plan has a row for each partition, outside of its table.
-WITH newest AS MATERIALIZED (
-    SELECT run_id, verdict, row_number() OVER (ORDER BY finished_at DESC, run_id DESC) AS place
-    FROM (
-        SELECT run_id, verdict, finished_at FROM outbox.reconciliation_run ORDER BY finished_at DESC, run_id DESC LIMIT 100
-    ) r
-)
-SELECT r.verdict, (r.plan ->> 'coverage')::float8 AS coverage, extract(epoch FROM clock_timestamp() - r.cut_at)::float8 AS cut_age,
-    r.finished_at AS succeeded_at, coalesce((SELECT min(place) - 1 FROM newest WHERE verdict <> 'inconclusive'),
-        (SELECT count(*) FROM newest))::int AS inconclusive
-FROM newest JOIN outbox.reconciliation_run r USING (run_id)
-WHERE newest.place = 1
+-- Reads the newest run, and the number of inconclusive runs in a row up to it: those after the newest other one, which
+-- is found by the index on times. Reads the plan of the newest run only: a plan has a row for each partition.
+SELECT verdict, (plan ->> 'coverage')::float8 AS coverage, extract(epoch FROM clock_timestamp() - cut_at)::float8 AS cut_age,
+    finished_at AS succeeded_at, (SELECT count(*) FROM outbox.reconciliation_run WHERE finished_at > coalesce((
+        SELECT finished_at FROM outbox.reconciliation_run WHERE verdict <> 'inconclusive'
+        ORDER BY finished_at DESC LIMIT 1), '-infinity'))::int AS inconclusive
+FROM outbox.reconciliation_run
+ORDER BY finished_at DESC
+LIMIT 1
 
 -- name: open_findings
 -- Counts the open findings by the index on them.

@@ -34,11 +34,6 @@ from outbox.reconciliation.run import (
 )
 
 SQL: Final = load(__name__)
-COLUMNS: Final = (
-    *("run_id", "previous_run_id", "mode", "started_at", "cut_at", "verdict", "sentence"),
-    *("complete", "plan", "counts", "totals", "timings"),
-)
-"""The values of a run in its row."""
 READ_ONLY: Final = (
     "PostgreSQL: this session is read-only, so no run can be stored: it is a standby, or"
     " default_transaction_read_only is on for the role, the database or the server"
@@ -101,7 +96,9 @@ class PostgresRunStore(PostgresFindings):
             if run.checkpoint is not None:
                 _update_checkpoint(connection, run.run_id, run.checkpoint)
             save_findings(connection, run)
-            connection.execute(SQL["save_run"], _run_row(run))
+            row = {k: Jsonb(v) if isinstance(v, Mapping) else v for k, v in run.row.items()}
+            named = {"run_id": run.run_id, "complete": run.complete}
+            connection.execute(SQL["save_run"], row | named)
             for form, body in run.reports.items():
                 report = {"run_id": run.run_id, "format": form, "body": body}
                 connection.execute(SQL["save_report"], report)
@@ -133,9 +130,3 @@ def _update_checkpoint(connection: Connection, run_id: str, update: CheckpointUp
             copy.write_row(row)
     for shard, (xid, n) in update.positions.items():
         connection.execute(SQL["note_audited"], {"shard": shard, "xid": xid, "n": n})
-
-
-def _run_row(run: StoredRun) -> dict[str, Any]:
-    """Return the columns of a run by name."""
-    values = {name: getattr(run, name) for name in COLUMNS}
-    return {k: Jsonb(dict(v)) if isinstance(v, Mapping) else v for k, v in values.items()}

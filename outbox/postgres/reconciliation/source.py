@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -25,7 +25,6 @@ from outbox.postgres.sessions.jdbc import jdbc_address
 from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
-    EVERY_XID,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -71,9 +70,10 @@ class PostgresSource:
         read_url = self._replica_url or self._database_url
         with (
             audit_session(read_url, self._limits) as connection,
-            self._kept_leaves(connection),
+            self._primary(connection) as primary,
         ):
-            taken_at = self._await_replay(connection)
+            primary.execute(SQL["keep_leaves"])
+            taken_at = None if primary is connection else await_replay(primary, connection)
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.transaction():
@@ -82,30 +82,15 @@ class PostgresSource:
                 identity = SnapshotIdentity(
                     exported_id=row[0], visible=row[1], taken_at=taken_at or row[2]
                 )
-                primary_url = self._database_url if self._replica_url else None
-                yield PostgresSnapshot(connection, identity, primary_url)
+                yield PostgresSnapshot(connection, identity, primary)
+            if primary is not connection:
+                primary.execute(SQL["release_leaves"])
 
-    @contextmanager
-    def _kept_leaves(self, connection: Connection) -> Iterator[None]:
-        """Keep every leaf of the primary until the block ends; raises if they were not kept.
-
-        Without a replica the snapshot's own session keeps them, and both end together.
-        """
+    def _primary(self, connection: Connection) -> AbstractContextManager[Connection]:
+        """Open the session that keeps the leaves; without a replica it is the snapshot's own."""
         if self._replica_url is None:
-            connection.execute(SQL["keep_leaves"])
-            yield
-            return
-        with audit_session(self._database_url) as primary:
-            primary.execute(SQL["keep_leaves"])
-            yield
-            primary.execute(SQL["release_leaves"])
-
-    def _await_replay(self, connection: Connection) -> datetime | None:
-        """Wait until a replica has everything that is committed; return that moment."""
-        if self._replica_url is None:
-            return None
-        with audit_session(self._database_url) as primary:
-            return await_replay(primary, connection)
+            return nullcontext(connection)
+        return audit_session(self._database_url)
 
 
 class PostgresSnapshot:
@@ -115,60 +100,60 @@ class PostgresSnapshot:
     """
 
     def __init__(
-        self, connection: Connection, identity: SnapshotIdentity, primary_url: str | None
+        self, connection: Connection, identity: SnapshotIdentity, primary: Connection
     ) -> None:
         self._connection = connection
-        self._primary_url = primary_url
+        self._primary = primary
         self.identity = identity
 
     def retired_below(self) -> HalfId:
         """Return the lowest half id whose leaf is still kept."""
-        return HalfId(self._only_row("retired_below")[0])
+        [(half_id,)] = self._rows("retired_below")
+        return HalfId(half_id)
 
     def retired_leaves(self) -> frozenset[int]:
         """Return the leaves above that which were removed before a lower one."""
-        with database_errors():
-            return frozenset(leaf for (leaf,) in self._connection.execute(SQL["retired_leaves"]))
+        return frozenset(leaf for (leaf,) in self._rows("retired_leaves"))
 
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
         """Return the half messages below an id that are stored, though their leaf is removed."""
-        with database_errors():
-            rows = self._connection.execute(SQL["kept_below"], {"half_id": half_id})
-            return frozenset(HalfId(row[0]) for row in rows)
+        return frozenset(kept for (kept,) in self._rows("kept_below", half_id=half_id))
 
     def undecided(self) -> UndecidedCounts:
         """Count the half messages without a decision, by the cursors of the checks."""
-        prepared, parked = self._only_row("undecided")
-        return UndecidedCounts(prepared=prepared, parked=parked)
+        [counts] = self._rows("undecided")
+        return UndecidedCounts(*counts)
 
     def unlogged(
-        self, since: datetime | None, half_ids: Sequence[HalfId], before: int = EVERY_XID
+        self,
+        half_ids: Sequence[HalfId],
+        since: datetime | None = None,
+        before: int | None = None,
     ) -> Sequence[HalfId]:
         """Return at most 1 000 messages that were decided COMMIT and are not in the commit log.
 
         They are sought among those that were prepared after the newest commit before ``since`` and
         below the transaction id ``before``, or among all that are kept; and among the given ones.
         """
-        kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
-        with database_errors():
-            bound = {"since": since, "before": before}
-            (low,) = self._connection.execute(SQL["prepared_since"], bound).fetchall()
-            asked = {**kept, "low": low[0], "half_ids": list(half_ids)}
-            rows = self._connection.execute(SQL["unlogged"], asked).fetchall()
-        return [HalfId(half_id) for (half_id,) in rows]
+        [(low,)] = self._rows("prepared_since", since=since, before=before)
+        rows = self._rows(
+            "unlogged",
+            low=low,
+            half_ids=list(half_ids),
+            retired_below=self.retired_below(),
+            retired=sorted(self.retired_leaves()),
+        )
+        return [half_id for (half_id,) in rows]
 
     def stalled(self) -> Sequence[Stalled]:
         """Return what makes no progress: undecided halves, silent checks, a held-up xmin.
 
         Transactions are read on the primary, because a replica does not know its sessions.
         """
-        taken_at = self.identity.taken_at
+        at = self.identity.taken_at
         with database_errors():
-            waiting = read_stalled(self._connection, taken_at, "parked", "waiting")
-            if self._primary_url is None:
-                return [*waiting, *read_stalled(self._connection, taken_at, "transactions")]
-        with audit_session(self._primary_url) as primary:
-            return [*waiting, *read_stalled(primary, taken_at, "transactions")]
+            waiting = read_stalled(self._connection, at, "parked", "waiting")
+            return waiting + read_stalled(self._primary, at, "transactions")
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return those of at most 10 000 half messages that are known."""
@@ -190,11 +175,9 @@ class PostgresSnapshot:
         rows = self._by_ids("recorded_places", half_ids)
         return {row.pop("half_id"): RecordedPlace(**row) for row in rows}
 
-    def _only_row(self, name: str) -> tuple[Any, ...]:
+    def _rows(self, name: str, **asked: Any) -> list[tuple[Any, ...]]:
         with database_errors():
-            row: tuple[Any, ...] | None = self._connection.execute(SQL[name]).fetchone()
-        assert row is not None
-        return row
+            return self._connection.execute(SQL[name], asked).fetchall()
 
     def _by_ids(self, name: str, half_ids: Sequence[HalfId]) -> list[dict[str, Any]]:
         if not half_ids:
@@ -217,13 +200,10 @@ def read_stalled(connection: Connection, at: datetime, *statements: str) -> list
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:
-    half = read_without_damage(row)
-    if row["decision"] is None:
-        return KnownHalf(half=half, parked=row["parked"])
     return KnownHalf(
-        half=half,
-        parked=False,
-        decision=DECISION_OF_CODE[row["decision"]],
-        decided_by=DECIDED_BY_OF_CODE[row["decided_by"]],
+        half=read_without_damage(row),
+        parked=row["parked"],
+        decision=DECISION_OF_CODE.get(row["decision"]),
+        decided_by=DECIDED_BY_OF_CODE.get(row["decided_by"]),
         decided_at=row["decided_at"],
     )

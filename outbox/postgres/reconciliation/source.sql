@@ -18,7 +18,7 @@ SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()
 SELECT pg_advisory_lock_shared(hashtext('outbox.audit'), 0), set_config('idle_session_timeout', '0', false)
 
 -- name: release_leaves
--- Frees that lock. False: this session did not have it.
+-- Frees that lock, in the session that has had it all the time.
 SELECT pg_advisory_unlock_shared(hashtext('outbox.audit'), 0)
 
 -- name: retired_below
@@ -36,29 +36,20 @@ SELECT leaf FROM outbox.retired_leaf
 SELECT half_id FROM outbox.half_message WHERE half_id < %(half_id)s
 
 -- name: undecided
--- Counts the halves without a decision, without a full scan: halves after the cursor of the sweep, queued checks after
--- the cursor of their class, and every half that was ever parked. Before the cursors every half is decided, queued again
--- or parked.
-WITH swept AS MATERIALIZED (
-    SELECT coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0) AS position
-), asked AS (
-    SELECT half_id FROM outbox.half_message WHERE half_id > (SELECT position FROM swept)
-    UNION
-    SELECT q.half_id
-    FROM outbox.check_class c
-    CROSS JOIN LATERAL (
-        SELECT half_id FROM outbox.check_queue
-        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
-    ) q
-    WHERE EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = q.half_id)
-    UNION
-    SELECT half_id FROM outbox.parked_message
-)
+-- Counts the halves without a decision, without a full scan: halves after the cursor of the sweep, queued checks, and
+-- every half that was ever parked. Before the cursor every half is decided, queued or parked.
 SELECT count(*) FILTER (WHERE NOT parked), count(*) FILTER (WHERE parked)
 FROM (
     SELECT EXISTS (
         SELECT FROM outbox.parked_message p WHERE p.half_id = a.half_id AND p.resumed_at IS NULL) AS parked
-    FROM asked a
+    FROM (
+        SELECT half_id FROM outbox.half_message
+        WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
+        UNION
+        SELECT half_id FROM outbox.check_queue
+        UNION
+        SELECT half_id FROM outbox.parked_message
+    ) a
     WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = a.half_id)
 ) undecided
 
@@ -99,13 +90,13 @@ CROSS JOIN LATERAL (
 WHERE batch.at IS NOT NULL
 
 -- name: prepared_since
--- Reads the id from which on messages were prepared after the newest commit before a time, of the
--- commits below a transaction id alone: the clock may have been set back later. Without a time, the lowest id.
+-- Reads the id from which on messages were prepared after the newest commit before a time and below a transaction id:
+-- the clock may have been set back later. Without these, the lowest id.
 SELECT coalesce(max(newest.xid), 0) << 15
 FROM outbox.installation i CROSS JOIN generate_series(0, 15) AS each (shard)
 CROSS JOIN LATERAL (
     SELECT c.xid FROM outbox.reconciliation_commits c
-    WHERE c.shard = each.shard AND c.committed_at < %(since)s::timestamptz AND c.xid < %(before)s + i.base
+    WHERE c.shard = each.shard AND c.committed_at < %(since)s::timestamptz AND c.xid < %(before)s::int8 + i.base
     ORDER BY c.xid DESC
     LIMIT 1
 ) newest

@@ -16,20 +16,24 @@ NOON = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
-    """Return a complete run with these open findings."""
-    defaults: dict[str, Any] = {
-        "run_id": run_id,
+    """Return a complete run with these open findings; other fields are columns of its row."""
+    row: dict[str, Any] = {
         "previous_run_id": None,
         "mode": "full",
         "started_at": NOON,
         "cut_at": NOON,
         "verdict": "findings",
         "sentence": "",
-        "complete": True,
         "plan": {},
         "counts": {},
         "totals": {},
         "timings": {},
+    }
+    row |= {name: fields.pop(name) for name in row.keys() & fields.keys()}
+    defaults: dict[str, Any] = {
+        "run_id": run_id,
+        "row": row,
+        "complete": True,
         "findings": tuple(make_finding(each) for each in finding_ids),
         "reports": {"html": f"<p>{run_id}</p>"},
     }

@@ -15,7 +15,7 @@ from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.reconciliation.finished_runs import EVENTS_SHOWN, PostgresReconciliationRuns
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.finding import FindingFilter, StoredFinding
+from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
@@ -141,7 +141,7 @@ async def test_operators_read_the_last_changes_oldest_first(database_url: str, p
     store, runs = PostgresRunStore(database_url), PostgresReconciliationRuns(pool)
     for number in range(EVENTS_SHOWN + 2):
         store.save(make_run(f"run-{number:02}", *(["a"] if number % 2 == 0 else ["b"])))
-    (one,) = await runs.findings("run-00", FindingFilter(), 10, "")
+    (one,) = await runs.findings("run-00", 10, "")
     assert (one.finding_id, len(one.history)) == ("a", EVENTS_SHOWN)
     assert (one.history[0]["event"], one.history[0]["run_id"]) == ("reopened", "run-02")
     last = one.history[-1]

@@ -17,7 +17,7 @@ from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.snapshot import EVERY_XID, UndecidedCounts
+from outbox.reconciliation.snapshot import UndecidedCounts
 from tests.fixtures_paths import PROJECT
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     checkpoint_after,
@@ -25,6 +25,8 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
 )
 
 PAGE = (PROJECT / "docs/security.md").read_text("utf-8")
+ABOVE_ALL = 1 << 62
+"""Above every transaction id."""
 (CREATE,) = re.findall(r"^CREATE ROLE auditor .*;$", PAGE, re.MULTILINE)
 
 
@@ -72,10 +74,10 @@ async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_
     lost, _, later = halves
 
     def unlogged(
-        since: datetime | None, *asked: HalfMessage, before: int = EVERY_XID
+        since: datetime | None, *asked: HalfMessage, before: int = ABOVE_ALL
     ) -> set[HalfId]:
         with PostgresSource(database_url).snapshot() as snapshot:
-            found = snapshot.unlogged(since, [each.half_id for each in asked], before)
+            found = snapshot.unlogged([each.half_id for each in asked], since, before)
         return {*found} & {each.half_id for each in halves}
 
     later_end = End(half_id=later.half_id, nonce=later.nonce, decision=Resolution.COMMIT)
@@ -120,7 +122,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         assert snapshot.undecided() == UndecidedCounts(prepared=1, parked=0)
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stalled()
-        snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(None, ids)
+        snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(ids)
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))
     )

@@ -77,4 +77,4 @@ def test_the_finding_id_survives_a_refined_class() -> None:
 
 
 def test_the_coverage_is_stored_with_the_run() -> None:
-    assert stored_run(make_report(), {}).plan["coverage"] == 1.0
+    assert stored_run(make_report(), {}).row["plan"]["coverage"] == 1.0

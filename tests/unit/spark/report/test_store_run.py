@@ -63,7 +63,7 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
     jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
     assert json.loads(run.reports["json"]) == json.loads(json.dumps(shown))
     verdict = "findings" if count else "clean"
-    assert (shown["verdict"], run.verdict, len(run.findings)) == (verdict, verdict, count)
+    assert (shown["verdict"], run.row["verdict"], len(run.findings)) == (verdict, verdict, count)
     assert sum(shown["totals"].values()) == len(shown["findings"]) == count
     page, rows = run.reports["html"], list(csv.reader(StringIO(run.reports["csv"])))
     assert Tags(page).tags.count("details") == count
@@ -71,7 +71,7 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
     assert len(rows) == count + 1
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
     for body in run.reports.values():
-        assert run.sentence in body or body is run.reports["csv"]
+        assert run.row["sentence"] in body or body is run.reports["csv"]
         assert SECRET not in body
 
 
