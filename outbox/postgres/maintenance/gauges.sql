@@ -40,7 +40,7 @@ GROUP BY 1
 -- Counts unfinished messages by state, group and topic, up to a bound: a larger number is a lower bound, and capped. Reads
 -- the oldest halves after the sweep's cursor; of each delay class of a group, the first rows of the check queue after its
 -- cursor, and of a group with more the oldest by age; of each group its newest parkings, of each shard the oldest commits
--- after its relay's position and the oldest held records up to it; and plain messages by key. Classes and groups share a
+-- after its relay's position and the oldest held records up to it; and plain messages by key. Classes share a
 -- bound, so a few messages of one are found beside very many of another. Each half, op and parking is read by key:
 -- LATERAL ... OFFSET 0 and the scalar subqueries keep the planner from joining whole tables. Never history. Locks nothing.
 WITH sweep AS MATERIALIZED (
@@ -73,12 +73,6 @@ WITH sweep AS MATERIALIZED (
         SELECT half_id, round FROM outbox.check_queue WHERE producer_group_id = g.producer_group_id
         ORDER BY age_from LIMIT 100
     ) q
-), parking AS MATERIALIZED (
-    SELECT g.id, least(%(most)s::int8, greatest(200, %(all)s::int8 / count(*) OVER ())) AS most
-    FROM outbox.producer_group g
-    CROSS JOIN LATERAL (
-        SELECT FROM outbox.parked_message WHERE producer_group_id = g.id AND resumed_at IS NULL LIMIT 1
-    ) waiting
 ), open AS (
     SELECT 'PREPARED' AS state, half_id, count(*) OVER () = %(most)s::int8 AS capped
     FROM (
@@ -91,11 +85,11 @@ WITH sweep AS MATERIALIZED (
         AND round = coalesce((SELECT round FROM outbox.recheck r WHERE r.half_id = queued.half_id), 1)
     GROUP BY half_id
     UNION ALL
-    SELECT 'PARKED', p.half_id, count(*) OVER (PARTITION BY parking.id) = parking.most
-    FROM parking
+    SELECT 'PARKED', p.half_id, count(*) OVER (PARTITION BY g.id) = %(most)s::int8
+    FROM outbox.producer_group g
     CROSS JOIN LATERAL (
         SELECT half_id FROM outbox.parked_message
-        WHERE producer_group_id = parking.id AND resumed_at IS NULL ORDER BY half_id DESC LIMIT parking.most
+        WHERE producer_group_id = g.id AND resumed_at IS NULL ORDER BY half_id DESC LIMIT %(most)s
     ) p
     UNION ALL
     SELECT 'COMMITTED', c.half_id, count(*) OVER (PARTITION BY relay.shard) = %(all)s::int8 / 16

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from psycopg.rows import dict_row
+from msgspec import convert
 
-from outbox.messages.message import ParkedReason
-from outbox.messages.message_id import HalfId
 from outbox.operators.parked_messages import ParkedMessage
 from outbox.postgres.messages.half_rows import read_if_whole
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -28,24 +27,9 @@ class PostgresParkedMessages:
 
     async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
         """Return the oldest that have no copy; see ParkedMessages."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(SQL["uncopied"], {"limit": limit})
-            rows = await cursor.fetchall()
-        return [
-            ParkedMessage(
-                half_id=HalfId(row["half_id"]),
-                half=read_if_whole(row),
-                parked_at=row["parked_at"],
-                read_at=row["read_at"],
-                parked_reason=ParkedReason(row["parked_reason"]),
-                check_count=row["check_count"],
-            )
-            for row in rows
-        ]
+        async with available(), self._pool.connection() as connection:
+            rows = await rows_of(connection, SQL["uncopied"], {"limit": limit})
+        return [convert({**row, "half": read_if_whole(row)}, ParkedMessage) for row in rows]
 
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
         """Record that the topic has them; see ParkedMessages."""

@@ -26,6 +26,7 @@ from outbox.messages.message import (
     State,
 )
 from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.state_machine import contradicts
 from outbox.messages.state_machine import end as end_state
 from outbox.postgres.messages.message_status import read_orphans, read_statuses
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
@@ -188,6 +189,8 @@ def _ended_before(end: End, statuses: dict[tuple[HalfId, Nonce], MessageStatus])
         return NoSuchMessage()
     if end.transaction_id not in (None, status.transaction_id):
         return NoSuchMessage()
-    op = status.op
-    conflict = op is not None and end.decision not in (op.decision, Resolution.UNKNOWN)
-    return Ended(status=status, already_ended=op is not None, conflict=conflict)
+    return Ended(
+        status=status,
+        already_ended=status.op is not None,
+        conflict=contradicts(status.state, end.decision),
+    )

@@ -8,8 +8,10 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
+
 from outbox.messages.message import HalfMessage, Headers, Message
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import HalfId
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -101,37 +103,24 @@ def _texts(texts: Sequence[str]) -> bytes:
 
 
 def read_half(row: Mapping[str, Any]) -> HalfMessage:
-    """Build the half message of a row that names its group and topic."""
-    message = Message(
-        topic=row["topic"],
-        value=row["value"],
-        key=row["key"],
-        partition=row["partition"],
-        headers=read_headers(row["headers"]),
-        content_type=row["content_type"],
-        traceparent=row["traceparent"],
-        producer_group=row["producer_group"],
-        producer_group_id=row["producer_group_id"],
-        topic_id=row["topic_id"],
-        transaction_id=row["transaction_id"],
-        check_immunity_seconds=row["check_immunity_seconds"],
-        tags=tuple(row["tags"] or ()),
-        key_id=row["key_id"],
-    )
-    return HalfMessage(
-        half_id=HalfId(row["half_id"]),
-        nonce=Nonce(row["nonce"]),
-        message=message,
-        prepared_at=row["prepared_at"],
-        content_digest=row["content_digest"],
-    )
+    """Build the half message of a row that names its group and topic.
+
+    Raises ValueError if its stored form is broken.
+    """
+    return convert({**row, "message": read_message(row)}, HalfMessage)
+
+
+def read_message(row: Mapping[str, Any]) -> Message:
+    """Build the message of a row. Raises ValueError if its headers are not pairs of texts."""
+    named = {"headers": read_headers(row["headers"]), "tags": row.get("tags") or ()}
+    return convert({**row, **named}, Message)
 
 
 def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
     """Build the half, or None if its stored form is broken: it must not delay others."""
     try:
         return read_half(row)
-    except (ValueError, TypeError, KeyError):
+    except ValueError:
         return None
 
 

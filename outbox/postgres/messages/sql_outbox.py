@@ -17,11 +17,11 @@ from psycopg.rows import dict_row
 
 from outbox.clock import SystemClock
 from outbox.failpoints import hit
-from outbox.messages.message import End, HalfMessage, Message, Resolution
+from outbox.messages.message import End, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
-from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_headers
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_message
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -138,17 +138,7 @@ async def _claim_transaction_ids(
 
 
 def _half(row: Mapping[str, Any]) -> HalfMessage:
-    message = Message(
-        topic=row["topic"],
-        value=row["value"],
-        key=row["key"],
-        headers=read_headers(row["headers"]),
-        content_type=row["content_type"],
-        producer_group=row["producer_group"],
-        producer_group_id=row["producer_group_id"],
-        topic_id=row["topic_id"],
-        transaction_id=row["transaction_id"],
-    )
+    message = read_message(row)
     half_id, nonce = HalfId(row["half_id"]), Nonce(row["nonce"])
     return HalfMessage(
         half_id=half_id,

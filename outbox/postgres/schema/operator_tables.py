@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, Text, Uuid
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from outbox.operators.activity import COUNTS
 from outbox.postgres.schema.tables import METADATA, TIME, needed
 
 api_key = Table(
@@ -62,18 +63,6 @@ activity = Table(
     METADATA,
     Column("minute", TIME, primary_key=True),
     Column("producer_group_id", Integer, primary_key=True),
-    needed("prepared", BigInteger),
-    needed("committed", BigInteger),
-    needed("rolled_back", BigInteger),
-    needed("published", BigInteger),
-    needed("parked", BigInteger),
-    needed("check_commit", BigInteger),
-    needed("check_rollback", BigInteger),
-    needed("check_unknown", BigInteger),
-    needed("check_bad_verdict", BigInteger),
-    needed("check_http_error", BigInteger),
-    needed("check_timeout", BigInteger),
-    needed("check_unreachable", BigInteger),
-    needed("check_blocked", BigInteger),
+    *(needed(name, BigInteger) for name in COUNTS),
 )
 """What the programs did in a minute, by group."""
