@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Final
 
@@ -26,10 +25,8 @@ from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.sessions.connections import Pool
 from outbox.settings.catalogue import Settings
-from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
 
-DRAIN_SECONDS: Final = 10
 MESSAGE_MAX_BYTES: Final = 1_000_000
 """Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
 WAITING_ROWS: Final = 40_000
@@ -81,13 +78,9 @@ class IngestWiring:
         )
 
     async def drain(self) -> None:
-        """Flush everything that was accepted, if PostgreSQL answers in time."""
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self._prepares.drain()
-                await self._ends.drain()
-        except TimeoutError:
-            get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
+        """Flush everything that was accepted."""
+        await self._prepares.drain()
+        await self._ends.drain()
 
 
 def _own_or_given(header: str | None) -> str | None:

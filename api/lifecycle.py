@@ -17,50 +17,34 @@ GRACE_SECONDS: Final = 5
 
 @asynccontextmanager
 async def running(
-    tasks: Mapping[str, Callable[[asyncio.Event], Awaitable[None]]],
-    drain: Callable[[], Awaitable[None]],
+    steps: Mapping[str, Callable[[], Awaitable[float]]], drain: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[None]:
-    """Run the tasks beside the block; then end them, and flush."""
+    """Repeat the steps beside the block; then end them, and flush.
+
+    A step returns the seconds until it is made again.
+    """
     stop = asyncio.Event()
-    started = [asyncio.create_task(_until_stopped(*each, stop)) for each in tasks.items()]
+    tasks = [asyncio.create_task(_repeat(*each, stop)) for each in steps.items()]
     try:
         yield
     finally:
         stop.set()
-        _, late = await asyncio.wait(started, timeout=GRACE_SECONDS)
+        _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
         for task in late:
             task.cancel()
         await drain()
         get_logger().info(Event.STOPPED, program="api")
 
 
-async def _until_stopped(
-    name: str, run: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event
-) -> None:
-    """Run a task that returns once ``stop`` is set; after an error it begins again."""
+async def _repeat(name: str, step: Callable[[], Awaitable[float]], stop: asyncio.Event) -> None:
+    """Make a step again and again until ``stop`` is set, also after an error."""
     while not stop.is_set():
+        seconds = PAUSE_SECONDS
         try:
-            await run(stop)
+            seconds = await step()
+        except DatabaseUnavailable:
+            pass  # the requests, or the bulk actions, log it
         except Exception:  # outermost handler of the task
             get_logger().exception(Event.INTERNAL_ERROR, task=name)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
-
-
-def repeated(
-    step: Callable[[], Awaitable[float]],
-) -> Callable[[asyncio.Event], Awaitable[None]]:
-    """Return a task of steps, each of which returns the seconds until the next one.
-
-    A PostgreSQL that is away ends no task; the last step is made when it is stopped.
-    """
-
-    async def run(stop: asyncio.Event) -> None:
-        seconds = PAUSE_SECONDS
-        while not stop.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), seconds)
-            with suppress(DatabaseUnavailable):
-                seconds = await step()
-
-    return run
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -26,12 +26,13 @@ from api.http.rate_limits import RateLimit
 from api.http.request_metrics import RequestMetrics
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
-from api.lifecycle import repeated, running
+from api.lifecycle import running
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import methods_of, openapi_document
 from api.shared_read import SharedRead
 from api.stores_view import StoresView
 from outbox.clock import SystemClock
+from outbox.errors import DatabaseUnavailable
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import endpoint_of
 from outbox.messages.topics import TopicCatalogue
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
+DRAIN_SECONDS: Final = 10
 CHECK_TIMEOUT_SECONDS: Final = 5
 CHECKS_AT_ONCE: Final = 8
 """Concurrent checks of a group that does not set `max_inflight`."""
@@ -137,16 +139,25 @@ def build(
         metrics, PostgresGauges(pool), pool.use, PostgresReconciliationRuns(pool), clock
     )
     activity = ProcessActivity(metrics, PostgresActivity(share).add)
-    tasks = {
+    steps = {
         "topics": ingest.topic_cache.keep_fresh,
         "bulk_actions": bulk_runner(bulk_actions),
-        "activity": repeated(activity.step),
+        "activity": activity.step,
         "pool_gauges": page.keep_pool_fresh,
     }
 
+    async def drain() -> None:
+        """Flush what was accepted, and write the last counts, if PostgreSQL answers in time."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await ingest.drain()
+                await activity.step()
+        except (TimeoutError, DatabaseUnavailable):
+            get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
+
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
-        """Open the parts that requests need; at the end flush everything that was accepted."""
+        """Open the parts that requests need; at the end close them."""
         async with AsyncExitStack() as stack:
             await pool.open(wait=False)
             stack.push_async_callback(pool.close)
@@ -157,7 +168,7 @@ def build(
                 stack.enter_context(
                     metrics_server("OUTBOX_METRICS_BIND", bind, read, shared=shared)
                 )
-            await stack.enter_async_context(running(tasks, ingest.drain))
+            await stack.enter_async_context(running(steps, drain))
             get_logger().info(Event.STARTED, program="api")
             yield
 
@@ -270,7 +281,7 @@ def contract_of(version: str) -> dict[str, Any]:
 
 def _authenticator(
     settings: Settings, keys: PostgresApiKeys, clock: SystemClock
-) -> tuple[Authenticator, Any]:
+) -> tuple[Authenticator, Callable[[str], None]]:
     if settings.auth_mode == "dev-insecure":
         return LoopbackAuthenticator(), lambda _: None
     authenticator = KeyAuthenticator(keys, clock)

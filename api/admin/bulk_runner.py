@@ -6,9 +6,7 @@ process continues the work of a dead one within ``POLL_SECONDS``.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from outbox.errors import DatabaseUnavailable
@@ -20,20 +18,17 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 1.0
 
 
-def bulk_runner(actions: PostgresBulkActions) -> Callable[[asyncio.Event], Awaitable[None]]:
-    """Return the task; once ``stop`` is set, it returns after the current chunk."""
-    postgres = DependencyLog("postgres")  # the task asks PostgreSQL even without a request
+def bulk_runner(actions: PostgresBulkActions) -> Callable[[], Awaitable[float]]:
+    """Return the step: one chunk; it returns the seconds until the next one."""
+    postgres = DependencyLog("postgres")  # the step asks PostgreSQL even without a request
 
-    async def run(stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            advanced = False
-            try:
-                advanced = await actions.advance()
-                postgres.back()
-            except DatabaseUnavailable as error:
-                postgres.lost(error)
-            if not advanced:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), POLL_SECONDS)
+    async def step() -> float:
+        try:
+            advanced = await actions.advance()
+        except DatabaseUnavailable as error:
+            postgres.lost(error)
+            return POLL_SECONDS
+        postgres.back()
+        return 0.0 if advanced else POLL_SECONDS
 
-    return run
+    return step

@@ -84,9 +84,8 @@ class Prepares:
             return [item for item in checked if isinstance(item, Problem)]
         outcomes = await self._flushes.submit(messages, _weight(messages), caller.tenant)
         self._metrics.prepared(outcomes)
-        for message, outcome in zip(messages, outcomes, strict=True):
-            if isinstance(outcome, GroupDeleted):
-                self._names.forget(message.producer_group)
+        if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
+            self._names.forget_groups()
         answers = iter([prepare_answer(outcome, groups) for outcome in outcomes])
         return [item if isinstance(item, Problem) else next(answers) for item in checked]
 

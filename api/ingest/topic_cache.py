@@ -85,17 +85,13 @@ class TopicCache:
             self._reading = asyncio.create_task(self._read())
         await asyncio.shield(self._reading)
 
-    async def keep_fresh(self, stop: asyncio.Event) -> None:
-        """Read the metadata every few seconds until ``stop`` is set."""
-        while not stop.is_set():
-            await self.refresh()
-            await self._read_seen()
-            pause = REFRESH_SECONDS if self._failed_at is None else RETRY_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await stop.wait()
-            except TimeoutError:
-                continue
+    async def keep_fresh(self) -> float:
+        """Read the metadata and the stored views; return the seconds until the next time."""
+        await self.refresh()
+        if self._stored is not None:
+            with suppress(DatabaseUnavailable):  # the last ones stay
+                self._seen = await self._stored()
+        return REFRESH_SECONDS if self._failed_at is None else RETRY_SECONDS
 
     def _has_all(self, targets: Collection[Target]) -> bool:
         return self.reachable and not any(isinstance(self._find(*each), str) for each in targets)
@@ -116,12 +112,6 @@ class TopicCache:
             self._failed_at = self._clock.monotonic()
         finally:
             self._reading = None
-
-    async def _read_seen(self) -> None:
-        """Read the stored views; without PostgreSQL the last ones stay."""
-        if self._stored is not None:
-            with suppress(DatabaseUnavailable):
-                self._seen = await self._stored()
 
     async def _create_topics(self, topics: Collection[str]) -> None:
         """Create topics, if any, and wait until the brokers' metadata shows them."""

@@ -60,13 +60,10 @@ class MetricsPage:
         """Return the page for a server in another thread; call it within the event loop."""
         return _FromThread(self._registry, self._refresh, asyncio.get_running_loop())
 
-    async def keep_pool_fresh(self, stop: asyncio.Event) -> None:
-        """Set this worker's pool gauges every few seconds until ``stop`` is set."""
-        while not stop.is_set():
-            self._set_pool_gauges()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FRESH_SECONDS):
-                    await stop.wait()
+    async def keep_pool_fresh(self) -> float:
+        """Set this worker's pool gauges; return the seconds until the next time."""
+        self._set_pool_gauges()
+        return FRESH_SECONDS
 
     async def _refresh(self) -> None:
         self._set_pool_gauges()

@@ -118,7 +118,7 @@ async def put_producer_group(
     """Register a group, or replace its settings; only registration returns `check_secret`."""
     group = _group(producer_group, body, services)
     stored = await services.groups.put(group, _precondition(if_match), caller)
-    services.name_cache.forget(producer_group)
+    services.name_cache.forget_groups()
     response.headers["ETag"] = etag(stored.group)
     resource = GroupResource.model_validate(stored.group)
     if stored.change is not None:
@@ -141,7 +141,7 @@ async def delete_producer_group(
 ) -> Response:
     """Delete a group that has no undecided and no unpublished messages."""
     await services.groups.delete(producer_group, _precondition(if_match), caller.key_id)
-    services.name_cache.forget(producer_group)
+    services.name_cache.forget_groups()
     _log_change("deleted", producer_group, caller)
     return Response(status_code=204)
 
@@ -204,7 +204,7 @@ async def _set_paused(
     group = await services.groups.pause(
         name, body.reason, paused=paused, key_id=caller.key_id, operator=body.operator
     )
-    services.name_cache.forget(name)
+    services.name_cache.forget_groups()
     _log_change("paused" if paused else "resumed", name, caller)
     return group
 

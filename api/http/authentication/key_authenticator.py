@@ -7,9 +7,10 @@ query at all. One query runs at a time.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
+from api.fresh_values import FreshValues
 from api.http.problems import Problem
 from outbox.access import Caller, caller_of
 from outbox.clock import Clock
@@ -19,14 +20,7 @@ if TYPE_CHECKING:
     from outbox.postgres.operators.api_keys import PostgresApiKeys
 
 CACHE_SECONDS: Final = 5.0
-CACHE_MAX: Final = 10_000
-"""Most keys that are remembered; then the oldest one goes."""
-WAIT_SECONDS: Final = 5.0
-"""Longest wait for a verification."""
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
-
-Known = tuple[float, Caller | None]
-"""When the query of a token began, and its caller; None: it was refused."""
 
 
 class KeyAuthenticator:
@@ -34,9 +28,7 @@ class KeyAuthenticator:
 
     def __init__(self, keys: PostgresApiKeys, clock: Clock) -> None:
         self._keys = keys
-        self._clock = clock
-        self._known: dict[str, Known] = {}
-        self._turn = asyncio.Lock()
+        self._callers = FreshValues(self._verify, clock, CACHE_SECONDS)
 
     def admit(self, headers: dict[bytes, bytes]) -> None:
         """Refuse nothing: only the key counts."""
@@ -44,47 +36,24 @@ class KeyAuthenticator:
     async def caller(self, authorization: bytes | None) -> Caller:
         """Return the caller whose key this is; raises Problem and DatabaseUnavailable."""
         token = _token_of(authorization)
-        known = self._remembered(token)
-        if known is None:
+        if self._callers.has_stale([token]):
             if not self._keys.is_issued(token):
                 raise _unauthenticated()
-            known = await self._verify(token)
-        _, caller = known
+            await self._callers.refresh([token])
+            if self._callers.has_stale([token]):  # the key may have ended since the query began
+                raise DatabaseUnavailable("the verification of a key takes too long")
+        caller = self._callers.kept([token]).get(token)
         if caller is None:
             raise _unauthenticated()
         return caller
 
     def forget(self, key_id: str) -> None:
         """Verify this key again at its next use, because this process revoked it."""
-        found = [each for each, (_, key) in self._known.items() if key and key.key_id == key_id]
-        for token in found:
-            del self._known[token]
+        self._callers.forget(lambda caller: caller is not None and caller.key_id == key_id)
 
-    def _remembered(self, token: str) -> Known | None:
-        known = self._known.get(token)
-        if known is None or known[0] <= self._clock.monotonic() - CACHE_SECONDS:
-            return None
-        return known
-
-    async def _verify(self, token: str) -> Known:
-        """Wait for the query of others, which may be about the same token, then ask."""
-        try:
-            async with asyncio.timeout(WAIT_SECONDS), self._turn:
-                return self._remembered(token) or await self._ask(token)
-        except TimeoutError:
-            raise _too_slow() from None
-
-    async def _ask(self, token: str) -> Known:
-        began = self._clock.monotonic()
-        [key] = await self._keys.verify([token])
-        if self._clock.monotonic() - began >= CACHE_SECONDS:
-            raise _too_slow()  # the key may have ended since the query began
-        known = began, None if key is None else caller_of(key)
-        self._known.pop(token, None)
-        self._known[token] = known
-        if len(self._known) > CACHE_MAX:
-            del self._known[next(iter(self._known))]
-        return known
+    async def _verify(self, tokens: Collection[str]) -> dict[str, Caller]:
+        keys = zip(tokens, await self._keys.verify(list(tokens)), strict=True)
+        return {token: caller_of(key) for token, key in keys if key is not None}
 
 
 def _token_of(authorization: bytes | None) -> str:
@@ -92,10 +61,6 @@ def _token_of(authorization: bytes | None) -> str:
     if scheme.lower() != b"bearer" or not token.isascii():
         raise _unauthenticated()
     return token.strip().decode()
-
-
-def _too_slow() -> DatabaseUnavailable:
-    return DatabaseUnavailable("the verification of a key takes too long")
 
 
 def _unauthenticated() -> Problem:

@@ -36,13 +36,15 @@ SELECT %s, 1, clock_timestamp(), 1, (SELECT min(id) FROM outbox.producer_group),
 
 
 async def test_after_a_failover_that_lost_a_topics_id_its_messages_keep_their_topic(
-    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new primary has given the lost id to another topic; this process has known it longer."""
-    await service.prepared_id()
     monkeypatch.setattr(name_cache, "FRESH_SECONDS", 0.0)
-    await select(pool, GIVEN_AWAY, TOPIC)
-    await service.prepared_id()
+    async with running(settings_for(database_url)) as service:
+        await service.put_group()
+        await service.prepared_id()
+        await select(pool, GIVEN_AWAY, TOPIC)
+        await service.prepared_id()
     assert await select(pool, LAST_TOPIC) == [(TOPIC,)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from api.ingest import name_cache
+from api import fresh_values
 from api.ingest.name_cache import NameCache
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
@@ -32,11 +32,11 @@ class SilentNames:
 
 
 async def test_who_waits_for_the_read_of_another_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(name_cache, "TURN_SECONDS", 0.05)
     names: Any = SilentNames()
     cache = NameCache(names, SystemClock())
     first = asyncio.create_task(cache.groups(["billing"]))
     await asyncio.sleep(0)
+    monkeypatch.setattr(fresh_values, "TURN_SECONDS", 0.05)
     with pytest.raises(DatabaseUnavailable):
         await asyncio.wait_for(cache.groups(["orders"]), 60)
     assert names.reads == 1
