@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ class Services:
     metrics_here: bool = True
     """True if ``/metrics`` is served on this listener."""
 
-    async def groups_of(self, caller: Caller) -> frozenset[int] | None:
+    async def groups_of(self, caller: Caller) -> Sequence[int] | None:
         """Return the ids of the groups a caller is bound to; None means every group."""
-        return await self.name_cache.group_ids(caller)
+        ids = await self.name_cache.group_ids(caller)
+        return None if ids is None else sorted(ids)

@@ -46,10 +46,10 @@ class BulkOrder:
     kind: BulkKind
     decision: Resolution | None = None
     filters: Sequence[MessageFilter] = ()
-    named: frozenset[tuple[HalfId, Nonce]] | None = None
+    named: Mapping[HalfId, Nonce] | None = None
     finding_ids: Sequence[str] | None = None
     accept_order: bool = False
-    groups: frozenset[int] | None
+    groups: Sequence[int] | None
     asked: Mapping[str, Any]
     action: OperatorAction
     max_items: int

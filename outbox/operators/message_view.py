@@ -25,7 +25,7 @@ class MessageFilter:
     ``groups`` are the ids the caller is bound to (None: all); ``before`` continues below a half id.
     """
 
-    groups: frozenset[int] | None = None
+    groups: Sequence[int] | None = None
     state: State | None = None
     producer_group: str | None = None
     topic: str | None = None

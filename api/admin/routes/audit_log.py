@@ -23,12 +23,11 @@ async def list_audit_log(
     query: Annotated[AuditQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:
     """List interventions, the newest first; a bound key sees those in its groups."""
-    groups = await services.groups_of(caller)
     asked = {
         **query.model_dump(),
         "half_id": _half_id(query.message_id),
         "before": decode_number_token(query.cursor),
-        "groups": None if groups is None else sorted(groups),
+        "groups": await services.groups_of(caller),
     }
     return scanned_page(await services.audit_log.page(asked))
 

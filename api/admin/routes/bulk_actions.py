@@ -80,10 +80,10 @@ def _number(action_id: str) -> UUID:
         raise Problem(slug="not-found") from None
 
 
-def _order(body: BulkRequest, caller: Caller, groups: frozenset[int] | None) -> BulkOrder:
+def _order(body: BulkRequest, caller: Caller, groups: Sequence[int] | None) -> BulkOrder:
     """Return the order. Raises Problem for a filter that the action does not take."""
     given = body.filter
-    named = None if given.message_ids is None else frozenset(_named(given.message_ids))
+    named = None if given.message_ids is None else dict(_named(given.message_ids))
     by_filter = named is None and given.finding_ids is None
     return BulkOrder(
         kind=BulkKind(body.action),
@@ -108,7 +108,7 @@ def _named(message_ids: Sequence[str]) -> Iterator[tuple[HalfId, Nonce]]:
 
 
 def _filters(
-    body: BulkRequest, caller: Caller, groups: frozenset[int] | None
+    body: BulkRequest, caller: Caller, groups: Sequence[int] | None
 ) -> list[MessageFilter]:
     """Return one filter per state that the action accepts. Raises Problem."""
     given = body.filter

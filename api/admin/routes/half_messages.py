@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -116,7 +117,7 @@ async def force_end(
         nonce=nonce,
         decision=Resolution(body.decision),
         decided_by=DecidedBy.OPERATOR,
-        groups=await services.groups_of(caller),
+        groups=await services.name_cache.group_ids(caller),
         reason=body.reason,
         actor=body.operator,
     )
@@ -138,7 +139,7 @@ async def find(
 
 
 def filter_of(
-    conditions: MessageConditions, caller: Caller, groups: frozenset[int] | None
+    conditions: MessageConditions, caller: Caller, groups: Sequence[int] | None
 ) -> MessageFilter:
     """Return the requested filter. Raises Problem: a filter by key needs messages:payload."""
     if conditions.key is not None:

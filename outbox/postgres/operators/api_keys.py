@@ -16,8 +16,8 @@ import psycopg
 from outbox.access import ApiKey, NewApiKey, Scope
 from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
-from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import rows_of
+from outbox.postgres.sessions.availability import lent
+from outbox.postgres.sessions.reads import rows_from, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PostgresApiKeys:
         """
         parts = [self._tokens.read(token) for token in tokens]
         key_ids = [part[0] for part in parts if part is not None]
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             valid = await rows_of(connection, SQL["valid"], {"key_ids": key_ids})
             rows = {row["key_id"]: row for row in valid}
             found = [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
@@ -57,7 +57,7 @@ class PostgresApiKeys:
         return found
 
     def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
-        stored = bytes(row["secret_hmac"]) if row else b""
+        stored = row["secret_hmac"] if row else b""
         equal = hmac.compare_digest(stored, self._tokens.secret_hmac(secret))
         return _read(row) if row is not None and equal else None
 
@@ -73,8 +73,7 @@ class PostgresApiKeys:
             "expires_at": key.expires_at,
             "actor": actor,
         }
-        async with available(), self._pool.connection() as connection:
-            stored = await rows_of(connection, SQL["create"], asked)
+        stored = await rows_from(self._pool, SQL["create"], asked)
         if not stored:
             raise TimePast
         return _read(stored[0]), self._tokens.issue(key_id, secret)
@@ -92,8 +91,7 @@ class PostgresApiKeys:
         With ``refused`` the keys that have ended and that somebody used in the last five minutes.
         """
         asked = {"after": after, "limit": limit, "groups": _array(groups), "refused": refused}
-        async with available(), self._pool.connection() as connection:
-            return [_read(row) for row in await rows_of(connection, SQL["page"], asked)]
+        return [_read(row) for row in await rows_from(self._pool, SQL["page"], asked)]
 
     async def revoke(
         self,
@@ -109,8 +107,7 @@ class PostgresApiKeys:
             "groups": _array(groups),
             "operator": operator,
         }
-        async with available(), self._pool.connection() as connection:
-            return bool(await rows_of(connection, SQL["revoke"], asked))
+        return bool(await rows_from(self._pool, SQL["revoke"], asked))
 
 
 async def _note(
@@ -131,16 +128,10 @@ def _array(groups: Collection[str] | None) -> list[str] | None:
 
 
 def _read(row: Mapping[str, Any]) -> ApiKey:
-    return ApiKey(
-        key_id=row["key_id"],
-        name=row["name"],
-        producer_groups=tuple(row["producer_groups"]),
-        scopes=tuple(Scope(scope) for scope in row["scopes"]),
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        last_used_at=row["used_at"],
-        last_refused_at=row["refused_at"],
-        root_key_id=row.get("root_key_id"),
-        root_groups=tuple(row.get("root_groups") or ()),
-    )
+    known = {name: row[name] for name in ApiKey.__dataclass_fields__ if name in row}
+    lists = {
+        "producer_groups": tuple(row["producer_groups"]),
+        "scopes": tuple(map(Scope, row["scopes"])),
+        "root_groups": tuple(row.get("root_groups") or ()),
+    }
+    return ApiKey(**known | lists)

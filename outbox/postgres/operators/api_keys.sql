@@ -1,8 +1,9 @@
 -- name: valid
 -- Reads those of some keys that are neither revoked nor expired, each with the groups of the key from which it descends.
 -- A use that was noted at a later time than the present was noted before the clock was set back.
-SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at,
-    coalesce(used_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp(), true) AS unnoted, root_key_id,
+SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at, revoked_at,
+    used_at AS last_used_at, refused_at AS last_refused_at, root_key_id,
+    coalesce(used_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp(), true) AS unnoted,
     (SELECT root.producer_groups FROM outbox.api_key root WHERE root.key_id = api_key.root_key_id) AS root_groups
 FROM outbox.api_key
 WHERE key_id = ANY (%(key_ids)s::text[]) AND revoked_at IS NULL
@@ -37,13 +38,14 @@ WITH stored AS (
         'name', name, 'producer_groups', producer_groups, 'scopes', scopes, 'expires_at', expires_at)
     FROM stored
 )
-SELECT key_id, name, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at FROM stored
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at FROM stored
 
 -- name: page
 -- Reads keys that are not revoked, by id, after the last one of the previous page; with groups, only keys that reach
 -- no further. The group of all groups is no member of a list of names. With refused, keys that have ended and that
 -- somebody used lately.
-SELECT key_id, name, producer_groups, scopes, expires_at, created_at, revoked_at, used_at, refused_at
+SELECT key_id, name, producer_groups, scopes, expires_at, created_at, revoked_at, used_at AS last_used_at,
+    refused_at AS last_refused_at
 FROM outbox.api_key
 WHERE key_id > %(after)s AND CASE WHEN %(refused)s
         THEN refused_at > clock_timestamp() - interval '5 minutes'

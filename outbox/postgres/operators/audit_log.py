@@ -6,6 +6,7 @@ A list reads a bounded slice of the newest entries below the cursor, and reports
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.types.json import Jsonb
@@ -13,8 +14,7 @@ from psycopg.types.json import Jsonb
 from outbox.messages.message_id import HalfId
 from outbox.operators.audit_log import AuditEntry
 from outbox.operators.message_view import ListPage, OperatorAction
-from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import rows_of
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class PostgresAuditLog:
         """
         limit = asked["limit"]
         parameters = {**asked, "limit": limit + 1, "slice": SLICE_ROWS}
-        async with available(), self._pool.connection() as connection:
-            rows = await rows_of(connection, SQL["page"], parameters)
+        rows = await rows_from(self._pool, SQL["page"], parameters)
         found = [AuditEntry.model_validate(row) for row in rows if row["id"] is not None]
         if len(found) > limit:
             return ListPage(data=found[:limit], next_before=found[limit - 1].id)
@@ -82,11 +81,9 @@ def _row(
     detail: Mapping[str, object] | None,
 ) -> dict[str, object]:
     return {
+        **asdict(action),
         "action": what,
         "target": target,
         "half_id": half_id,
-        "key_id": action.key_id,
-        "operator": action.operator,
-        "reason": action.reason,
         "detail": None if detail is None else Jsonb(dict(detail)),
     }

@@ -8,6 +8,7 @@ nothing is done twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -26,8 +27,8 @@ from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import force_all, recheck_one
 from outbox.postgres.operators.repairs import enter_repair, judge_findings
 from outbox.postgres.sessions.answer_limit import ANSWER_SECONDS
-from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import one_snapshot, rows_of
+from outbox.postgres.sessions.availability import lent, transaction
+from outbox.postgres.sessions.reads import one_snapshot, rows_from, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 SQL: Final = load(__name__)
 CHUNK: Final = 100
-FAILURES_KEPT: Final = 100
 
 Failures = dict[HalfId, str]
 
@@ -48,7 +48,7 @@ class PostgresBulkActions:
 
     async def match(self, order: BulkOrder) -> BulkMatch:
         """Return what an order would take; nothing is stored."""
-        async with available(), self._pool.connection() as connection, one_snapshot(connection):
+        async with lent(self._pool) as connection, one_snapshot(connection):
             with connection.answering_within(ANSWER_SECONDS):
                 return await _match(connection, order)
 
@@ -59,52 +59,57 @@ class PostgresBulkActions:
         to does not match. What matches is read on the same connection: after a failover that lost
         the last transactions, their ids are given to other messages.
         """
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             with connection.answering_within(ANSWER_SECONDS):
                 async with one_snapshot(connection):
                     found = (await _match(connection, order)).half_ids
             if len(found) > order.max_items:
                 return None
             async with connection.transaction():
-                return await _store(connection, order, found)
+                number = await _store(connection, order, found)
+        return await self.get(number, order.groups)
 
-    async def get(self, number: UUID, groups: frozenset[int] | None) -> BulkAction | None:
+    async def get(self, number: UUID, groups: Sequence[int] | None) -> BulkAction | None:
         """Return an action that a caller of these groups may see, or None."""
-        async with available(), self._pool.connection() as connection:
-            return await _read(connection, number, groups)
+        found = await rows_from(self._pool, SQL["read"], {"id": number, "groups": groups})
+        return BulkAction(**found[0]) if found else None
 
     async def cancel(
-        self, number: UUID, groups: frozenset[int] | None, action: OperatorAction
+        self, number: UUID, groups: Sequence[int] | None, action: OperatorAction
     ) -> BulkAction | None:
         """Do nothing more of an action, audited; a finished one stays as it is.
 
         None if a caller of these groups may not see it.
         """
-        bound = {"id": number, "groups": None if groups is None else sorted(groups)}
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
-            if await rows_of(connection, SQL["cancel"], bound):
+        async with transaction(self._pool) as connection:
+            if await rows_of(connection, SQL["cancel"], {"id": number, "groups": groups}):
                 await audit(connection, "bulk.cancel", str(number), None, action)
-            return await _read(connection, number, groups)
+        return await self.get(number, groups)
 
     async def advance(self) -> bool:
         """Process the next chunk of an unfinished action; False if no action waits."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             claimed = await rows_of(connection, SQL["claim"], {"chunk": CHUNK})
             if not claimed:
                 return False
-            row = claimed[0]
-            half_ids = [HalfId(each) for each in row["half_ids"]]
+            [row] = claimed
+            half_ids: list[HalfId] = row["half_ids"]
             statuses = await read_statuses(connection, half_ids, with_publication=False)
             failures = await _apply(connection, row, half_ids, statuses)
-            await connection.execute(SQL["advance"], _progress(row, half_ids, statuses, failures))
+            shown = [
+                {
+                    "message_id": str(statuses[each].message_id) if each in statuses else None,
+                    "code": code,
+                }
+                for each, code in sorted(failures.items())
+            ]
+            progress = {
+                "id": row["id"],
+                "done": len(half_ids) - len(failures),
+                "failed": len(failures),
+                "failures": Jsonb(shown),
+            }
+            await connection.execute(SQL["advance"], progress)
         return True
 
 
@@ -127,48 +132,33 @@ async def _match(connection: AsyncConnection, order: BulkOrder) -> BulkMatch:
 
 
 async def _taken(
-    connection: AsyncConnection, order: BulkOrder, named: frozenset[tuple[HalfId, Nonce]]
+    connection: AsyncConnection, order: BulkOrder, named: Mapping[HalfId, Nonce]
 ) -> list[HalfId]:
     """Return which of the named messages the action takes, oldest first."""
-    half_ids = sorted({half_id for half_id, _ in named})
-    statuses = await read_statuses(connection, half_ids, with_publication=False)
+    statuses = await read_statuses(connection, list(named), with_publication=False)
     return [
         half_id
-        for half_id in half_ids
-        if (status := statuses.get(half_id)) is not None
-        and (half_id, status.nonce) in named
+        for half_id, status in sorted(statuses.items())
+        if named[half_id] == status.nonce
         and (order.groups is None or status.producer_group_id in order.groups)
         and order.kind.takes(status)
     ]
 
 
-async def _store(
-    connection: AsyncConnection, order: BulkOrder, half_ids: Sequence[HalfId]
-) -> BulkAction | None:
-    action = order.action
+async def _store(connection: AsyncConnection, order: BulkOrder, half_ids: Sequence[HalfId]) -> UUID:
     row = {
+        **asdict(order.action),
         "action": order.kind.value,
-        "decision": order.decision.value if order.decision else None,
-        "groups": None if order.groups is None else sorted(order.groups),
-        "operator": action.operator,
-        "reason": action.reason,
-        "key_id": action.key_id,
+        "decision": order.decision and order.decision.value,
+        "groups": order.groups,
         "half_ids": list(half_ids),
         "delay_seconds": order.delay_seconds,
     }
     [begun] = await rows_of(connection, SQL["begin"], row)
-    number = begun["id"]
+    number: UUID = begun["id"]
     detail = {"filter": dict(order.asked), "matched": len(half_ids)}
-    await audit(connection, f"bulk.{order.kind}", str(number), None, action, detail)
-    return await _read(connection, number, order.groups)
-
-
-async def _read(
-    connection: AsyncConnection, number: UUID, groups: frozenset[int] | None
-) -> BulkAction | None:
-    asked = {"id": number, "groups": None if groups is None else sorted(groups)}
-    found = await rows_of(connection, SQL["read"], asked)
-    return BulkAction(**found[0]) if found else None
+    await audit(connection, f"bulk.{order.kind}", str(number), None, order.action, detail)
+    return number
 
 
 async def _apply(
@@ -224,26 +214,4 @@ async def _force_end(
         half_id: "already-ended"
         for half_id, status in after.items()
         if contradicts(status.state, decision)
-    }
-
-
-def _progress(
-    row: Mapping[str, Any],
-    half_ids: Sequence[HalfId],
-    statuses: Mapping[HalfId, MessageStatus],
-    failures: Failures,
-) -> dict[str, Any]:
-    shown = [
-        {
-            "message_id": str(statuses[each].message_id) if each in statuses else None,
-            "code": code,
-        }
-        for each, code in sorted(failures.items())
-    ]
-    return {
-        "id": row["id"],
-        "done": len(half_ids) - len(failures),
-        "failed": len(failures),
-        "failures": Jsonb(shown[: FAILURES_KEPT - row["named"]]),
-        "last": row["position"] + len(half_ids) >= row["matched"],
     }

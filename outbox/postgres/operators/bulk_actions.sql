@@ -25,8 +25,7 @@ RETURNING true
 -- name: claim
 -- Locks the unfinished action that may begin and has done least, and that no other process has locked; reads its next
 -- chunk. So a small action does not wait for a large one.
-SELECT id, action, decision, operator, reason, key_id, cardinality(half_ids) AS matched, done + failed AS position,
-    jsonb_array_length(failures) AS named, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
+SELECT id, action, decision, operator, reason, key_id, half_ids[done + failed + 1 : done + failed + %(chunk)s] AS half_ids
 FROM outbox.bulk_action
 WHERE finished_at IS NULL AND starts_at <= clock_timestamp()
 ORDER BY done + failed, created_at
@@ -34,8 +33,9 @@ LIMIT 1
 FOR UPDATE SKIP LOCKED
 
 -- name: advance
--- Writes the result of a chunk, in the transaction of its effects; only the first failures are kept.
+-- Writes the result of a chunk, in the transaction of its effects; only the first 100 failures are kept.
 UPDATE outbox.bulk_action
-SET done = done + %(done)s, failed = failed + %(failed)s, failures = failures || %(failures)s::jsonb,
-    finished_at = CASE WHEN %(last)s THEN clock_timestamp() END
+SET done = done + %(done)s, failed = failed + %(failed)s,
+    failures = jsonb_path_query_array(failures || %(failures)s::jsonb, '$[0 to 99]'),
+    finished_at = CASE WHEN done + failed + %(done)s + %(failed)s >= cardinality(half_ids) THEN clock_timestamp() END
 WHERE id = %(id)s

@@ -62,7 +62,7 @@ _QUEUES: Final[Mapping[State | None, str]] = {
 def candidates(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
     """Return the statement that selects up to ``limit + 1`` half ids, newest first.
 
-    It looks at the ids of ``looked_at``, and at no other message. They are sorted before their rows
+    It looks at a slice of the queue, and at no other message. They are sorted before their rows
     are looked up, so a page looks up little more than it shows, however many they are.
     """
     ids = _slice(waiting, wanted)
@@ -72,15 +72,15 @@ def candidates(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
     return found.limit(wanted.limit + 1)
 
 
-def looked_at(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
-    """Return the statement that reads where the slice of a page ends.
+def end_of_slice(wanted: MessageFilter, waiting: Queue) -> Select[Any]:
+    """Return the statement that reads where a full slice ends; no row if the queue ends in it.
 
-    ``looked`` is its number of messages, ``last`` the oldest one, prepared at ``back_to``.
+    ``next_before`` is its oldest message, prepared at ``searched_back_to``.
     """
-    ids = _slice(waiting, wanted)
-    end = select(func.count().label("looked"), func.min(ids.c.half_id).label("last")).subquery()
-    prepared_at = select(half_message.c.prepared_at).where(half_message.c.half_id == end.c.last)
-    return select(end, prepared_at.scalar_subquery().label("back_to"))
+    half_id = _slice(waiting, wanted).c.half_id
+    end = select(half_id).order_by(half_id.desc()).offset(SLICE_ROWS - 1).subquery().c.half_id
+    prepared_at = select(half_message.c.prepared_at).where(half_message.c.half_id == end)
+    return select(end.label("next_before"), prepared_at.scalar_subquery().label("searched_back_to"))
 
 
 def queue_of(wanted: MessageFilter) -> Queue:
@@ -137,7 +137,7 @@ def _conditions(wanted: MessageFilter, half: FromClause) -> list[ColumnElement[b
     if wanted.tag is not None:
         conditions.append(stored.tags.contains([wanted.tag]))
     if wanted.groups is not None:
-        bound = cast(sorted(wanted.groups), ARRAY(Integer))
+        bound = cast(wanted.groups, ARRAY(Integer))
         conditions.append(stored.producer_group_id == func.any(bound))
     return conditions
 

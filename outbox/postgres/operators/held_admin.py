@@ -14,7 +14,7 @@ from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import COUNTED, HeldRecord
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.audit_log import audit
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -45,7 +45,7 @@ class PostgresHeldAdmin:
         topic: str | None = None,
         refused_only: bool = False,
         dropped: bool = False,
-        groups: frozenset[int] | None = None,
+        groups: Sequence[int] | None = None,
     ) -> Sequence[HeldRecord]:
         """Return open held records by ascending half id, or the dropped ones.
 
@@ -56,15 +56,11 @@ class PostgresHeldAdmin:
             "topic": topic,
             "refused_only": refused_only,
             "dropped": dropped,
-            "groups": None if groups is None else sorted(groups),
+            "groups": groups,
             "limit": limit,
             "counted": COUNTED,
         }
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
             rows = await rows_of(connection, SQL["list_held"], asked)
         return [
@@ -78,14 +74,10 @@ class PostgresHeldAdmin:
         half_id: HalfId,
         nonce: Nonce,
         action: OperatorAction,
-        groups: frozenset[int] | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         """Release or drop one record, audited; see settle_held."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             await settle_held(connection, kind, half_id, nonce, action, groups)
 
 
@@ -95,7 +87,7 @@ async def settle_held(
     half_id: HalfId,
     nonce: Nonce,
     action: OperatorAction,
-    groups: frozenset[int] | None = None,
+    groups: Sequence[int] | None = None,
 ) -> None:
     """Release or drop one record in the caller's transaction.
 
@@ -103,8 +95,7 @@ async def settle_held(
     dropped one is never published, stays COMMITTED, and blocks no other. Raises MessageNotFound,
     also for a record of other groups, or NotHeld when the record is released or dropped.
     """
-    bound = None if groups is None else sorted(groups)
-    asked = {"half_id": half_id, "nonce": nonce, "groups": bound}
+    asked = {"half_id": half_id, "nonce": nonce, "groups": groups}
     found = await rows_of(connection, SQL["lock_held"], asked)
     if not found:
         raise MessageNotFound

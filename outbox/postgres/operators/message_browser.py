@@ -28,14 +28,13 @@ from outbox.operators.message_view import (
 from outbox.postgres.messages.half_rows import bounds, read_headers
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import (
-    SLICE_ROWS,
     Queue,
     candidates,
-    looked_at,
+    end_of_slice,
     queue,
     queue_of,
 )
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of, run
 from outbox.postgres.sessions.statements import load
 
@@ -70,7 +69,7 @@ class PostgresMessageBrowser:
             return await _read(connection, half_ids)
 
     async def get(
-        self, half_id: HalfId, nonce: Nonce, groups: frozenset[int] | None, *, payload: bool = False
+        self, half_id: HalfId, nonce: Nonce, groups: Sequence[int] | None, *, payload: bool = False
     ) -> MessageResource:
         """Return the current state of a message; ``payload`` adds key, headers and value.
 
@@ -87,13 +86,12 @@ class PostgresMessageBrowser:
         asked = {"group": group_id, "limit": limit, "slice": CHECKED_ROWS}
         async with self._reading() as connection:
             rows = await rows_of(connection, SQL["checks"], asked)
-        cut_off = rows[0]["looked"] == CHECKED_ROWS
         checks = [
             GroupCheck(message_id=message_id_text(row["half_id"], row["nonce"]), **row)
             for row in rows
             if row["half_id"] is not None
         ]
-        return GroupChecks(data=checks, searched_back_to=rows[0]["back_to"] if cut_off else None)
+        return GroupChecks(data=checks, searched_back_to=rows[0]["back_to"])
 
     async def history(self, half_id: HalfId, nonce: Nonce) -> list[dict[str, Any]]:
         """Return the events of a message, oldest first. Raises MessageNotFound.
@@ -117,7 +115,7 @@ class PostgresMessageBrowser:
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection whose statements have one snapshot: a message may move between two."""
-        async with available(), self._pool.connection() as connection, one_snapshot(connection):
+        async with lent(self._pool) as connection, one_snapshot(connection):
             await read_in_key_order(connection)
             yield connection
 
@@ -146,17 +144,15 @@ async def _search(
     half_ids = [HalfId(row["half_id"]) for row in rows]
     if len(half_ids) > wanted.limit:
         return ListPage(data=half_ids[: wanted.limit], next_before=half_ids[wanted.limit - 1])
-    [end] = await run(connection, looked_at(wanted, waiting))
-    if end["looked"] < SLICE_ROWS:
-        return ListPage(data=half_ids)
-    return ListPage(data=half_ids, next_before=end["last"], searched_back_to=end["back_to"])
+    ends = await run(connection, end_of_slice(wanted, waiting))
+    return ListPage(data=half_ids, **ends[0]) if ends else ListPage(data=half_ids)
 
 
 async def _read(
     connection: AsyncConnection,
     half_ids: Sequence[HalfId],
     nonce: Nonce | None = None,
-    groups: frozenset[int] | None = None,
+    groups: Sequence[int] | None = None,
     *,
     payload: bool = False,
 ) -> list[MessageResource]:
@@ -164,7 +160,7 @@ async def _read(
     asked = {
         "half_ids": list(half_ids),
         "nonce": nonce,
-        "groups": None if groups is None else sorted(groups),
+        "groups": groups,
         "payload": payload,
         **bounds(half_ids),
     }

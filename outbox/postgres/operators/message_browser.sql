@@ -40,7 +40,8 @@ WHERE h.half_id = ANY (%(half_ids)s::int8[]) AND h.half_id BETWEEN %(low)s AND %
     AND (%(groups)s::int4[] IS NULL OR h.producer_group_id = ANY (%(groups)s::int4[]))
 
 -- name: checks
--- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where the slice ends.
+-- Reads the newest checks by key, up to a limit, and of each of their halves the group by key; and where
+-- the slice ends, if it is full.
 -- Messages that were never checked are not read.
 WITH slice AS MATERIALIZED (
     SELECT half_id, asked_at, attempt, outcome, http_status, latency_ms, counted, applied
@@ -51,17 +52,11 @@ WITH slice AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT nonce, producer_group_id, prepared_at FROM outbox.half_message WHERE half_id = s.half_id OFFSET 0
     ) h
-), looked AS (
-    SELECT (SELECT count(*) FROM slice) AS looked, min(prepared_at) AS back_to FROM half
-), found AS (
-    SELECT half_id, h.nonce, s.asked_at AS at, s.attempt, s.outcome, s.http_status, s.latency_ms, s.counted, s.applied
-    FROM slice s JOIN half h USING (half_id)
-    WHERE h.producer_group_id = %(group)s
-    ORDER BY s.asked_at DESC LIMIT %(limit)s
 )
-SELECT looked.looked, looked.back_to, found.*
-FROM looked LEFT JOIN found ON true
-ORDER BY found.at DESC
+SELECT looked.back_to, half_id, h.nonce, s.asked_at AS at, s.attempt, s.outcome, s.http_status, s.latency_ms, s.counted, s.applied
+FROM (SELECT min(prepared_at) FILTER (WHERE (SELECT count(*) FROM slice) = %(slice)s) AS back_to FROM half) looked
+LEFT JOIN (slice s JOIN half h USING (half_id)) ON h.producer_group_id = %(group)s
+ORDER BY s.asked_at DESC LIMIT %(limit)s
 
 -- name: history
 -- Reads, by key, everything that happened to one half, oldest first; ``rank`` orders equal times.

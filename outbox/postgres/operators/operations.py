@@ -15,7 +15,7 @@ from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.operators.audit_log import audit
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import UNREAD_CLASSES
@@ -37,11 +37,7 @@ class PostgresOperations:
 
         Raises MessageNotFound, or NotRecheckable when it is decided.
         """
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             status = (await read_statuses(connection, [half_id])).get(half_id)
             if status is None or status.nonce != nonce:
                 raise MessageNotFound
@@ -49,11 +45,7 @@ class PostgresOperations:
 
     async def force_end(self, end: End, action: OperatorAction) -> Ended:
         """Decide in the name of the operator. Raises MessageNotFound."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             decided = await force_all(connection, [end], action)
             status = (await read_statuses(connection, [end.half_id])).get(end.half_id)
             if status is None or status.nonce != end.nonce:
@@ -73,11 +65,7 @@ class PostgresOperations:
         Raises TimePast.
         """
         asked = {"finding_id": finding_id, "until": until, "unread": sorted(UNREAD_CLASSES)}
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             [found] = await rows_of(connection, SQL["accept"], asked)
             if found["past"]:
                 raise TimePast
@@ -119,11 +107,9 @@ async def recheck_one(
     """
     if status.state not in UNDECIDED:
         raise NotRecheckable
-    await connection.execute(SQL["open_class"], {"group": status.producer_group_id})
     asked = {"half_id": status.half_id, "place": place}
-    row = await (await connection.execute(SQL["recheck"], asked)).fetchone()
-    assert row is not None
+    [row] = await rows_of(connection, SQL["recheck"], asked)
     target = str(status.message_id)
     await audit(connection, "message.recheck", target, status.half_id, action)
-    due_at: datetime = row[0]
+    due_at: datetime = row["due_at"]
     return due_at

@@ -1,11 +1,8 @@
--- name: open_class
--- Creates the delay class "now" of the group if it is missing.
-INSERT INTO outbox.check_class (producer_group_id, delay_seconds) VALUES (%(group)s, 0) ON CONFLICT DO NOTHING
-
 -- name: recheck
 -- Begins a new round of an undecided half. The new round voids the older references; a parked half is resumed, and
 -- then its spent checks and its age start again (otherwise they are kept). Appends a reference that is due now.
--- recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the
+-- Creates the
+-- delay class "now" of the group if it is missing. recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the
 -- half's recheck row.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
@@ -23,6 +20,8 @@ WITH flush AS MATERIALIZED (
     ON CONFLICT (half_id) DO UPDATE SET round = r.round + 1,
         rechecked_at = CASE WHEN EXISTS (SELECT FROM resumed) THEN excluded.rechecked_at ELSE r.rechecked_at END
     RETURNING half_id, round, rechecked_at
+), opened AS (
+    INSERT INTO outbox.check_class (producer_group_id, delay_seconds) SELECT producer_group_id, 0 FROM half ON CONFLICT DO NOTHING
 )
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)

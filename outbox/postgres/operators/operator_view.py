@@ -70,10 +70,12 @@ class OperatorView:
 
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""
-        if not self.rows("migrated")[0]["migrated"]:
+        try:
+            with unavailable_on(psycopg.OperationalError):
+                found = self._connection.execute(SQL["revision"]).fetchone()
+        except psycopg.errors.UndefinedTable:
             return None
-        found = self.rows("revision")
-        return str(found[0]["version_num"]) if found else None
+        return found and found[0]
 
     def write_refusal(self) -> WriteRefusal | None:
         """Write a megabyte and take it back; return the error of a server that refuses.

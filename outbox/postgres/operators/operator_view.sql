@@ -56,10 +56,6 @@ FROM pg_database CROSS JOIN LATERAL (VALUES ('transactions', age(datfrozenxid)),
     AS each (ids, age)
 ORDER BY age DESC, 1, 2 LIMIT 1
 
--- name: migrated
--- Returns whether the database was ever migrated.
-SELECT to_regclass('outbox.alembic_version') IS NOT NULL AS migrated
-
 -- name: revision
 -- Reads the newest applied migration.
 SELECT version_num FROM outbox.alembic_version

@@ -37,7 +37,7 @@ async def judge_findings(
     """
     asked = {
         "finding_ids": list(finding_ids),
-        "groups": None if order.groups is None else sorted(order.groups),
+        "groups": order.groups,
         "accept_order": order.accept_order,
         "classes": list(REPAIRABLE_CLASSES),
     }

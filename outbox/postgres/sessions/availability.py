@@ -13,6 +13,7 @@ from outbox.errors import DatabaseRefused, DatabaseUnavailable, SchemaBehind
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 LACKING: Final = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName)
 RIGHTS_LOST: Final = (pg.InsufficientPrivilege, pg.UndefinedObject)
@@ -42,6 +43,20 @@ async def available() -> AsyncIterator[None]:
         raise SchemaBehind(str(error).strip().splitlines()[0]) from error
     except (*REFUSED, *UNAVAILABLE) as error:
         raise unavailable(error) from error
+
+
+@asynccontextmanager
+async def lent(pool: AnyPool) -> AsyncIterator[AsyncConnection]:
+    """Lend a connection of a pool for the block; raises as ``available`` does."""
+    async with available(), pool.connection() as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def transaction(pool: AnyPool) -> AsyncIterator[AsyncConnection]:
+    """Lend a connection whose work is committed at the end of the block."""
+    async with lent(pool) as connection, connection.transaction():
+        yield connection
 
 
 def unavailable(error: psycopg.Error) -> DatabaseUnavailable:

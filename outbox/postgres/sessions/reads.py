@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.sql.elements import CompilerElement
 
-    from outbox.postgres.sessions.connections import AsyncConnection
+    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
 _DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
@@ -28,6 +29,14 @@ async def rows_of(
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(statement, asked)
         return await cursor.fetchall() if cursor.description else []
+
+
+async def rows_from(
+    pool: AnyPool, statement: str, asked: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Run one statement as ``rows_of`` does. Raises DatabaseUnavailable."""
+    async with lent(pool) as connection:
+        return await rows_of(connection, statement, asked)
 
 
 async def run(connection: AsyncConnection, statement: CompilerElement) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import LiteralString
 
 import pytest
@@ -114,7 +115,7 @@ async def test_a_message_that_got_the_id_of_one_that_a_failover_lost_is_not_take
         browser: PostgresMessageBrowser,
         half_id: HalfId,
         nonce: Nonce,
-        groups: frozenset[int] | None,
+        groups: Sequence[int] | None,
         *,
         payload: bool = False,
     ) -> MessageResource:
