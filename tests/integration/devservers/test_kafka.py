@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -32,10 +31,8 @@ def test_transaction_version_2_is_finalized(kafka_broker: EmbeddedKafka) -> None
 def test_a_killed_broker_is_back_on_its_port_with_its_cluster(own_broker: EmbeddedKafka) -> None:
     before = (own_broker.port, finalized_features(own_broker.port))
     own_broker.kill()
-    began = monotonic()
     own_broker.start()
     assert (own_broker.port, finalized_features(own_broker.port)) == before
-    assert monotonic() - began < 10, "the broker waited for its own old session"
 
 
 def test_a_stopped_broker_reports_how_it_ended(own_broker: EmbeddedKafka) -> None:
