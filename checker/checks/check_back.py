@@ -8,16 +8,16 @@ round asks about the same rows again, which is harmless: a check is a question.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from checker.checks.check_caller import CheckCaller
 from checker.checks.check_observer import CheckObserver
 from checker.checks.group_breakers import GroupBreakers, admit, stays_open
 from checker.checks.settlement import decision_of, settlement_of
-from outbox.checks.check_round import Drop, DueSlice, QueueRow
+from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
 from outbox.checks.policy import Decision
-from outbox.checks.ports import CheckQueue
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 
@@ -35,6 +35,27 @@ class CheckRound:
     parked: int = 0
     dropped: int = 0
     more: bool = False
+
+
+class CheckQueue(Protocol):
+    """The halves that wait for a check: read by due time, settled in one commit per round."""
+
+    async def due_groups(self) -> Sequence[GroupDue]:
+        """Return the groups that have waiting halves; one index probe per delay class."""
+
+    async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
+        """Read up to ``limit`` due rows of a group and the group itself; locks nothing.
+
+        Of a group that cannot be asked it reads due rows at their max age only. None when there is
+        no row. Raises DatabaseUnavailable, and ConfigurationError for an unreadable secret.
+        """
+
+    async def settle(self, settlement: Settlement) -> Settled:
+        """Write the results of a round, all or nothing.
+
+        Raises CursorMoved when another checker has settled these rows, and DatabaseUnavailable;
+        then nothing was written, and a later round asks about the same halves again.
+        """
 
 
 class CheckBack:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
+from outbox.checks.answer import Answer
 from outbox.checks.check_round import DueSlice, QueueRow
-from outbox.checks.ports import CheckEndpoint
+from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.message import HalfMessage
@@ -25,6 +26,20 @@ ASKING_SECONDS: Final = 1.0
 """A round starts no further call after this time, so that its results are stored soon."""
 BATCH_CONTENT_BYTES: Final = 2 * 1024 * 1024
 """Keys, values and headers of a batch: JSON makes at most six bytes of one; 16 MiB is the limit."""
+
+
+class CheckEndpoint(Protocol):
+    """Asks a producer group for the results of its local transactions."""
+
+    async def ask(
+        self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
+    ) -> Sequence[Answer]:
+        """Make one call and answer for each readable row in order; never raises for a response.
+
+        ``now``, by the database's clock, is the time in the call's signature. More than one row
+        needs a group with the batch form. A response without one valid verdict for the
+        id that was asked is an Answer without a verdict.
+        """
 
 
 class CheckCaller:

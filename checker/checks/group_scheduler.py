@@ -10,10 +10,9 @@ import asyncio
 from typing import Final
 
 from checker.advisory_locks import AdvisoryLocks
-from checker.checks.check_back import CheckBack, CheckRound
+from checker.checks.check_back import CheckBack, CheckQueue, CheckRound
 from checker.checks.check_observer import CheckObserver
 from outbox.checks.breaker import BreakerState
-from outbox.checks.ports import CheckQueue
 from outbox.clock import Clock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
 from outbox.telemetry.events import Event, get_logger

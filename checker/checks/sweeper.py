@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from checker.advisory_locks import AdvisoryLocks
-from outbox.checks.ports import Sweep
+from outbox.checks.check_round import SweepRound
 from outbox.errors import CursorMoved
 
 SLICE_HALVES: Final = 4000
@@ -13,6 +13,16 @@ SLICE_HALVES: Final = 4000
 SWEEP_SECONDS: Final = 0.25
 LOCK_BUSY_SECONDS: Final = 1.0
 LOCK_KIND: Final = "sweep"
+
+
+class Sweep(Protocol):
+    """Finds the undecided half messages that are at least one second old."""
+
+    async def sweep(self, limit: int) -> SweepRound:
+        """Queue the undecided among the next ``limit`` halves and pass them all, in one commit.
+
+        Raises CursorMoved when another sweep was faster, and DatabaseUnavailable.
+        """
 
 
 class Sweeper:

@@ -16,10 +16,10 @@ from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
 from outbox.messages.record import Committed, Record, record_of
-from outbox.relay.ports import THIS_CLOCK, ProgressLog, PublishedBatch, Publisher
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
 from outbox.relay.protocol.state import Identity, Relay
+from outbox.relay.publisher import THIS_CLOCK, ProgressLog, PublishedBatch, Publisher
 
 if TYPE_CHECKING:
     from outbox.postgres.relay.commit_log import PostgresCommitLog

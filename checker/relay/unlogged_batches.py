@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outbox.relay.ports import PublishedBatch
 from outbox.relay.protocol.state import Cursor
+from outbox.relay.publisher import PublishedBatch
 
 
 class UnloggedBatches:

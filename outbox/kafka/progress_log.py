@@ -27,8 +27,8 @@ from outbox.kafka.permission import permitted, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
 from outbox.reconciliation.log import Partition
-from outbox.relay.ports import Cluster
 from outbox.relay.protocol.state import Found
+from outbox.relay.publisher import Cluster
 
 WAIT_SECONDS: Final = 10.0
 """The longest wait for manifests in one read; the relay gives a sign of life before each."""

@@ -23,8 +23,8 @@ from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, Delive
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK
 from outbox.relay.protocol.answers import DeliveryReport
+from outbox.relay.publisher import THIS_CLOCK
 
 FENCE_SECONDS: Final = 20.0
 """With the back-off after it shorter than the time in which an owner must give a sign of life."""

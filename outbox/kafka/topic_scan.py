@@ -16,9 +16,15 @@ from outbox.kafka.log_reader import KafkaLogReader, read_to_ends
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import decode
 from outbox.messages.message_id import HalfId, Nonce, message_id_bytes, parse_message_id
-from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID
+from outbox.messages.record import (
+    BATCH,
+    MESSAGE_ID,
+    PRODUCER_GROUP,
+    TRANSACTION_ID,
+    RecordName,
+    UnnamedRecord,
+)
 from outbox.reconciliation.log import LogEnd, Offsets, Partition
-from outbox.relay.ports import RecordName, UnnamedRecord
 
 T = TypeVar("T")
 Headers = Mapping[str, Any]

@@ -57,6 +57,24 @@ class Committed(NamedTuple):
     headers: Iterable[tuple[str, str]]
 
 
+class UnnamedRecord(NamedTuple):
+    """A record that recovery found listed in a manifest, or ``resolve --scan`` in its topic."""
+
+    half_id: HalfId
+    nonce: Nonce
+    shard: int
+    manifest_offset: int
+
+
+class RecordName(NamedTuple):
+    """The producer and transaction of a record, from its headers."""
+
+    half_id: HalfId
+    nonce: Nonce
+    producer_group: str
+    transaction_id: str | None
+
+
 def covered_headers(message: Message | Committed) -> list[tuple[str, str]]:
     """Return the headers that the content digest covers, in record order."""
     covered = [(PRODUCER_GROUP, message.producer_group)]

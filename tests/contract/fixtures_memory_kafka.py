@@ -16,9 +16,9 @@ from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.messages.manifest import crc_of, decode
 from outbox.messages.message_id import SHARDS
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, Cluster
 from outbox.relay.protocol.answers import DeliveryReport, Places
 from outbox.relay.protocol.state import Found, Refusal, Refused
+from outbox.relay.publisher import THIS_CLOCK, Cluster
 
 PARTITION: Final = 0
 LARGEST_VALUE: Final = 1_048_588

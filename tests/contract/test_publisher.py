@@ -20,8 +20,8 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record
-from outbox.relay.ports import ProgressLog, Publisher
 from outbox.relay.protocol.answers import DeliveryReport
+from outbox.relay.publisher import ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, make_topic
 

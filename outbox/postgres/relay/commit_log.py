@@ -17,10 +17,10 @@ from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import PublishedBatch
 from outbox.relay.protocol.answers import Places
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal, Refused
+from outbox.relay.publisher import PublishedBatch
 
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from psycopg.rows import class_row
 
+from outbox.messages.record import RecordName, UnnamedRecord
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
-from outbox.relay.ports import RecordName, UnnamedRecord
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import Pool

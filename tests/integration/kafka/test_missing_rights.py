@@ -29,10 +29,9 @@ from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
-from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP
+from outbox.messages.record import BATCH, MESSAGE_ID, PRODUCER_GROUP, UnnamedRecord
 from outbox.postgres.sessions.connections import connect
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
-from outbox.relay.ports import UnnamedRecord
 from outbox.settings.environment import load_settings
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut

@@ -14,9 +14,9 @@ from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, make_pool
-from outbox.relay.ports import PublishedBatch
 from outbox.relay.protocol.answers import Places
 from outbox.relay.protocol.state import Cursor, Identity
+from outbox.relay.publisher import PublishedBatch
 from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from checker.maintenance.orphan_names import KAFKA_LOST_SECONDS, POLL_SECONDS, OrphanNames
 from outbox.errors import KafkaUnavailable
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.relay.ports import RecordName, UnnamedRecord
+from outbox.messages.record import RecordName, UnnamedRecord
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 

@@ -20,7 +20,6 @@ from outbox.messages.manifest import (
 )
 from outbox.messages.message_id import message_id_bytes
 from outbox.messages.record import Record
-from outbox.relay.ports import THIS_CLOCK, PublishedBatch
 from outbox.relay.protocol.actions import (
     Commit,
     Fence,
@@ -31,6 +30,7 @@ from outbox.relay.protocol.actions import (
 )
 from outbox.relay.protocol.answers import Bounds, Commits, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
+from outbox.relay.publisher import THIS_CLOCK, PublishedBatch
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_replacing import replace

@@ -1,7 +1,4 @@
-"""What a shard's relay asks of Kafka, and what it exchanges with PostgreSQL.
-
-The relay's decisions are in ``outbox.relay.protocol``; these ports are its inputs and effects.
-"""
+"""What a shard's relay asks of Kafka: a transactional producer, and the log of its manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from outbox.messages.manifest import Position
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
 from outbox.relay.protocol.answers import DeliveryReport, Places
 from outbox.relay.protocol.state import Found
@@ -93,21 +90,3 @@ class ProgressLog(Protocol):
         It may return only some of them. After some seconds it returns none and False if the broker
         answers.
         """
-
-
-class UnnamedRecord(NamedTuple):
-    """A record that recovery found listed in a manifest, or ``resolve --scan`` in its topic."""
-
-    half_id: HalfId
-    nonce: Nonce
-    shard: int
-    manifest_offset: int
-
-
-class RecordName(NamedTuple):
-    """The producer and transaction of a record, from its headers."""
-
-    half_id: HalfId
-    nonce: Nonce
-    producer_group: str
-    transaction_id: str | None
