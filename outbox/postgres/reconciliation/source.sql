@@ -46,7 +46,8 @@ FROM (
         SELECT half_id FROM outbox.half_message
         WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
         UNION
-        SELECT half_id FROM outbox.check_queue
+        SELECT half_id FROM outbox.check_queue q
+        WHERE EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = q.half_id)
         UNION
         SELECT half_id FROM outbox.parked_message
     ) a
