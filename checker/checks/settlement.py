@@ -55,7 +55,6 @@ def settlement_of(
         checks=tuple(row for row in passed if row.answer is not None),
         put_backs=tuple(put_backs),
         parkings=tuple(parkings),
-        resumed=tuple(row.half_id for row in passed if row.parked and row.drop is None),
         pause_reason=ENDPOINT_GONE if any(answer.gone for answer in answers) else None,
         answered=any(answer.valid for answer in answers) if answers else None,
         server_started_at=due.server_started_at,

@@ -45,7 +45,6 @@ class QueueRow:
     nonce: Nonce | None = None
     half: HalfMessage | None = None
     drop: Drop | None = None
-    parked: bool = False
     answer: Answer | None = None
 
     @property
@@ -123,8 +122,6 @@ class Settlement:
     """Rows to append with a new delay: the reference moves, the half never does (P36)."""
     parkings: tuple[tuple[QueueRow, ParkedReason], ...] = ()
     """Halves to set aside undecided, except those that have an op by then."""
-    resumed: tuple[HalfId, ...] = ()
-    """Halves that were rechecked while they were being parked: their parking is void."""
     pause_reason: str | None = None
     """Set when the endpoint is gone: the group is paused for this reason."""
     breaker_wait_seconds: int | None = None

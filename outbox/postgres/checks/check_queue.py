@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
-from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import ConfigurationError
-from outbox.messages.message_id import HalfId
 from outbox.postgres.checks.keyring import valid_secrets
 from outbox.postgres.checks.settlement import settle
-from outbox.postgres.messages.half_rows import read_if_whole
+from outbox.postgres.messages.half_rows import bounds, read_if_whole
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
@@ -57,34 +55,40 @@ class PostgresCheckQueue:
             connection.transaction(),
         ):
             await read_in_key_order(connection)
-            row = await _read_group(connection, producer_group_id)
-            if row is None:
-                return None
-            group, unreadable, breaker = read_group(row, ()), None, _breaker(row)
-            is_open = breaker is not None and breaker.state(row["now"]) is BreakerState.OPEN
-            asks = not (row["rests"] or is_open)
+            [found] = await rows_of(connection, SQL["group"], {"group": producer_group_id})
+            group, breaker, unreadable = read_group(found, ()), _breaker(found), None
+            is_open = breaker is not None and breaker.state(found["now"]) is BreakerState.OPEN
+            asks = not (found["rests"] or is_open)
             if asks:
                 try:
-                    group = replace(group, secrets=valid_secrets(self._decrypt, row, group.name))
+                    secrets = valid_secrets(self._decrypt, found, group.name)
+                    group = replace(group, secrets=secrets)
                 except ConfigurationError as error:
                     asks, unreadable = False, error
-            due = await _read_slice(connection, group, row, limit, asks=asks)
-            if due is None and unreadable is not None:
+            limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
+            asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
+            asked["max_age"] = group.max_age_seconds
+            due = await rows_of(connection, SQL["due_rows"], asked)
+            if not due and unreadable is not None:
                 raise unreadable
-            return due
+            if not due:
+                return None
+            cursors = {row["delay_seconds"]: row.pop("position") for row in due}
+            return DueSlice(
+                group=group,
+                now=found["now"],
+                cursors=cursors,
+                rows=await _read_rows(connection, due, with_value=group.check_payload),
+                asks=asks,
+                more=len(due) >= limit,
+                breaker=breaker,
+                server_started_at=found["server_started_at"],
+            )
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
         async with available(), self._pool.connection() as connection:
             return await settle(connection, settlement)
-
-
-async def _read_group(
-    connection: AsyncConnection, producer_group_id: int
-) -> Mapping[str, Any] | None:
-    """Read a group's row: the settings, the breaker, whether the group rests, the time."""
-    rows = await rows_of(connection, SQL["group"], {"group": producer_group_id})
-    return rows[0] if rows else None
 
 
 def _breaker(row: Mapping[str, Any]) -> Breaker | None:
@@ -93,61 +97,24 @@ def _breaker(row: Mapping[str, Any]) -> Breaker | None:
     return Breaker(wait_seconds=row["wait_seconds"], probe_at=row["probe_at"])
 
 
-async def _read_slice(
-    connection: AsyncConnection,
-    group: ProducerGroup,
-    found: Mapping[str, Any],
-    limit: int,
-    *,
-    asks: bool,
-) -> DueSlice | None:
-    """Read the due rows; those at their max age only, while the group cannot be asked."""
-    limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
-    asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
-    due = await rows_of(connection, SQL["due_rows"], {**asked, "max_age": group.max_age_seconds})
-    if not due:
-        return None
-    halves = await _read_halves(connection, due, with_value=group.check_payload)
-    return DueSlice(
-        group=group,
-        now=found["now"],
-        cursors={row["delay_seconds"]: row["position"] for row in due},
-        rows=tuple(_queue_row(row, halves[row["id"]]) for row in due),
-        asks=asks,
-        more=len(due) >= limit,
-        breaker=_breaker(found),
-        server_started_at=found["server_started_at"],
-    )
-
-
-async def _read_halves(
-    connection: AsyncConnection, rows: Sequence[Mapping[str, Any]], *, with_value: bool
-) -> dict[int, Mapping[str, Any]]:
-    half_ids = [row["half_id"] for row in rows]
+async def _read_rows(
+    connection: AsyncConnection, due: Sequence[Mapping[str, Any]], *, with_value: bool
+) -> tuple[QueueRow, ...]:
+    """Read the halves of the due rows, and why a row is dropped."""
+    half_ids = [row["half_id"] for row in due]
     asked = {
         "half_ids": half_ids,
-        "ids": [row["id"] for row in rows],
-        "rounds": [row["round"] for row in rows],
+        "look_ids": [row["look_id"] for row in due],
+        "rounds": [row["round"] for row in due],
         "with_value": with_value,
-        "low": min(half_ids),
-        "high": max(half_ids),
+        **bounds(half_ids),
     }
-    found = await rows_of(connection, SQL["claimed_halves"], asked)
-    return {row["look_id"]: row for row in found}
+    rows = await rows_of(connection, SQL["claimed_halves"], asked)
+    halves = {row["look_id"]: row for row in rows}
+    return tuple(_queue_row(row, halves[row["look_id"]]) for row in due)
 
 
 def _queue_row(row: Mapping[str, Any], found: Mapping[str, Any]) -> QueueRow:
     drop = found["drop"] and Drop(found["drop"])
-    return QueueRow(
-        look_id=row["id"],
-        delay_seconds=row["delay_seconds"],
-        half_id=HalfId(row["half_id"]),
-        round=row["round"],
-        check_count=row["check_count"],
-        only_unknown=row["only_unknown"],
-        age_from=row["age_from"],
-        nonce=found["nonce"],
-        half=None if drop else read_if_whole(found),
-        drop=drop,
-        parked=found["parked"],
-    )
+    half = None if drop else read_if_whole(found)
+    return QueueRow(**row, nonce=found["nonce"], half=half, drop=drop)

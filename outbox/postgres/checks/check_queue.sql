@@ -30,7 +30,7 @@ WHERE g.id = %(group)s
 -- Reads the due rows of a group: per delay class in id order, after the class's cursor, below the watermark (no
 -- row with a lower id can appear any more), up to the first that is not due. Of a group that cannot be asked, up to the
 -- first that is not at its max age. The classes are merged by due time; inside a class a row comes after lower ids.
-SELECT c.delay_seconds, c.position, q.id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from
+SELECT c.delay_seconds, c.position, q.id AS look_id, q.half_id, q.round, q.check_count, q.only_unknown, q.age_from
 FROM outbox.check_class c
 CROSS JOIN LATERAL (
     SELECT head.*, bool_and(head.due_at <= %(now)s
@@ -49,16 +49,14 @@ ORDER BY q.due_by, c.delay_seconds, q.id
 LIMIT %(limit)s
 
 -- name: claimed_halves
--- Reads, by key, the halves of due rows, why a row is skipped (no half, an op, a newer round), and whether the half is
--- parked.
--- The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
+-- Reads, by key, the halves of due rows, and why a row is skipped (no half, an op, a newer round). The bounds prune
+-- leaves; LATERAL … OFFSET 0 keeps every look-up by key.
 SELECT asked.look_id, asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
     CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type,
     h.traceparent, h.tags, h.key_id,
-    CASE WHEN h.nonce IS NULL THEN 'unknown' WHEN o.decided THEN 'decided' WHEN asked.round < r.round THEN 'void' END AS drop,
-    p.half_id IS NOT NULL AND p.resumed_at IS NULL AS parked
-FROM unnest(%(ids)s::int8[], %(half_ids)s::int8[], %(rounds)s::int4[]) AS asked (look_id, half_id, round)
+    CASE WHEN h.nonce IS NULL THEN 'unknown' WHEN o.decided THEN 'decided' WHEN asked.round < r.round THEN 'void' END AS drop
+FROM unnest(%(look_ids)s::int8[], %(half_ids)s::int8[], %(rounds)s::int4[]) AS asked (look_id, half_id, round)
 LEFT JOIN LATERAL (
     SELECT * FROM outbox.half_message
     WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
@@ -68,6 +66,5 @@ LEFT JOIN LATERAL (
     WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) o ON true
 LEFT JOIN outbox.recheck r ON r.half_id = asked.half_id
-LEFT JOIN outbox.parked_message p ON p.half_id = asked.half_id
 LEFT JOIN outbox.producer_group g ON g.id = h.producer_group_id
 LEFT JOIN outbox.topic t ON t.id = h.topic_id

@@ -51,8 +51,6 @@ SETTINGS: Final = (
 """What a PUT replaces."""
 DUE_ROWS: Final = 1000
 """The most due checks that are counted of each delay class."""
-QUEUE_ROWS: Final = 5000
-"""The most rows of the queue that are read to count due checks."""
 PREVIOUS_SECRETS: Final = 9
 """The most secrets that sign besides the present one; the oldest one goes."""
 DELETION_SECONDS: Final = 2
@@ -100,7 +98,7 @@ class PostgresProducerGroups:
 
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
-        asked = {"name": name, "due": DUE_ROWS, "looked": QUEUE_ROWS}
+        asked = {"name": name, "due": DUE_ROWS}
         async with (
             available(),
             self._pool.connection() as connection,

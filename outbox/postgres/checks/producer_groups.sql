@@ -17,25 +17,19 @@ LIMIT %(limit)s
 -- name: health
 -- Counts the due checks among the first rows of each delay class of a group, and reads the times of its secrets. Locks
 -- nothing.
-SELECT queued.due, g.secret_changed_at,
+SELECT (
+    SELECT count(*) FILTER (WHERE head.due_at <= clock_timestamp())
+    FROM outbox.check_class c
+    CROSS JOIN LATERAL (
+        SELECT due_at FROM outbox.check_queue
+        WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
+        ORDER BY id
+        LIMIT %(due)s
+    ) head
+    WHERE c.producer_group_id = g.id) AS due, g.secret_changed_at,
     (SELECT max(each.at) FROM unnest(g.previous_expire_at) AS each (at)
         WHERE each.at > clock_timestamp()) AS previous_secret_expires_at
 FROM outbox.producer_group g
-CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE due_at <= clock_timestamp()) AS due
-    FROM (
-        SELECT head.due_at
-        FROM outbox.check_class c
-        CROSS JOIN LATERAL (
-            SELECT due_at FROM outbox.check_queue
-            WHERE producer_group_id = c.producer_group_id AND delay_seconds = c.delay_seconds AND id > c.position
-            ORDER BY id
-            LIMIT %(due)s
-        ) head
-        WHERE c.producer_group_id = g.id
-        LIMIT %(looked)s
-    ) looked
-) queued
 WHERE g.name = %(name)s AND g.deleted_at IS NULL
 
 -- name: register_again

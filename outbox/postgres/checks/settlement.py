@@ -6,13 +6,14 @@ compare-and-set: if another checker has passed these rows, everything is rolled 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.types.json import Jsonb
 
-from outbox.checks.answer import Answer
 from outbox.checks.breaker import CLOSES
 from outbox.checks.check_round import QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
@@ -21,6 +22,7 @@ from outbox.failpoints import hit
 from outbox.messages.message import End, MessageStatus, ParkedReason
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import decide
+from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.statements import load
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
 SQL: Final = load(__name__)
+_DUMPS: Final = partial(json.dumps, default=str)
 Cursor = psycopg.AsyncCursor[Any]
 
 
@@ -40,8 +43,6 @@ async def settle(connection: AsyncConnection, settlement: Settlement) -> Settled
     async with connection.transaction(), connection.cursor() as cursor:
         await _move(cursor, settlement)
         decided = await decide(connection, settlement.ends, racing=True)
-        if settlement.resumed:
-            await cursor.execute(SQL["resume"], {"half_ids": list(settlement.resumed)})
         applied = {settlement.ends[place].half_id for place in decided}
         await _record(cursor, settlement.checks, applied)
         await _put_back(cursor, group, settlement.put_backs)
@@ -76,27 +77,26 @@ async def _move(cursor: Cursor, settlement: Settlement) -> None:
 
 async def _record(cursor: Cursor, checks: Sequence[QueueRow], applied: set[HalfId]) -> None:
     """Store the history of answered checks; ``applied`` are the halves that this round decided."""
-    made = [_attempt(row, row.answer, applied) for row in checks if row.answer is not None]
+    made = [
+        _columns(row, "half_id", "look_id", "round", "attempt")
+        | _columns(answer, "asked_at", "outcome", "http_status", "latency_ms", "spent", "error")
+        | {"applied": answer.verdict is not None and row.half_id in applied}
+        for row in checks
+        if (answer := row.answer) is not None
+    ]
     if made:
-        half_ids = [row.half_id for row in checks]
-        bounds = {"low": min(half_ids), "high": max(half_ids)}
-        await cursor.execute(SQL["attempts"], {"made": Jsonb(made), **bounds})
+        span = bounds([row.half_id for row in checks])
+        await cursor.execute(SQL["attempts"], {"made": as_rows(made), **span})
 
 
-def _attempt(row: QueueRow, answer: Answer, applied: set[HalfId]) -> dict[str, Any]:
-    return {
-        "half_id": row.half_id,
-        "look_id": row.look_id,
-        "round": row.round,
-        "attempt": row.attempt,
-        "asked_at": str(answer.asked_at),
-        "outcome": answer.outcome,
-        "http_status": answer.http_status,
-        "latency_ms": answer.latency_ms,
-        "spent": answer.spent,
-        "applied": answer.verdict is not None and row.half_id in applied,
-        "error": answer.error,
-    }
+def _columns(value: object, *names: str) -> dict[str, Any]:
+    """Return the values of the columns that have the names of attributes."""
+    return {name: getattr(value, name) for name in names}
+
+
+def as_rows(rows: Sequence[Mapping[str, Any]]) -> Jsonb:
+    """Return rows as jsonb_to_recordset reads them; a time is a text."""
+    return Jsonb(rows, dumps=_DUMPS)
 
 
 async def open_classes(cursor: Cursor, classes: Set[tuple[int, int]]) -> None:
@@ -109,18 +109,9 @@ async def _put_back(cursor: Cursor, group: ProducerGroup, put_backs: Sequence[Qu
     if not put_backs:
         return
     await open_classes(cursor, {(group.id, row.delay_seconds) for row in put_backs})
-    appended = [
-        {
-            "delay": row.delay_seconds,
-            "half_id": row.half_id,
-            "round": row.round,
-            "check_count": row.check_count,
-            "only_unknown": row.only_unknown,
-            "age_from": str(row.age_from),
-        }
-        for row in put_backs
-    ]
-    await cursor.execute(SQL["put_back"], {"group": group.id, "appended": Jsonb(appended)})
+    names = ("delay_seconds", "half_id", "round", "check_count", "only_unknown", "age_from")
+    appended = as_rows([_columns(row, *names) for row in put_backs])
+    await cursor.execute(SQL["put_back"], {"group": group.id, "appended": appended})
 
 
 async def _park(
@@ -128,18 +119,10 @@ async def _park(
 ) -> frozenset[HalfId]:
     if not parkings:
         return frozenset()
-    half_ids = [row.half_id for row, _ in parkings]
-    parked = [
-        {
-            "half_id": row.half_id,
-            "round": row.round,
-            "reason": reason,
-            "check_count": row.check_count,
-        }
-        for row, reason in parkings
-    ]
-    bounds = {"low": min(half_ids), "high": max(half_ids)}
-    await cursor.execute(SQL["park"], {"parked": Jsonb(parked), **bounds})
+    names = ("half_id", "round", "check_count")
+    parked = as_rows([{"reason": reason, **_columns(row, *names)} for row, reason in parkings])
+    span = bounds([row.half_id for row, _ in parkings])
+    await cursor.execute(SQL["park"], {"parked": parked, **span})
     return frozenset(HalfId(row[0]) for row in await cursor.fetchall())
 
 
@@ -169,14 +152,12 @@ async def _conflicts(
     connection: AsyncConnection, ends: Sequence[End], decided: Mapping[int, MessageStatus]
 ) -> frozenset[int]:
     """Return the places of verdicts that contradict a stored decision."""
-    late = [place for place in range(len(ends)) if place not in decided]
-    statuses = await read_statuses(
-        connection, sorted(ends[place].half_id for place in late), with_publication=False
-    )
+    late = {place: end for place, end in enumerate(ends) if place not in decided}
+    half_ids = sorted(end.half_id for end in late.values())
+    statuses = await read_statuses(connection, half_ids, with_publication=False)
+    decisions = {half_id: each.op.decision for half_id, each in statuses.items() if each.op}
     return frozenset(
         place
-        for place in late
-        if (status := statuses.get(ends[place].half_id)) is not None
-        and status.op is not None
-        and status.op.decision is not ends[place].decision
+        for place, end in late.items()
+        if decisions.get(end.half_id, end.decision) is not end.decision
     )

@@ -25,10 +25,10 @@ ON CONFLICT DO NOTHING
 -- Appends one reference for each half that waits for a later check, due after its class's delay.
 INSERT INTO outbox.check_queue (
     producer_group_id, delay_seconds, id, half_id, round, check_count, only_unknown, age_from, due_at)
-SELECT %(group)s, delay, (flush.xid << 15) + row_number() OVER (), half_id, round, check_count, only_unknown, age_from,
-    flush.at + delay * interval '1 second'
+SELECT %(group)s, delay_seconds, (flush.xid << 15) + row_number() OVER (), half_id, round, check_count, only_unknown,
+    age_from, flush.at + delay_seconds * interval '1 second'
 FROM jsonb_to_recordset(%(appended)s) AS back (
-    delay int4, half_id int8, round int4, check_count int4, only_unknown bool, age_from timestamptz)
+    delay_seconds int4, half_id int8, round int4, check_count int4, only_unknown bool, age_from timestamptz)
 CROSS JOIN (SELECT outbox.current_xid() AS xid, clock_timestamp() AS at) flush
 
 -- name: attempts
@@ -69,12 +69,6 @@ ON CONFLICT (half_id) DO UPDATE SET
     earlier_parkings = p.earlier_parkings || jsonb_build_object(
         'at', p.parked_at, 'reason', p.parked_reason, 'check_count', p.check_count)
 RETURNING half_id
-
--- name: resume
--- Ends the parking of halves whose recheck arrived while they were being parked.
-UPDATE outbox.parked_message
-SET resumed_at = clock_timestamp()
-WHERE half_id = ANY (%(half_ids)s::int8[]) AND resumed_at IS NULL
 
 -- name: pause_group
 -- Pauses a group's checks, unless the group was changed since it was read.

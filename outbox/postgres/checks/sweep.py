@@ -6,16 +6,14 @@ the watermark and never reads halves of the last second. Nothing is scanned twic
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
-
-from psycopg.types.json import Jsonb
 
 from outbox.checks.check_round import SweepRound
 from outbox.checks.policy import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
-from outbox.postgres.checks.settlement import open_classes
+from outbox.postgres.checks.settlement import as_rows, open_classes
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
@@ -64,19 +62,8 @@ async def _queue(
         if cursor.rowcount != 1:
             raise CursorMoved
         if found:
-            queued = [_first_check(half, part["now"]) for half in found]
-            await open_classes(cursor, {(each["group_id"], each["delay"]) for each in queued})
-            await cursor.execute(SQL["queue"], {"queued": Jsonb(queued)})
-
-
-def _first_check(half: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the row of the queue for a half: due when its immunity ends."""
-    due_at = half["prepared_at"] + timedelta(seconds=half["immunity_seconds"])
-    remaining = (due_at - now).total_seconds()
-    return {
-        "group_id": half["producer_group_id"],
-        "delay": class_of_first_check(remaining, half["groups_immunity_seconds"]),
-        "half_id": half["half_id"],
-        "prepared_at": str(half["prepared_at"]),
-        "due_at": str(due_at),
-    }
+            for half in found:
+                remaining = (half["due_at"] - part["now"]).total_seconds()
+                half["delay"] = class_of_first_check(remaining, half["groups_immunity_seconds"])
+            await open_classes(cursor, {(half["group_id"], half["delay"]) for half in found})
+            await cursor.execute(SQL["queue"], {"queued": as_rows(found)})

@@ -17,10 +17,10 @@ FROM slice
 WHERE half_id < coalesce((SELECT min(half_id) FROM slice WHERE young), %(bound)s)
 
 -- name: undecided
--- Range anti-join of halves and ops: reads the undecided halves of the slice, each with its present immunity. The
--- bounds on both sides prune leaves.
-SELECT h.half_id, h.producer_group_id, h.prepared_at,
-    coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds) AS immunity_seconds,
+-- Range anti-join of halves and ops: reads the undecided halves of the slice, each with the end of its present immunity.
+-- The bounds on both sides prune leaves.
+SELECT h.half_id, h.producer_group_id AS group_id, h.prepared_at,
+    h.prepared_at + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds)) AS due_at,
     CASE WHEN h.check_immunity_seconds IS NULL THEN g.transaction_timeout_seconds END AS groups_immunity_seconds
 FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id

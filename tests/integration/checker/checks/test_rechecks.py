@@ -57,23 +57,6 @@ async def test_a31_a_half_parked_for_100_hours_is_checked_at_once_and_not_parked
     assert await world.rows(committed, half=half.half_id) == [([half.half_id],)]
 
 
-async def test_a_recheck_during_parking_resumes_the_half(world: World) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-        await world.recheck(half)
-        await world.execute(
-            "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at,"
-            " parked_reason, check_count)"
-            " SELECT half_id, producer_group_id, clock_timestamp(), 'max_age', 0"
-            " FROM outbox.half_message WHERE half_id = %(half)s",
-            half=half.half_id,
-        )
-        assert await world.states([half]) == [State.PARKED]
-        await world.check(group)
-    assert await world.states([half]) == [State.PREPARED]
-
-
 async def test_d8_an_end_during_the_last_round_leaves_no_parked_message(world: World) -> None:
     group = await world.group(NO_SERVER, check_max=0)
     (half,) = await world.due(group)

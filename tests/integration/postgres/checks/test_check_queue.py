@@ -266,7 +266,7 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
     nodes = await explain(
         world,
         check_queue.SQL["claimed_halves"],
-        ids=ids,
+        look_ids=ids,
         half_ids=ids,
         rounds=[1] * len(ids),
         low=ids[0],

@@ -89,8 +89,3 @@ def test_a_cursor_stops_before_the_first_row_that_is_not_done() -> None:
 def test_410_pauses_the_group() -> None:
     settlement = settled(answered(make_row(), Outcome.HTTP_ERROR, http_status=410))
     assert settlement.pause_reason == "endpoint-gone"
-
-
-def test_a_half_that_was_rechecked_and_parked_at_once_is_resumed() -> None:
-    row = make_row(parked=True)
-    assert settled(answered(row, Outcome.UNKNOWN)).resumed == (row.half_id,)
