@@ -61,9 +61,11 @@ class PostgresRetirement:
         """Remove a leaf in separate steps, each repeatable; see Retirement."""
         async with available():
             try:
-                return await self._detach(leaf) and await self._drop(leaf)
+                if detached := await self._detach(leaf):
+                    await self._drop(leaf)
             except (pg.LockNotAvailable, pg.QueryCanceled):
                 return False
+        return detached
 
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
@@ -105,14 +107,13 @@ class PostgresRetirement:
                 await connection.execute(SQL["free_transaction_ids"], part)
                 await connection.execute(SQL["forget_recovered"], part)
 
-    async def _drop(self, leaf: int) -> bool:
+    async def _drop(self, leaf: int) -> None:
         """Drop the detached tables of a leaf; nobody but an old plan can still use one."""
         for table in TABLES:
             async with self._pool.connection() as connection, connection.transaction():
                 await connection.execute(LOCK_WAIT)
                 await connection.execute(SQL["drop"], {"table": table, "leaf": leaf})
             hit("retire.after_drop")
-        return True
 
     async def _attached(self, leaf: int) -> bool:
         """Return whether any of the partitioned tables still has this leaf."""

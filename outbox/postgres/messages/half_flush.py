@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName
@@ -58,34 +57,26 @@ Flushed = Sequence[tuple[HalfMessage, bool]]
 """What a committed flush made of its messages: their halves, and which of them were stored."""
 
 
-class HalfFlushes:
-    """Runs flushes, and knows which connections have the prepared statements."""
+async def flush(connection: AsyncConnection, messages: Sequence[Message]) -> Flushed:
+    """Store the messages and commit, except those whose transaction ids are taken.
 
-    def __init__(self) -> None:
-        self._shards: WeakKeyDictionary[AsyncConnection, int] = WeakKeyDictionary()
-        """The number of shards in use, for each connection that has the statements."""
+    Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
+    """
+    with suppress(InvalidSqlStatementName):  # psycopg drops all statements after a rollback
+        if connection.shards is not None:
+            return await _flush(connection, messages, connection.shards)
+    connection.shards = await _prepare_statements(connection)
+    return await _flush(connection, messages, connection.shards)
 
-    async def run(self, connection: AsyncConnection, messages: Sequence[Message]) -> Flushed:
-        """Store the messages and commit, except those whose transaction ids are taken.
 
-        Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
-        """
-        if connection not in self._shards:
-            await self._prepare_statements(connection)
-        try:
-            return await _flush(connection, messages, self._shards[connection])
-        except InvalidSqlStatementName:  # psycopg drops all statements after a rollback
-            await self._prepare_statements(connection)
-            return await _flush(connection, messages, self._shards[connection])
-
-    async def _prepare_statements(self, connection: AsyncConnection) -> None:
-        for statement in PREPARED:
-            with suppress(DuplicatePreparedStatement):
-                await connection.execute(statement, prepare=False)
-        cursor = await connection.execute(SQL["shards_in_use"])
-        row = await cursor.fetchone()
-        assert row is not None
-        self._shards[connection] = row[0]
+async def _prepare_statements(connection: AsyncConnection) -> int:
+    """Prepare what the session has not got; return the number of shards in use."""
+    for statement in PREPARED:
+        with suppress(DuplicatePreparedStatement):
+            await connection.execute(statement, prepare=False)
+    cursor = await connection.execute(SQL["shards_in_use"])
+    ((shards,),) = await cursor.fetchall()
+    return int(shards)
 
 
 async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flushed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import (
     AlreadyDecided,
     End,
@@ -23,7 +24,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
-from outbox.postgres.messages.half_flush import GroupsDeleted, HalfFlushes
+from outbox.postgres.messages.half_flush import GroupsDeleted, flush
 from outbox.postgres.messages.half_rows import read_whole_halves, same_request
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+RETIRED: Final = "the message of a transaction id has just been retired: repeat the prepare"
 
 
 class PostgresHalfStore:
@@ -42,7 +44,6 @@ class PostgresHalfStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._flushes = HalfFlushes()
         self._sql_outbox = PostgresSqlOutbox(pool)
 
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
@@ -78,11 +79,11 @@ class PostgresHalfStore:
         if not messages:
             return []
         try:
-            flushed = await self._flushes.run(connection, messages)
+            flushed = await flush(connection, messages)
         except GroupsDeleted as gone:
             return await self._prepare_others(connection, messages, gone.group_ids)
         lost = [m for m, (_, stored) in zip(messages, flushed, strict=True) if not stored]
-        repeated = iter(await self._answer_repeated(connection, lost) if lost else ())
+        repeated = iter(await _answer_repeated(connection, lost) if lost else ())
         return [Prepared(half=half) if stored else next(repeated) for half, stored in flushed]
 
     async def _prepare_others(
@@ -96,42 +97,28 @@ class PostgresHalfStore:
             for message in messages
         ]
 
-    async def _answer_repeated(
-        self, connection: AsyncConnection, messages: Sequence[Message]
-    ) -> Sequence[PrepareOutcome]:
-        """Answer repeated prepares; store those whose first message has just been retired."""
-        answers = await _read_repeated(connection, messages)
-        retired = [m for m, answer in zip(messages, answers, strict=True) if answer is None]
-        stored = iter(await self._prepare(connection, retired))
-        return [next(stored) if answer is None else answer for answer in answers]
 
-
-async def _read_repeated(
+async def _answer_repeated(
     connection: AsyncConnection, messages: Sequence[Message]
-) -> Sequence[PrepareOutcome | None]:
+) -> Sequence[PrepareOutcome]:
     """Answer each repeated prepare with the first message of its transaction id.
 
-    None: that message was retired meanwhile, and its transaction id is free again.
+    Raises DatabaseUnavailable if such a message was retired meanwhile.
     """
     known = await _known(connection, messages)
-    half_ids = sorted({half_id for half_id in known if half_id is not None})
+    half_ids = sorted(set(known))
     halves = await read_whole_halves(connection, half_ids)
     statuses = await read_statuses(connection, half_ids, with_publication=False)
     await confirm_what_was_read(connection)
-    answers: list[PrepareOutcome | None] = []
-    for message, half_id in zip(messages, known, strict=True):
-        if half_id in halves and half_id in statuses:
-            answers.append(_repeated(message, halves[half_id], statuses[half_id]))
-            continue
-        if half_id is not None:
-            await _forget(connection, message, half_id)
-        answers.append(None)
-    return answers
+    if len(statuses) < len(half_ids):
+        raise DatabaseUnavailable(RETIRED)
+    return [
+        _repeated(message, halves[half_id], statuses[half_id])
+        for message, half_id in zip(messages, known, strict=True)
+    ]
 
 
-async def _known(
-    connection: AsyncConnection, messages: Sequence[Message]
-) -> Sequence[HalfId | None]:
+async def _known(connection: AsyncConnection, messages: Sequence[Message]) -> Sequence[HalfId]:
     """Return the half that each message's transaction id belongs to."""
     asked = [(message.producer_group_id, message.transaction_id) for message in messages]
     cursor = await connection.execute(
@@ -142,19 +129,9 @@ async def _known(
         },
     )
     found = {(group, text): HalfId(half_id) for group, text, half_id in await cursor.fetchall()}
-    return [found.get(key) for key in asked]
-
-
-async def _forget(connection: AsyncConnection, message: Message, half_id: HalfId) -> None:
-    """Free the transaction id of a retired half, as its retirement does."""
-    await connection.execute(
-        SQL["forget_transaction_id"],
-        {
-            "group": message.producer_group_id,
-            "transaction_id": message.transaction_id,
-            "half_id": half_id,
-        },
-    )
+    if not found.keys() >= set(asked):
+        raise DatabaseUnavailable(RETIRED)
+    return [found[key] for key in asked]
 
 
 def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:

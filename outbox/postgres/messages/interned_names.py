@@ -25,26 +25,27 @@ class PostgresInternedNames:
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
         """Return those of these groups that are registered, without their secrets."""
-        return {row["name"]: read_group(row, ()) for row in await self._rows("groups", names)}
+        async with available(), self._pool.connection() as connection:
+            rows = await rows_of(connection, SQL["groups"], {"asked": list(names)})
+        return {row["name"]: read_group(row, ()) for row in rows}
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return group names by id, deleted groups included."""
-        return {row["id"]: row["name"] for row in await self._rows("group_names", ids)}
+        return await self._pairs("group_names", ids)
 
     async def group_ids(self, names: Collection[str]) -> dict[str, int]:
         """Return group ids by name, deleted groups included: their messages still have them."""
-        return {row["name"]: row["id"] for row in await self._rows("group_ids", names)}
+        return await self._pairs("group_ids", names)
 
     async def intern_topics(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of these topics; new names get new ids."""
-        wanted = sorted(set(names))
-        known = {row["name"]: row["id"] for row in await self._rows("topics", wanted)}
-        new = [name for name in wanted if name not in known]
-        if new:
-            await self._rows("intern_topics", new)
-            known |= {row["name"]: row["id"] for row in await self._rows("topics", new)}
+        known = await self._pairs("topics", names)
+        if new := set(names) - known.keys():
+            await self._pairs("intern_topics", new)
+            known |= await self._pairs("topics", new)
         return known
 
-    async def _rows(self, statement: str, asked: Collection[Any]) -> list[dict[str, Any]]:
+    async def _pairs(self, statement: str, asked: Collection[Any]) -> dict[Any, Any]:
         async with available(), self._pool.connection() as connection:
-            return await rows_of(connection, SQL[statement], {"asked": list(asked)})
+            cursor = await connection.execute(SQL[statement], {"asked": list(asked)})
+            return dict(await cursor.fetchall())

@@ -24,3 +24,4 @@ SELECT name, id FROM outbox.topic WHERE name = ANY (%(asked)s::text[])
 INSERT INTO outbox.topic (name)
 SELECT name FROM unnest(%(asked)s::text[]) AS asked (name) ORDER BY name
 ON CONFLICT (name) DO NOTHING
+RETURNING name, id

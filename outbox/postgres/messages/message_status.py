@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from outbox.messages.message import (
@@ -18,6 +19,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import derive
+from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import rows_of
@@ -45,8 +47,8 @@ async def read_statuses(
     """
     if not half_ids:
         return {}
-    bounds = {"low": min(half_ids), "high": max(half_ids)}
-    rows = await rows_of(connection, SQL["statuses"], {"half_ids": list(half_ids), **bounds})
+    low_high = bounds(half_ids)
+    rows = await rows_of(connection, SQL["statuses"], {"half_ids": list(half_ids), **low_high})
     statuses = {HalfId(row["half_id"]): _status(row) for row in rows}
     published = {
         HalfId(row["half_id"]): row["xid"]
@@ -54,16 +56,10 @@ async def read_statuses(
         if statuses[row["half_id"]].state is State.PUBLISHED
     }
     if with_publication and published:
-        asked = {"half_ids": list(published), "xids": list(published.values()), **bounds}
+        asked = {"half_ids": list(published), "xids": list(published.values()), **low_high}
         for row in await rows_of(connection, SQL["publications"], asked):
             status = statuses[row["half_id"]]
-            place = Publication(
-                topic=row["topic"],
-                partition=row["partition"],
-                offset=row["offset"],
-                published_at=row["published_at"],
-            )
-            statuses[row["half_id"]] = replace(status, publication=place)
+            statuses[row["half_id"]] = replace(status, publication=convert(row, Publication))
     return statuses
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from psycopg.rows import tuple_row
-
 from outbox.messages.topics import SeenTopic
 from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.statements import load
@@ -25,12 +23,8 @@ class PostgresSeenTopics:
 
     async def all(self) -> Mapping[str, SeenTopic]:
         """Return the stored view of every topic that ever had a message."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=tuple_row) as cursor,
-        ):
-            await cursor.execute(SQL["all"])
+        async with available(), self._pool.connection() as connection:
+            cursor = await connection.execute(SQL["all"])
             return {name: SeenTopic(*view) for name, *view in await cursor.fetchall()}
 
     async def store(self, seen: Mapping[str, SeenTopic]) -> None:

@@ -73,6 +73,10 @@ class LimitedAsyncConnection(_Limited, psycopg.AsyncConnection[Any]):
 
     unconfirmed: list[str]
     """Warnings of waits for a standby that were given up; see ``sync_replication``."""
+    lent_at: float = 0.0
+    """When its pool lent it last, by the monotonic clock."""
+    shards: int | None = None
+    """The number of shards in use, once the session has the prepared statements of a flush."""
 
     async def wait(
         self, gen: PQGen[RV], interval: float = POLL_SECONDS, timeout: float | None = None

@@ -17,14 +17,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
+from time import monotonic
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from outbox.clock import SystemClock
 from outbox.errors import UnsafeServer
 from outbox.postgres.sessions.answer_limit import (
     LimitedAsyncConnection,
@@ -264,23 +263,17 @@ def make_pool(
         timeout=WAIT_SECONDS,
         reconnect_timeout=RECONNECT_SECONDS,
         kwargs={"autocommit": True, "prepare_threshold": 1},
-        check=_IdleCheck(),
+        check=_check_idle,
     )
 
 
-class _IdleCheck:
-    """Checks a connection that was idle; a connection in use has just shown that it works."""
-
-    def __init__(self) -> None:
-        self._seen: WeakKeyDictionary[AsyncConnection, float] = WeakKeyDictionary()
-        self._clock = SystemClock()
-
-    async def __call__(self, connection: AsyncConnection) -> None:
-        now = self._clock.monotonic()
-        if now - self._seen.get(connection, -IDLE_SECONDS) >= IDLE_SECONDS:
-            with connection.answering_within(CHECK_SECONDS):
-                await AsyncConnectionPool.check_connection(connection)
-        self._seen[connection] = now
+async def _check_idle(connection: AsyncConnection) -> None:
+    """Check a connection that was idle; a connection in use has just shown that it works."""
+    now = monotonic()
+    if now - connection.lent_at >= IDLE_SECONDS:
+        with connection.answering_within(CHECK_SECONDS):
+            await AsyncConnectionPool.check_connection(connection)
+    connection.lent_at = now
 
 
 def connect(

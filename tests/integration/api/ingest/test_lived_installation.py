@@ -1,4 +1,4 @@
-"""Prepares in an installation that has lived: many names, retired messages, deleted groups."""
+"""Prepares in an installation that has lived: a lost topic id, deleted groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.integration.api.fixtures_sockets import LIVENESS_SECONDS
 
 pytestmark = pytest.mark.postgres
 
-RETIRED = "DELETE FROM outbox.half_message; DELETE FROM outbox.op_message"
 GIVEN_AWAY = "UPDATE outbox.topic SET name = 'payments-' || id WHERE name = %s"
 LAST_TOPIC = """
 SELECT t.name FROM outbox.half_message h JOIN outbox.topic t ON t.id = h.topic_id
@@ -46,19 +45,6 @@ async def test_after_a_failover_that_lost_a_topics_id_its_messages_keep_their_to
         await select(pool, GIVEN_AWAY, TOPIC)
         await service.prepared_id()
     assert await select(pool, LAST_TOPIC) == [(TOPIC,)]
-
-
-async def test_a_repeated_prepare_whose_message_was_retired_is_stored_as_a_new_one(
-    service: Service, pool: Pool
-) -> None:
-    first = await service.prepared_id(transaction_id="t-1")
-    await service.end(first, "ROLLBACK")
-    await select(pool, RETIRED)
-    again = await service.prepare(transaction_id="t-1")
-    assert (again.status_code, "idempotency-replayed" in again.headers) == (201, False)
-    assert again.json()["message_id"] != first
-    repeated = await service.prepare(transaction_id="t-1")
-    assert repeated.json()["message_id"] == again.json()["message_id"]
 
 
 async def test_a_prepare_right_after_the_deletion_of_its_group_is_refused_by_every_process(
