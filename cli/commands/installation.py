@@ -44,7 +44,7 @@ def renew(context: typer.Context, *, reason: Reason, operator: Operator = None) 
         renewed = renew_installation(database_url(), action)
     except ShardsHeld as error:
         raise CommandFailed(f"{error}: stop the checkers first", ExitCode.CONFLICT) from None
-    print_object(invocation, {"was": str(renewed.was), "installation": str(renewed.now)})
+    print_object(invocation, {"was": renewed["was"], "installation": renewed["now"]})
     invocation.say(
         "give the copy its own Kafka cluster, then run: outbox shard resolve SHARD --accept"
     )

@@ -27,7 +27,8 @@ from outbox.kafka.topic_scan import KafkaTopicScan, Seen
 from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.shard_admin import mark_released, resume_shard, topics
+from outbox.postgres.operators.operator_view import OperatorView
+from outbox.postgres.operators.shard_admin import mark_released, resume_shard
 from outbox.postgres.relay.commit_log import PostgresCommitLog, recover_published
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
@@ -130,7 +131,7 @@ class ShardResolution:
         newer_than = BEFORE_ALL_BATCHES if is_whole else cursor.batch_no
         known = was.cursor and was.cursor.batch_no
         learning = _Learning(session, self.shard, end, newer_than, known)
-        learned, highest = learning.learn(chain(listed, self._scan(session)))
+        learned, highest = learning.learn(chain(listed, self._scan()))
         if way is HaltResolution.ACCEPT and manifests.any:
             return (
                 later._replace(manifest_offset=manifests.following(start, end)),
@@ -162,9 +163,11 @@ class ShardResolution:
         publisher.fence(installation)
         publisher.drop()
 
-    def _scan(self, session: Connection) -> Iterator[Seen]:
+    def _scan(self) -> Iterator[Seen]:
         scan = KafkaTopicScan(self._servers, self.settings.kafka_config)
-        yield from scan.of_shard(topics(session), self.shard)
+        with OperatorView(self.settings.required_database_url()) as view:
+            topics = view.topics()
+        yield from scan.of_shard(topics, self.shard)
 
     def _progress_log(self) -> KafkaProgressLog:
         admin = admin_client(self._servers, self.settings.kafka_config)

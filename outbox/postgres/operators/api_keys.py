@@ -90,7 +90,12 @@ class PostgresApiKeys:
 
         With ``refused`` the keys that have ended and that somebody used in the last five minutes.
         """
-        asked = {"after": after, "limit": limit, "groups": _array(groups), "refused": refused}
+        asked = {
+            "after": after,
+            "limit": limit,
+            "groups": None if groups is None else list(groups),
+            "refused": refused,
+        }
         return [_read(row) for row in await rows_from(self._pool, SQL["page"], asked)]
 
     async def revoke(
@@ -104,7 +109,7 @@ class PostgresApiKeys:
         asked = {
             "key_id": key_id,
             "actor": actor,
-            "groups": _array(groups),
+            "groups": None if groups is None else list(groups),
             "operator": operator,
         }
         return bool(await rows_from(self._pool, SQL["revoke"], asked))
@@ -121,10 +126,6 @@ async def _note(
         async with connection.transaction():
             await connection.execute("SET LOCAL synchronous_commit = off")
             await connection.execute(SQL["note"], {"used": [*used], "refused": [*refused]})
-
-
-def _array(groups: Collection[str] | None) -> list[str] | None:
-    return None if groups is None else list(groups)
 
 
 def _read(row: Mapping[str, Any]) -> ApiKey:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
@@ -18,7 +18,7 @@ from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import AnyPool, AsyncConnection, Connection
+    from outbox.postgres.sessions.connections import AnyPool
 
 SQL: Final = load(__name__)
 SLICE_ROWS: Final = 20_000
@@ -50,37 +50,18 @@ class PostgresAuditLog:
         return ListPage(data=found, next_before=end["last_id"], searched_back_to=end["back_to"])
 
 
-async def audit(
-    connection: AsyncConnection,
+def audit_entry(
     what: str,
     target: str,
-    half_id: HalfId | None,
     action: OperatorAction,
     detail: Mapping[str, object] | None = None,
-) -> None:
-    """Append an intervention of the API."""
-    await connection.execute(SQL["audit"], _row(what, target, half_id, action, detail))
+    half_id: HalfId | None = None,
+) -> tuple[LiteralString, dict[str, object]]:
+    """Return the statement that appends an intervention, with its parameters.
 
-
-def audit_command(
-    session: Connection,
-    what: str,
-    target: str,
-    action: OperatorAction,
-    detail: Mapping[str, object],
-) -> None:
-    """Append an intervention of the command line."""
-    session.execute(SQL["audit"], _row(what, target, None, action, detail))
-
-
-def _row(
-    what: str,
-    target: str,
-    half_id: HalfId | None,
-    action: OperatorAction,
-    detail: Mapping[str, object] | None,
-) -> dict[str, object]:
-    return {
+    The caller executes it in the transaction of the intervention.
+    """
+    return SQL["audit"], {
         **asdict(action),
         "action": what,
         "target": target,

@@ -21,7 +21,7 @@ from outbox.messages.state_machine import contradicts
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.operators.held_admin import settle_held
 from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import force_all, recheck_one
@@ -83,7 +83,7 @@ class PostgresBulkActions:
         """
         async with transaction(self._pool) as connection:
             if await rows_of(connection, SQL["cancel"], {"id": number, "groups": groups}):
-                await audit(connection, "bulk.cancel", str(number), None, action)
+                await connection.execute(*audit_entry("bulk.cancel", str(number), action))
         return await self.get(number, groups)
 
     async def advance(self) -> bool:
@@ -157,7 +157,8 @@ async def _store(connection: AsyncConnection, order: BulkOrder, half_ids: Sequen
     [begun] = await rows_of(connection, SQL["begin"], row)
     number: UUID = begun["id"]
     detail = {"filter": dict(order.asked), "matched": len(half_ids)}
-    await audit(connection, f"bulk.{order.kind}", str(number), None, order.action, detail)
+    entry = audit_entry(f"bulk.{order.kind}", str(number), order.action, detail)
+    await connection.execute(*entry)
     return number
 
 

@@ -13,7 +13,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import COUNTED, HeldRecord
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
@@ -103,4 +103,5 @@ async def settle_held(
         raise NotHeld
     statement, what = _SETTLED_BY[kind]
     await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})
-    await audit(connection, what, message_id_text(half_id, nonce), half_id, action)
+    entry = audit_entry(what, message_id_text(half_id, nonce), action, half_id=half_id)
+    await connection.execute(*entry)

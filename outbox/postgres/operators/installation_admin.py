@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
-from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row
@@ -12,7 +11,7 @@ from psycopg.rows import dict_row
 from outbox.errors import SessionsOpen, ShardsHeld
 from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit_command
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.relay.commit_log import hold_shards
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
@@ -23,15 +22,8 @@ from outbox.relay.protocol.state import HaltReason
 SQL: Final = load(__name__)
 
 
-class RenewedInstallation(NamedTuple):
-    """The installation id that the database was copied with, and its new one."""
-
-    was: UUID
-    now: UUID
-
-
-def renew_installation(database_url: str, action: OperatorAction) -> RenewedInstallation:
-    """Renew the id and halt every shard as `cluster_changed`, in one transaction.
+def renew_installation(database_url: str, action: OperatorAction) -> dict[str, str]:
+    """Renew the id and halt every shard as `cluster_changed`; return the ids ``was`` and ``now``.
 
     Positions stay unchanged: what the original database has published is not published again.
     Raises ShardsHeld while a relay of this database has a shard, and DatabaseUnavailable.
@@ -44,12 +36,10 @@ def renew_installation(database_url: str, action: OperatorAction) -> RenewedInst
         held = hold_shards(session)
         if held:
             raise ShardsHeld(held)
-        row = session.execute(SQL["renew"]).fetchone()
-        assert row is not None
+        [(was, now)] = session.execute(SQL["renew"])
         session.execute(SQL["halt_all"], {"reason": HaltReason.CLUSTER_CHANGED.value})
-        renewed = RenewedInstallation(*row)
-        detail = {"was": str(renewed.was), "now": str(renewed.now)}
-        audit_command(session, "installation.renew", f"installation {renewed.now}", action, detail)
+        renewed = {"was": str(was), "now": str(now)}
+        session.execute(*audit_entry("installation.renew", f"installation {now}", action, renewed))
     return renewed
 
 
@@ -80,15 +70,15 @@ def _rebase(session: Connection, action: OperatorAction) -> Rebase:
     _close_to_others(session)
     session.execute(SQL["raise_counters"])
     counter = read_id_counter(session)
+    [(base, seen_in_kafka)] = session.execute(SQL["base"])
     if not counter.is_behind:
-        base = _one(session, "base")
         return Rebase(base, base, counter.highest)
-    leaf = (max(counter.highest, _one(session, "seen_in_kafka")) >> LEAF_BITS) + 2
-    row = session.execute(SQL["rebase"], {"leaf": leaf}).fetchone()
-    assert row is not None
-    rebase = Rebase(row[0], row[1], counter.highest)
+    leaf = (max(counter.highest, seen_in_kafka) >> LEAF_BITS) + 2
+    [(was, now)] = session.execute(SQL["rebase"], {"leaf": leaf})
+    rebase = Rebase(was, now, counter.highest)
     session.execute(SQL["create_leaves"], {"leaf": leaf})
-    audit_command(session, "installation.rebase", "installation", action, rebase._asdict())
+    entry = audit_entry("installation.rebase", "installation", action, rebase._asdict())
+    session.execute(*entry)
     return rebase
 
 
@@ -115,9 +105,3 @@ def _close_to_others(session: Connection) -> None:
         raise SessionsOpen(programs)
     session.execute(SQL["wait_at_most"])
     session.execute(SQL["close"])
-
-
-def _one(session: Connection, statement: str) -> int:
-    row = session.execute(SQL[statement]).fetchone()
-    assert row is not None
-    return int(row[0])

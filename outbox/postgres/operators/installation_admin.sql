@@ -28,15 +28,12 @@ SET LOCAL lock_timeout = '2s'
 LOCK TABLE outbox.installation IN ACCESS EXCLUSIVE MODE
 
 -- name: base
--- Reads what is added to transaction ids.
-SELECT base FROM outbox.installation
-
--- name: seen_in_kafka
--- Reads the highest id that only recovery or an audit has stored, both by what Kafka holds: the last entry of an index,
--- and the rows of progress.
-SELECT coalesce(greatest(
+-- Reads what is added to transaction ids, and the highest id that only recovery or an audit has stored, both by what
+-- Kafka holds: the last entry of an index, and the rows of progress.
+SELECT base, coalesce(greatest(
     (SELECT max(half_id) >> 15 FROM outbox.already_published),
-    (SELECT max(position) FROM outbox.progress WHERE starts_with(name, 'reconcile:'))), 0)
+    (SELECT max(position) FROM outbox.progress WHERE starts_with(name, 'reconcile:'))), 0) AS seen_in_kafka
+FROM outbox.installation
 
 -- name: raise_counters
 -- Raises the counters of generated keys above the stored keys: logical replication copies rows, not counters. Reads the

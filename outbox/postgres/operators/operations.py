@@ -14,7 +14,7 @@ from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.minute_counts import count
-from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
@@ -72,8 +72,8 @@ class PostgresOperations:
             if found["class"] is None:
                 return False
             detail = {"class": found["class"], "until": until.isoformat()}
-            what = "finding.accept"
-            await audit(connection, what, finding_id, found["half_id"], action, detail)
+            entry = audit_entry("finding.accept", finding_id, action, detail, found["half_id"])
+            await connection.execute(*entry)
         return True
 
 
@@ -91,7 +91,8 @@ async def force_all(
     for place, end in enumerate(ends):
         detail = {"decision": end.decision.value, "applied": place in decided}
         target = str(message_id_of(end.half_id, end.nonce))
-        await audit(connection, "message.force_end", target, end.half_id, action, detail)
+        entry = audit_entry("message.force_end", target, action, detail, end.half_id)
+        await connection.execute(*entry)
     return decided.keys()
 
 
@@ -110,6 +111,7 @@ async def recheck_one(
     asked = {"half_id": status.half_id, "place": place}
     [row] = await rows_of(connection, SQL["recheck"], asked)
     target = str(status.message_id)
-    await audit(connection, "message.recheck", target, status.half_id, action)
+    entry = audit_entry("message.recheck", target, action, half_id=status.half_id)
+    await connection.execute(*entry)
     due_at: datetime = row["due_at"]
     return due_at

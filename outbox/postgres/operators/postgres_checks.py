@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,10 +29,10 @@ from outbox.settings.service_manager import start_command
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
 WAITING = (
-    ("PARKED", "parked messages", "producer_group", "outbox message list --state PARKED"),
-    ("HELD", "held messages", "topic", "outbox held list"),
+    ("PARKED", "parked messages", "outbox message list --state PARKED"),
+    ("HELD", "held messages", "outbox held list"),
 )
-"""What waits for a person: state, name of the check, what it is counted by, the next command."""
+"""What waits for a person: state, name of the check, the next command."""
 UPKEEP = ("retire", "leaves")
 """Tasks that no message waits for, and without which the disk or the default leaves fill up."""
 SWITCHED_OFF_SECONDS = 86_400
@@ -107,13 +106,12 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
     not for ever.
     """
-    seen = {task["chore"] for task in tasks}
-    for needed in NEEDED_TASKS:
-        if needed not in seen:
+    ages = dict.fromkeys(NEEDED_TASKS) | {task["chore"]: task["seconds_ago"] for task in tasks}
+    for name, age in ages.items():
+        if age is None:
             detail = "has never run on this database: start `outbox checker`"
-            yield health_check(f"task {needed}", False, detail, command=start_command("checker"))
-    for task in tasks:
-        name, age = task["chore"], float(task["seconds_ago"])
+            yield health_check(f"task {name}", False, detail, command=start_command("checker"))
+            continue
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
             continue
         alive = abs(age) <= most_seconds  # Far ahead: from before the clock was set back.
@@ -168,13 +166,12 @@ def halt_health(shards: Sequence[ShardState]) -> HealthCheck:
 
 def message_health(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:
     """Show what waits for a person, and the backlog."""
-    for state, check, place, command in WAITING:
-        by_place: Counter[str] = Counter()
-        for row in unfinished:
-            if row["state"] == state:
-                by_place[row[place]] += row["messages"]
-        more = "≥ " if any(row["capped"] for row in unfinished if row["state"] == state) else ""
-        named = ", ".join(f"{more}{number} of {name}" for name, number in by_place.most_common(5))
+    for state, check, command in WAITING:
+        rows = [row for row in unfinished if row["state"] == state]
+        named = ", ".join(
+            f"{'≥ ' * row['capped']}{row['messages']} of {row['producer_group']} for {row['topic']}"
+            for row in sorted(rows, key=lambda row: -row["messages"])[:5]
+        )
         detail = f"{named}: {command}" if named else "none"
         yield health_check(check, not named, detail, HealthStatus.WARNING, command)
     backlog = sum(row["messages"] for row in unfinished if row["state"] == "COMMITTED")

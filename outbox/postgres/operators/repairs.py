@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from outbox.messages.message import HalfMessage, MessageStatus
+from outbox.messages.message import MessageStatus
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
 from outbox.operators.bulk_actions import BulkOrder, RefusalCode, RefusedFinding
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.half_rows import read_whole_halves
-from outbox.postgres.operators.audit_log import audit
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
 SQL: Final = load(__name__)
-READ_AT_ONCE: Final = 100
 
 
 async def judge_findings(
@@ -68,7 +67,8 @@ async def enter_repair(
     if not await rows_of(connection, SQL["enter"], asked):
         return False
     target, detail = str(status.message_id), {"repair": str(number)}
-    await audit(connection, "message.republish", target, status.half_id, action, detail)
+    entry = audit_entry("message.republish", target, action, detail, status.half_id)
+    await connection.execute(*entry)
     return True
 
 
@@ -79,14 +79,9 @@ def _refusal(row: Mapping[str, Any], altered: set[HalfId]) -> RefusalCode | None
 
 async def _altered(connection: AsyncConnection, half_ids: Sequence[HalfId]) -> set[HalfId]:
     """Return the messages whose stored content has another digest than when it was prepared."""
-    altered: set[HalfId] = set()
-    for at in range(0, len(half_ids), READ_AT_ONCE):
-        halves = await read_whole_halves(connection, half_ids[at : at + READ_AT_ONCE])
-        altered |= {half_id for half_id, half in halves.items() if not _is_intact(half)}
+    altered = set(half_ids)
+    for half_id in half_ids:  # one at a time: values may be large
+        half = (await read_whole_halves(connection, [half_id])).get(half_id)
+        if half and digest_of(half_id, half.nonce, half.message) == half.content_digest:
+            altered.remove(half_id)
     return altered
-
-
-def _is_intact(half: HalfMessage | None) -> bool:
-    if half is None:
-        return False
-    return digest_of(half.half_id, half.nonce, half.message) == half.content_digest

@@ -4,7 +4,7 @@
 -- message of the same flush counts as newer. A repair that the relay has published is pending until a run that began
 -- after it has judged the message.
 WITH asked AS MATERIALIZED (
-    SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.nonce, h.topic_id, h.key, o.xid,
+    SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.topic_id, h.key, o.xid,
         EXISTS (SELECT FROM outbox.held_record r
             WHERE r.half_id = f.half_id AND r.dropped_at IS NULL
                 AND (r.released_at IS NULL OR r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at))
@@ -12,7 +12,7 @@ WITH asked AS MATERIALIZED (
     FROM outbox.reconciliation_finding f
     LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
     LEFT JOIN LATERAL (
-        SELECT half_id, nonce, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id OFFSET 0
+        SELECT half_id, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id OFFSET 0
     ) h ON true
     LEFT JOIN LATERAL (
         SELECT xid FROM outbox.op_message WHERE half_id = h.half_id AND decision = 1 OFFSET 0
@@ -26,7 +26,7 @@ WITH asked AS MATERIALIZED (
     JOIN outbox.op_message o ON o.half_id = n.half_id AND o.decision = 1 AND o.xid >= a.xid
     WHERE a.ordered AND NOT %(accept_order)s
 )
-SELECT a.finding_id, a.half_id, a.nonce, CASE
+SELECT a.finding_id, a.half_id, CASE
     WHEN a.status <> 'open' THEN 'not-open'
     WHEN a.class <> ALL (%(classes)s::text[]) THEN 'not-lost'
     WHEN a.xid IS NULL THEN 'not-stored'

@@ -8,17 +8,12 @@ from typing import Final
 from outbox.errors import CursorMoved
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit_command
+from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
 
 SQL: Final = load(__name__)
-
-
-def topics(session: Connection) -> list[str]:
-    """Return the topics that this installation has messages for."""
-    return [row[0] for row in session.execute(SQL["topics"])]
 
 
 def mark_released(
@@ -62,4 +57,5 @@ def resume_shard(
     with session.transaction():
         if session.execute(SQL["settle"], row).fetchone() is None:
             raise CursorMoved("the shard no longer waits for this decision")
-        audit_command(session, "shard.resolve", f"shard {shard}", action, {**row, "way": way})
+        detail = {**row, "way": way}
+        session.execute(*audit_entry("shard.resolve", f"shard {shard}", action, detail))

@@ -1,7 +1,3 @@
--- name: topics
--- Reads every topic that a message of this installation was ever prepared for.
-SELECT name FROM outbox.topic ORDER BY id
-
 -- name: mark_released
 -- Marks held records that later batches than a given one published; a row that is already marked is unchanged.
 UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_no = p.batch_no

@@ -85,17 +85,17 @@ def unfinished(state: str, messages: int, group: str = "billing", **facts: Any) 
 
 def test_what_waits_for_a_person_is_counted_with_the_next_command() -> None:
     rows = [
-        unfinished("PARKED", 2),
         unfinished("PARKED", 3, "shop"),
+        unfinished("PARKED", 2),
         unfinished("HELD", 4, capped=True),
         unfinished("COMMITTED", 5),
         unfinished("PREPARED", 6),
     ]
     found = {each.check: (each.verdict, each.detail) for each in message_health(rows)}
-    parked = "3 of shop, 2 of billing: outbox message list --state PARKED"
+    parked = "3 of shop for invoices, 2 of billing for invoices: outbox message list --state PARKED"
     assert found == {
         "parked messages": (HealthStatus.WARNING, parked),
-        "held messages": (HealthStatus.WARNING, "≥ 4 of invoices: outbox held list"),
+        "held messages": (HealthStatus.WARNING, "≥ 4 of billing for invoices: outbox held list"),
         "messages": (HealthStatus.OK, "6 undecided, 5 committed wait for Kafka"),
     }
     assert {each.verdict for each in message_health([])} == {HealthStatus.OK}
