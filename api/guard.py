@@ -76,7 +76,7 @@ class Guard:
         if not exchange.for_browser:
             await exchange.problem(problem)
         elif not exchange.status:
-            await self._console.refuse(problem, exchange.scope, exchange.send)
+            await self._console.refuse(problem, exchange.scope, exchange.receive, exchange.send)
 
     async def _serve(self, exchange: Exchange, route: HotRoute | None) -> None:
         """Send the request on its way in; the only place that tells them apart."""
@@ -143,9 +143,9 @@ class Guard:
         caller = visitor.caller
         if visitor.is_known and exchange.method in READS:
             exchange.extra_headers.extend(admission.reads.spend(caller))
-        most = self._console.form_max_bytes(visitor, exchange.path) or 0
-        if exchange.method not in WITH_BODY:
-            most = 0
+        most = 0
+        if exchange.method in WITH_BODY:
+            most = self._console.form_max_bytes(visitor, exchange.path)
         place = admission.place(caller, headers, most) if visitor.is_known else nullcontext()
         with place:
             body = await read_body(exchange.receive, most) if most else b""

@@ -7,11 +7,10 @@ another site. What a page may show and do is decided by the REST routes, which i
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
@@ -27,17 +26,15 @@ from api.console.session import COOKIE, Session, SessionSeal, sealed_session
 from api.console.static_file import NAMES, serve_static_file, static_url
 from api.console.visit import Visit, asked_address, read_form
 from api.http.admission import Authenticator
-from api.http.authentication.loopback_authenticator import is_loopback
+from api.http.authentication.loopback_authenticator import LOOPBACK_HOST
 from api.http.exchange import App
-from api.http.problems import KINDS, Problem, problem_of
+from api.http.problems import WAITING_STATUSES, Problem, document
 from outbox.access import NOBODY, Caller
-from outbox.errors import OutboxError
 from outbox.settings.service_manager import runs_in_kubernetes, start_command
 
 LOGIN: Final = "/login"
 FORM_MAX_BYTES: Final = 65_536
 LOGIN_MAX_BYTES: Final = 4096
-UNAVAILABLE: Final = 503
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 OTHER_SITES: Final = frozenset({"cross-site", "same-site"})
 RouteEndpoint = Callable[[Request], Awaitable[Response]]
@@ -89,13 +86,14 @@ class Console:
             by_compose=not runs_in_kubernetes(),
             start_postgres=start_command("postgres"),
         )
-        self._router = Router(redirect_slashes=False, default=self._nothing_here)
+        self._router = Router(redirect_slashes=False)
         self._router.add_route(f"{PREFIX}/static/{{name}}", serve_static_file, methods=["GET"])
-        forms_alone = dict.fromkeys(FORMS.keys() - PAGES.keys(), _lead_to_start)
-        for path, handler in (forms_alone | PAGES).items():
-            self._router.add_route(PREFIX + path, self._endpoint(path, handler), methods=["GET"])
-        for path, handler in FORMS.items():
-            self._router.add_route(PREFIX + path, self._endpoint(path, handler), methods=["POST"])
+        for method, handlers in (("GET", PAGES), ("POST", FORMS)):
+            for path, handler in handlers.items():
+                endpoint = self._endpoint(path, handler)
+                self._router.add_route(PREFIX + path, endpoint, methods=[method])
+        nothing, others = self._endpoint("/{other}", _nothing_here), f"{PREFIX}{{other:path}}"
+        self._router.add_route(others, nothing, methods=["GET", "POST"])
 
     def owns(self, path: str) -> bool:
         """Return True for a path of the console."""
@@ -103,7 +101,9 @@ class Console:
 
     async def visitor(self, headers: dict[bytes, bytes]) -> Visitor:
         """Return who sends a request with these headers. Raises Problem, DatabaseUnavailable."""
-        session = self._seal.open(sealed_session(headers.get(b"cookie", b"")))
+        return await self._visitor(self._seal.open(sealed_session(headers.get(b"cookie", b""))))
+
+    async def _visitor(self, session: Session | None) -> Visitor:
         token = session.token if session else None
         if self._needs_key and token is None:
             return Visitor(NOBODY, session)
@@ -115,21 +115,21 @@ class Console:
             return Visitor(NOBODY, session and replace(session, token=None))
         return Visitor(caller, session or self._seal.begin(None, "console"))
 
-    def form_max_bytes(self, visitor: Visitor, path: str) -> int | None:
-        """Return how large a form of this visitor may be; None if it is not read."""
+    def form_max_bytes(self, visitor: Visitor, path: str) -> int:
+        """Return how large a form of this visitor may be; 0 if it is not read."""
         if visitor.is_known:
             return FORM_MAX_BYTES
-        return LOGIN_MAX_BYTES if path == PREFIX + LOGIN else None
+        return LOGIN_MAX_BYTES if path == PREFIX + LOGIN else 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; its state holds ``visitor`` and ``request_id``."""
         await self._router(scope, receive, send)
 
-    async def refuse(self, problem: Problem, scope: Scope, send: Send) -> None:
+    async def refuse(self, problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that was refused before it reached a page."""
         visit = self._visit(Request(scope), Visitor(NOBODY, None))
-        response = self._refusal(visit, _refused(problem))
-        await response(scope, _no_body, send)
+        response = _refusal(visit, document(problem, visit.request_id))
+        await response(scope, receive, send)
 
     def _endpoint(self, path: str, handler: Handler) -> RouteEndpoint:
         async def serve(request: Request) -> Response:
@@ -143,7 +143,9 @@ class Console:
                     visit.form = await _compared_form(request, visitor.session)
                 response = await handler(visit)
             except Refused as refused:
-                response = self._refusal(visit, refused)
+                response = _refusal(visit, refused.problem)
+            except Problem as problem:
+                response = _refusal(visit, document(problem, visit.request_id))
             self._keep_session(visit, response)
             return response
 
@@ -153,6 +155,7 @@ class Console:
         request_id = request.scope.get("state", {}).get("request_id", "")
         return Visit(
             request=request,
+            request_id=request_id,
             caller=visitor.caller,
             session=visitor.session or self._seal.begin(None, ""),
             api=InProcessApi(self._routes, visitor.caller, request_id, visitor.calls),
@@ -161,16 +164,9 @@ class Console:
         )
 
     async def _log_in(self, token: str, operator: str) -> Session | None:
-        """Return the session of a key; None if it is not valid."""
-        try:
-            await self._authenticator.caller(b"Bearer " + token.encode())
-        except Problem as problem:
-            if problem.slug != "unauthenticated":
-                raise Refused(problem.status, _refused(problem).problem) from None
-            return None
-        except OutboxError as error:
-            raise _refused(problem_of(error)) from None
-        return self._seal.begin(token, operator)
+        """Return the session of a key; None if it is not valid. Raises as ``visitor``."""
+        session = self._seal.begin(token, operator)
+        return session if (await self._visitor(session)).is_known else None
 
     def _login_first(self, request: Request) -> Response:
         """Send a stranger to the login, and from there back to the page."""
@@ -185,91 +181,50 @@ class Console:
         """Renew the cookie when a person loads a page; a refresh of the page itself does not."""
         if visit.is_refresh or visit.session is None:
             return
+        host = visit.request.headers.get("host", "").encode("latin-1")
         response.set_cookie(
             COOKIE,
             self._seal.seal(visit.session),
             path=PREFIX,
             httponly=True,
             samesite="lax",
-            secure=not is_loopback(_host_name(visit.request)),
+            secure=not LOOPBACK_HOST.fullmatch(host),
         )
 
-    def _refusal(self, visit: Visit, refused: Refused) -> Response:
-        headers = {"retry-after": "2"} if refused.status in (429, 503) else {}
-        is_form = visit.request.method == "POST"
-        response = visit.page(
-            "refused.html",
-            status=refused.status,
-            problem=refused.problem,
-            tries_again=refused.status == UNAVAILABLE and not is_form,
-            is_form=is_form,
-        )
-        response.headers.update(headers)
-        return response
 
-    async def _nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor: Visitor = scope["state"]["visitor"]
-        request = Request(scope, receive)
-        if visitor.is_known:
-            response = self._refusal(
-                self._visit(request, visitor), _refused(Problem(slug="not-found"))
-            )
-        else:
-            response = self._login_first(request)
-        await response(scope, receive, send)
+async def _nothing_here(visit: Visit) -> Response:
+    raise Problem(slug="not-found")
 
 
-async def _lead_to_start(visit: Visit) -> Response:
-    """Answer a browser that asks for the address of a form, as one does that was started again."""
-    return visit.see("/")
+def _refusal(visit: Visit, problem: Mapping[str, Any]) -> Response:
+    """Return the page of a problem document."""
+    status, is_form = problem["status"], visit.request.method == "POST"
+    response = visit.page(
+        "refused.html",
+        status=status,
+        title=problem["title"],
+        problem=problem,
+        tries_again=status == 503 and not is_form,
+        is_form=is_form,
+    )
+    if status in WAITING_STATUSES:
+        response.headers["retry-after"] = "2"
+    return response
 
 
 async def _compared_form(request: Request, session: Session | None) -> ImmutableMultiDict[str, str]:
-    """Return the fields of a form that this session's page sent. Raises Refused."""
+    """Return the fields of a form that this session's page sent. Raises Problem."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     foreign = site in OTHER_SITES or (
-        origin is not None and _host_of(origin) != request.headers.get("host")
+        origin is not None and origin.partition("://")[2] != request.headers.get("host")
     )
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise _refused(Problem(slug="unsupported-media-type", detail=f"a form is {FORM_TYPE}"))
+        raise Problem(slug="unsupported-media-type", detail=f"a form is {FORM_TYPE}")
     try:
         form = read_form(await request.body())
     except ValueError:
-        raise _refused(Problem(slug="invalid-request", detail="this is not a form")) from None
+        raise Problem(slug="invalid-request", detail="this is not a form") from None
     given = form.get("csrf", "")
     if foreign or session is None or not hmac.compare_digest(given.encode(), session.csrf.encode()):
-        raise _refused(Problem(slug="csrf-refused"))
+        raise Problem(slug="csrf-refused")
     return form
-
-
-def _refused(problem: Problem) -> Refused:
-    kind = KINDS[problem.slug]
-    return Refused(
-        kind.status,
-        {
-            "title": kind.title,
-            "detail": problem.detail or kind.meaning,
-            "status": kind.status,
-            "code": problem.slug,
-        },
-    )
-
-
-def _host_of(origin: str) -> str | None:
-    """Return the host and port of an origin; None for what no browser sends."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return None
-
-
-def _host_name(request: Request) -> str:
-    """Return the host that the browser sees, without its port."""
-    try:
-        return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    except ValueError:
-        return ""
-
-
-async def _no_body() -> dict[str, Any]:
-    return {"type": "http.request", "body": b"", "more_body": False}

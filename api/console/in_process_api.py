@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from httpx2 import ASGITransport, InvalidURL, Request, Response
 
 from api.http.exchange import App, AsgiScope, Receive, Send
+from api.http.problems import invalid
 from outbox.access import Caller
 
 Query = Mapping[str, str | int]
@@ -25,15 +26,10 @@ SHOWN_AS_THEY_ARE: Final = "/:@,*"
 class Refused(Exception):
     """A route refused the call; ``problem`` is its problem document."""
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(problem.get("code"))
-        self.status = status
+    def __init__(self, problem: Mapping[str, Any]) -> None:
+        super().__init__(problem["code"])
+        self.status: int = problem["status"]
         self.problem = problem
-
-
-def refusal(title: str, detail: str) -> Refused:
-    """Return the refusal of a form or a search that the console does not understand."""
-    return Refused(422, {"title": title, "detail": detail})
 
 
 class InProcessApi:
@@ -72,9 +68,9 @@ class InProcessApi:
         try:
             request = Request(method, HOST + address, json=body)
         except InvalidURL:
-            raise refusal("The address is too long", "Ask for less at a time.") from None
+            raise invalid("", "The address is too long: ask for less at a time.") from None
         answer = await self._transport.handle_async_request(request)
         await answer.aread()
         if answer.status_code >= FIRST_REFUSAL:
-            raise Refused(answer.status_code, answer.json())
+            raise Refused(answer.json())
         return answer

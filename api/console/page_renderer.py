@@ -21,10 +21,6 @@ HEADERS: Final = {
 MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
-WORDS_MAX: Final = 500
-"""How many characters of a value a page shows; a filter may name thousands of messages."""
-GAP_SECONDS: Final = (1, MINUTE, 10 * MINUTE)
-"""From here on a gap in a timeline is shown as noticeable, long, very long."""
 
 
 def page_templates(**shared: Any) -> Environment:
@@ -39,12 +35,11 @@ def page_templates(**shared: Any) -> Environment:
     templates.globals.update(shared)
     templates.filters.update(
         age=age_text,
-        thousands=thousands_text,
         moment=moment_text,
-        gap=gap_class,
         utc=read_moment,
         words=value_words,
     )
+    templates.globals["parts"] = templates.get_template("parts.html").module
     return templates
 
 
@@ -60,11 +55,6 @@ def age_text(seconds: float) -> str:
     return f"{whole // DAY} d {whole % DAY // HOUR} h"
 
 
-def thousands_text(number: int) -> str:
-    """Return a large number with its thousands apart: ``100 000``."""
-    return f"{number:,}".replace(",", "\u00a0")
-
-
 def read_moment(text: str) -> datetime:
     """Return the time of an RFC 3339 text."""
     return datetime.fromisoformat(text).astimezone(UTC)
@@ -76,23 +66,11 @@ def moment_text(text: str) -> str:
 
 
 def value_words(value: Any) -> str:
-    """Return a member of an answer as people read it, its beginning if it is long."""
-    words = _words(value)
-    return (
-        words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]} ... ({len(words)} characters)"
-    )
-
-
-def _words(value: Any) -> str:
+    """Return a member of an answer as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_words(each) for each in value) or "-"
+        return ", ".join(value_words(each) for each in value) or "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_words(each)}" for name, each in value.items()) or "-"
+        return ", ".join(f"{name} {value_words(each)}" for name, each in value.items()) or "-"
     return str(value)
-
-
-def gap_class(seconds: float) -> str:
-    """Return how a gap in a timeline is shown."""
-    return ("short", "noticeable", "long", "very-long")[sum(seconds >= n for n in GAP_SECONDS)]

@@ -45,6 +45,7 @@ class Visit:
     """One request; ``form`` holds the fields of a POST whose token was compared."""
 
     request: Request
+    request_id: str
     caller: Caller
     session: Session | None
     """The session that the answer continues; None ends it."""
@@ -57,6 +58,11 @@ class Visit:
     def query(self) -> Mapping[str, str]:
         """The parameters of the address."""
         return self.request.query_params
+
+    @property
+    def at(self) -> dict[str, str]:
+        """The parts of the path that name something."""
+        return self.request.path_params
 
     def given(self, names: Iterable[str]) -> dict[str, str]:
         """Return the parameters of these names that were filled in."""
@@ -106,20 +112,19 @@ class Visit:
         """Return the JSON of a GET; None if the visitor may not see it."""
         return await self.api.get(route, query) if allowed else None
 
-    async def list(
-        self, route: str, path: str, *, limit: int, **given: str
-    ) -> tuple[dict[str, Any], str | None]:
-        """Return the asked page of a route's list, and the address of the next one."""
+    async def list(self, route: str, path: str, *, limit: int, **given: str) -> dict[str, Any]:
+        """Return the asked page of a route's list; ``following`` is the address of the next."""
         cursor = self.query.get("cursor")
         asked: Query = {"limit": limit, **given, **({"cursor": cursor} if cursor else {})}
-        page = await self.api.get(route, asked)
+        page: dict[str, Any] = await self.api.get(route, asked)
         after = page["next_cursor"]
-        return page, after and self.address(path, **given, cursor=after)
+        return page | {"following": after and self.address(path, **given, cursor=after)}
 
     @property
-    def reason(self) -> dict[str, str]:
-        """The operator and the reason of a form, for the audit log."""
-        return {name: self.form.get(name, "") for name in ("operator", "reason")}
+    def filled_in(self) -> dict[str, str]:
+        """The fields of a form, with the operator for the audit log."""
+        fields = {name: text for name, text in self.form.items() if name != "csrf"}
+        return {"operator": self.operator} | fields
 
     def see(self, path: str, **query: str | None) -> Response:
         """Return the answer to a form: another page, which a reload does not send again."""

@@ -28,13 +28,11 @@ COLUMNS: Final = ("at", "action", "target", "operator", "reason", "key_id", "det
 async def show(visit: Visit) -> Response:
     """List what matches the filters, the newest first."""
     given = visit.given(FILTERS)
-    page, following = await visit.list(AUDIT, "/audit", limit=SHOWN, **given)
     return visit.page(
         "audit.html",
         filters=FILTERS,
         given=given,
-        page=page,
-        following=following,
+        page=await visit.list(AUDIT, "/audit", limit=SHOWN, **given),
         export=visit.address("/audit/export", **given),
         exported=EXPORTED,
     )

@@ -7,8 +7,8 @@ from typing import Any, Final
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
-from api.console.in_process_api import refusal
 from api.console.visit import Visit
+from api.http.problems import invalid
 from outbox.clock import SystemClock
 from outbox.messages.message import State
 
@@ -16,7 +16,6 @@ BULK: Final = "/v1/bulk-actions"
 MAX_ITEMS: Final = 100_000
 DELAY_SECONDS: Final = 30
 """How long an operator can take an action back before it begins."""
-ENDED: Final = ("finished", "cancelled")
 FILTERS: Final = {
     "state": "State",
     "producer_group": "Group",
@@ -63,8 +62,9 @@ def offered_actions(state: str) -> list[tuple[str, str]]:
 async def plan(visit: Visit) -> Response:
     """Count what matches, and ask for the reason; nothing is done."""
     given = visit.request.query_params
-    asked = _asked(given, {"operator": visit.operator or "console", "reason": "dry run"})
-    result = await visit.api.post(BULK, {**asked, "dry_run": True})
+    asked = _asked(given)
+    dry_run = {"operator": visit.operator, "reason": "dry run", "dry_run": True}
+    result = await visit.api.post(BULK, asked | dry_run)
     return visit.page(
         "bulk_plan.html",
         given=visit.given(FILTERS),
@@ -79,58 +79,46 @@ async def plan(visit: Visit) -> Response:
 
 async def begin(visit: Visit) -> Response:
     """Store the action; it acts on what matches now, between the times of the dry run."""
-    asked = _asked(visit.form, visit.reason)
-    started = await visit.api.post(BULK, {**asked, "delay_seconds": DELAY_SECONDS})
+    why = {name: visit.filled_in.get(name) for name in ("operator", "reason")}
+    asked = _asked(visit.form) | why | {"delay_seconds": DELAY_SECONDS}
+    started = await visit.api.post(BULK, asked)
     return visit.see(f"/bulk-actions/{started['id']}")
 
 
 async def show(visit: Visit) -> Response:
-    """Show the progress of an action; when it ends, the page is loaded again for its buttons."""
-    action = await visit.api.get(f"{BULK}/{visit.request.path_params['action_id']}")
-    if visit.is_refresh and action["status"] in ENDED:
-        return visit.reload()
+    """Show the progress of an action."""
+    action = await visit.api.get(f"{BULK}/{visit.at['action_id']}")
     return visit.page("bulk_action.html", action=action)
 
 
 async def cancel(visit: Visit) -> Response:
     """Do nothing more of an action."""
-    number = visit.request.path_params["action_id"]
-    status = (await visit.api.post(f"{BULK}/{number}/cancel", visit.reason))["status"]
-    done = "cancelled" if status == "cancelled" else "action-over"
+    number = visit.at["action_id"]
+    action = await visit.api.post(f"{BULK}/{number}/cancel", visit.filled_in)
+    done = "cancelled" if action["status"] == "cancelled" else "action-over"
     return visit.see(f"/bulk-actions/{number}", done=done)
 
 
-def _asked(given: Given, reason: dict[str, str]) -> dict[str, Any]:
-    """Return the request. Raises Refused without a filter or a known action."""
+def _asked(given: Given) -> dict[str, Any]:
+    """Return the request. Raises Problem without a filter or a known action."""
     try:
         _, action = ACTIONS[given.get("action", "")]
     except KeyError:
-        raise refusal("The action is not valid", "Choose one.") from None
-    is_selection = given.get("of") == SELECTED
-    conditions = _selection(given) if is_selection else _conditions(given, action["action"])
-    return {
-        **action,
-        "filter": conditions,
-        "max_items": MAX_ITEMS,
-        **reason,
-    }
-
-
-def _selection(given: Given) -> dict[str, Any]:
-    """Return the filter for the selected messages. Raises Refused if there are none."""
-    selected = given.getlist("message")
-    if not selected:
-        detail = "Select messages of the list first."
-        raise refusal("No message is selected", detail)
-    return {"message_ids": list(dict.fromkeys(selected))}
+        raise invalid("/action", "choose one") from None
+    if given.get("of") == SELECTED:
+        conditions: dict[str, Any] = {"message_ids": list(dict.fromkeys(given.getlist("message")))}
+        if not conditions["message_ids"]:
+            raise invalid("", "Select messages of the list first.")
+    else:
+        conditions = _conditions(given, action["action"])
+    return {**action, "filter": conditions, "max_items": MAX_ITEMS}
 
 
 def _conditions(given: Given, action: str) -> dict[str, Any]:
-    """Return the filter for all that match. Raises Refused if it is empty."""
+    """Return the filter for all that match. Raises Problem if it is empty."""
     asked: dict[str, Any] = {name: given[name] for name in FILTERS if given.get(name)}
     if not asked:
-        detail = "Filter the list first: an action on every message is refused."
-        raise refusal("The filter is too broad", detail)
+        raise invalid("", "Filter the list first: an action on every message is refused.")
     # Without a state the start page lists, of those that this action takes, the prepared ones.
     asked.setdefault("state", State.COMMITTED if action in HELD else State.PREPARED)
     # What is prepared after the dry run was not seen by the operator.

@@ -15,12 +15,10 @@ KEYS: Final = "/v1/api-keys"
 
 async def show(visit: Visit) -> Response:
     """List the keys that are not revoked, without secrets."""
-    page, following = await visit.list(KEYS, "/keys", limit=100)
     refused = (await visit.api.get(KEYS, {"limit": 100, "refused": "true"}))["data"]
     return visit.page(
         "keys.html",
-        page=page,
-        following=following,
+        page=await visit.list(KEYS, "/keys", limit=100),
         now=SystemClock().now(),
         refused=[(key, _successor(key)) for key in refused],
     )
@@ -28,8 +26,7 @@ async def show(visit: Visit) -> Response:
 
 async def revoke(visit: Visit) -> Response:
     """Revoke a key."""
-    at = f"{KEYS}/{visit.request.path_params['key_id']}"
-    await visit.api.delete(at, {"operator": visit.operator})
+    await visit.api.delete(f"{KEYS}/{visit.at['key_id']}", {"operator": visit.operator})
     return visit.see("/keys", done="revoked")
 
 

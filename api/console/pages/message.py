@@ -24,21 +24,20 @@ DROPPED: Final = "drop"
 
 async def show(visit: Visit) -> Response:
     """Show a message; its payload only where it is asked for."""
-    message_id = visit.request.path_params["message_id"]
+    route = f"{MESSAGES}/{visit.at['message_id']}"
     wants_payload = visit.query.get("payload") == "1"
-    query = {"include": "payload"} if wants_payload else {}
-    answer = await visit.api.fetch(f"{MESSAGES}/{message_id}", query)
+    answer = await visit.api.fetch(route, {"include": "payload"} if wants_payload else {})
     message = answer.json()
-    history = await visit.api.get(f"{MESSAGES}/{message_id}/history")
+    events = (await visit.api.get(f"{route}/history"))["events"]
     undecided = message["state"] in UNDECIDED
-    dropped = next((each for each in history["events"] if each["type"] == DROPPED), None)
+    dropped = next((each for each in events if each["type"] == DROPPED), None)
     now, not_forced = SystemClock().now(), visit.why_not(Scope.OPS_FORCE)
     return visit.page(
         "message.html",
         message=message,
         as_json=msgspec.json.format(answer.content, indent=2).decode(),
-        trace_id=_trace_id(history["events"]),
-        timeline=_timeline(message, history["events"], dropped, now.isoformat()),
+        trace_id=_trace_id(events),
+        timeline=_timeline(message, events, dropped, now.isoformat()),
         now=now,
         with_payload=wants_payload,
         undecided=undecided,
@@ -48,23 +47,6 @@ async def show(visit: Visit) -> Response:
         not_settled=not_forced
         or (None if dropped is None else "The message was given up, and that is final."),
     )
-
-
-async def recheck(visit: Visit) -> Response:
-    """Make the check due now."""
-    return await _act(visit, "recheck", {}, "rechecked")
-
-
-async def force_end(visit: Visit) -> Response:
-    """Decide in the operator's name."""
-    decision = {"decision": visit.form.get("decision", "")}
-    return await _act(visit, "force-end", decision, "ended")
-
-
-async def _act(visit: Visit, action: str, more: dict[str, str], done: str) -> Response:
-    message_id = visit.request.path_params["message_id"]
-    await visit.api.post(f"{MESSAGES}/{message_id}/{action}", visit.reason | more)
-    return visit.see(f"/messages/{message_id}", done=done)
 
 
 def _trace_id(events: list[dict[str, Any]]) -> str | None:

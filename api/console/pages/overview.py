@@ -32,16 +32,15 @@ class MetricValues:
 
     def __init__(self, page: bytes, caller: Caller) -> None:
         self._groups = caller.groups
-        self._lines: dict[str, list[str]] = defaultdict(list)
-        for line in page.decode().split("\n"):
-            self._lines[line.partition(" ")[0].partition("{")[0]].append(line)
+        self._lines = page.decode().split("\n")
 
     def of(self, name: str) -> list[Sample]:
         """Return the values of a metric, the largest first; the name is without ``outbox_``."""
-        lines = "\n".join([*self._lines.get(f"outbox_{name}", ()), ""])
+        begins = (f"outbox_{name} ", f"outbox_{name}{{")
+        lines = [line for line in self._lines if line.startswith(begins)]
         found = [
             sample
-            for family in text_string_to_metric_families(lines)
+            for family in text_string_to_metric_families("\n".join([*lines, ""]))
             for sample in family.samples
             if self._groups is None or sample.labels.get("producer_group") in self._groups
         ]

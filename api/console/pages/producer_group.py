@@ -17,8 +17,8 @@ DUE_COUNTED: Final = 1000
 
 async def show_all(visit: Visit) -> Response:
     """List the groups."""
-    page, following = await visit.list(GROUPS, "/groups", limit=100)
-    return visit.page("producer_groups.html", page=page, following=following)
+    page = await visit.list(GROUPS, "/groups", limit=100)
+    return visit.page("producer_groups.html", page=page)
 
 
 async def show(visit: Visit) -> Response:
@@ -28,56 +28,32 @@ async def show(visit: Visit) -> Response:
 
 async def test(visit: Visit) -> Response:
     """Send the endpoint a signed and a forged check, and show what it answered."""
-    result = await visit.api.post(f"{GROUPS}/{_name(visit)}/test")
-    return await _show(visit, result)
+    return await _show(visit, tested=await visit.api.post(f"{_route(visit)}/test"))
 
 
 async def simulate(visit: Visit) -> Response:
     """Send the endpoint every conformance case, and show which failed, and why."""
     fields = ("transaction_id", "expect")
     asked = {name: visit.form[name] for name in fields if name in visit.form}
-    result = await visit.api.post(f"{GROUPS}/{_name(visit)}/simulate", asked)
-    return await _show(visit, simulated=result)
+    return await _show(visit, simulated=await visit.api.post(f"{_route(visit)}/simulate", asked))
 
 
-async def pause(visit: Visit) -> Response:
-    """Pause the checks."""
-    return await _set(visit, "pause", "paused")
-
-
-async def resume(visit: Visit) -> Response:
-    """Resume the checks."""
-    return await _set(visit, "resume", "resumed")
-
-
-async def _show(
-    visit: Visit,
-    tested: dict[str, Any] | None = None,
-    simulated: dict[str, Any] | None = None,
-) -> Response:
-    name = _name(visit)
-    group = await visit.api.get(f"{GROUPS}/{name}")
-    health = await visit.api.get(f"{GROUPS}/{name}/health")
-    checks = await visit.read(visit.can(Scope.MESSAGES_READ), f"{GROUPS}/{name}/checks")
+async def _show(visit: Visit, tested: Any = None, simulated: Any = None) -> Response:
+    route = _route(visit)
     return visit.page(
         "producer_group.html",
-        group=group,
-        health=health,
+        title=visit.at["name"],
+        group=await visit.api.get(route),
+        health=await visit.api.get(f"{route}/health"),
         due_counted=DUE_COUNTED,
         tested=tested,
         simulated=simulated,
-        checks=checks,
+        checks=await visit.read(visit.can(Scope.MESSAGES_READ), f"{route}/checks"),
         now=SystemClock().now(),
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
     )
 
 
-async def _set(visit: Visit, action: str, done: str) -> Response:
-    body = {"reason": visit.form.get("reason", ""), "operator": visit.operator}
-    await visit.api.post(f"{GROUPS}/{_name(visit)}/{action}", body)
-    return visit.see(f"/groups/{_name(visit)}", done=done)
-
-
-def _name(visit: Visit) -> str:
-    return str(visit.request.path_params["name"])
+def _route(visit: Visit) -> str:
+    return f"{GROUPS}/{visit.at['name']}"

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from api.console.in_process_api import Refused, refusal
+from api.console.in_process_api import Refused
 from api.console.pages.overview import metric_values
 from api.console.visit import Visit
+from api.http.problems import invalid
 from outbox.access import Scope
 from outbox.operators.held_records import COUNTED
 
@@ -22,7 +23,7 @@ ACTIONS: Final = ("release", "drop")
 async def show(visit: Visit) -> Response:
     """Show the backlog by topic, halted shards, partitions, and what Kafka refuses."""
     # All at once: each waits for another store, or for another statement.
-    values, shards, partitions, (held, following) = await asyncio.gather(
+    values, shards, partitions, held = await asyncio.gather(
         metric_values(visit),
         visit.read(visit.sees_all, "/v1/shards"),
         _partitions(visit),
@@ -33,7 +34,6 @@ async def show(visit: Visit) -> Response:
         topics=[each for each in values.of("publish_backlog_messages") if each.value],
         held=held,
         most_counted=COUNTED,
-        following=following,
         causes=_causes(held["data"]),
         at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
@@ -44,10 +44,11 @@ async def show(visit: Visit) -> Response:
 
 async def settle(visit: Visit) -> Response:
     """Publish a held record again, or give it up."""
-    message_id, action = visit.request.path_params["message_id"], visit.form.get("action", "")
+    body = visit.filled_in
+    action = body.pop("action", "")
     if action not in ACTIONS:
-        raise refusal("The action is not valid", "choose one of the two")
-    await visit.api.post(f"{HELD}/{message_id}/{action}", visit.reason)
+        raise invalid("/action", "choose one of the two")
+    await visit.api.post(f"{HELD}/{visit.at['message_id']}/{action}", body)
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
 
 

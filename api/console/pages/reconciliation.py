@@ -16,35 +16,31 @@ FILTERS: Final = ("kind", "class", "status", "topic", "hour")
 
 async def show_all(visit: Visit) -> Response:
     """List the runs, newest first."""
-    page, following = await visit.list(RUNS, "/reconciliations", limit=SHOWN)
-    return visit.page("reconciliations.html", page=page, following=following)
+    page = await visit.list(RUNS, "/reconciliations", limit=SHOWN)
+    return visit.page("reconciliations.html", page=page)
 
 
 async def show(visit: Visit) -> Response:
     """Show a run and its findings."""
-    run_id = visit.request.path_params["run_id"]
-    run = await visit.api.get(f"{RUNS}/{run_id}")
-    given = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
-    route, path = f"{RUNS}/{run_id}/discrepancies", f"/reconciliations/{run_id}"
-    page, following = await visit.list(route, path, limit=SHOWN, **given)
+    path, given = "/reconciliations/{run_id}".format(**visit.at), visit.given(FILTERS)
+    run = await visit.api.get(f"/v1{path}")
+    page = await visit.list(f"/v1{path}/discrepancies", path, limit=SHOWN, **given)
     return visit.page(
         "reconciliation.html",
         run=run,
-        totals=await visit.api.get(f"{RUNS}/{run_id}/totals"),
+        totals=await visit.api.get(f"/v1{path}/totals"),
         page=page,
         steps=first_of_each_class(run["findings"], page["data"]),
         given=given,
-        following=following,
     )
 
 
 async def download(visit: Visit) -> Response:
     """Return a report as a file, as the run wrote it."""
-    run_id, form = visit.request.path_params["run_id"], visit.request.path_params["form"]
-    answer = await visit.api.fetch(f"{RUNS}/{run_id}/report.{form}")
+    answer = await visit.api.fetch("/v1/reconciliations/{run_id}/report.{form}".format(**visit.at))
     headers = {
         name: answer.headers[name]
         for name in ("content-type", "content-security-policy", "x-content-type-options")
     }
-    headers["content-disposition"] = f'attachment; filename="reconciliation.{form}"'
+    headers["content-disposition"] = f'attachment; filename="reconciliation.{visit.at["form"]}"'
     return Response(answer.content, headers=headers | {"cache-control": "no-store"})

@@ -14,7 +14,6 @@ from api.console.pages import (
     login,
     message,
     overview,
-    parked,
     producer_group,
     publishing,
     reconciliation,
@@ -24,6 +23,22 @@ from api.console.pages import (
 from api.console.visit import Visit
 
 Handler = Callable[[Visit], Awaitable[Response]]
+
+
+def act(route: str, path: str, done: str) -> Handler:
+    """Return what sends a form's fields to a route of the API, then shows a page."""
+
+    async def sent(visit: Visit) -> Response:
+        await visit.api.post(route.format(**visit.at), visit.filled_in)
+        return visit.see(path.format(**visit.at), done=done)
+
+    return sent
+
+
+MESSAGE: Final = "/messages/{message_id}"
+MESSAGE_ROUTE: Final = "/v1/half-messages/{message_id}"
+GROUP: Final = "/groups/{name}"
+GROUP_ROUTE: Final = "/v1/producer-groups/{name}"
 
 NAVIGATION: Final = (
     ("/", "Unresolved"),
@@ -43,10 +58,10 @@ PAGES: Final[dict[str, Handler]] = {
     "/find": unresolved.find,
     "/login": login.show,
     "/overview": overview.show,
-    "/messages/{message_id}": message.show,
-    "/parked": parked.show,
+    MESSAGE: message.show,
+    "/parked": unresolved.show_parked,
     "/groups": producer_group.show_all,
-    "/groups/{name}": producer_group.show,
+    GROUP: producer_group.show,
     "/publishing": publishing.show,
     "/reconciliations": reconciliation.show_all,
     "/reconciliations/{run_id}": reconciliation.show,
@@ -61,12 +76,12 @@ PAGES: Final[dict[str, Handler]] = {
 FORMS: Final[dict[str, Handler]] = {
     "/login": login.log_in,
     "/logout": login.log_out,
-    "/messages/{message_id}/recheck": message.recheck,
-    "/messages/{message_id}/force-end": message.force_end,
-    "/groups/{name}/test": producer_group.test,
-    "/groups/{name}/simulate": producer_group.simulate,
-    "/groups/{name}/pause": producer_group.pause,
-    "/groups/{name}/resume": producer_group.resume,
+    f"{MESSAGE}/recheck": act(f"{MESSAGE_ROUTE}/recheck", MESSAGE, "rechecked"),
+    f"{MESSAGE}/force-end": act(f"{MESSAGE_ROUTE}/force-end", MESSAGE, "ended"),
+    f"{GROUP}/test": producer_group.test,
+    f"{GROUP}/simulate": producer_group.simulate,
+    f"{GROUP}/pause": act(f"{GROUP_ROUTE}/pause", GROUP, "paused"),
+    f"{GROUP}/resume": act(f"{GROUP_ROUTE}/resume", GROUP, "resumed"),
     "/held/{message_id}": publishing.settle,
     "/keys/{key_id}/revoke": key.revoke,
     "/bulk-actions": bulk_action.begin,

@@ -1,23 +1,27 @@
-"""The start page: messages that are not finished, filtered by fields in the address."""
+"""Messages in lists: not finished, or parked, or as fields in the address filter them."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from api.console.csv_file import EXPORTED, csv_file
-from api.console.in_process_api import Refused
+from api.console.in_process_api import Query, Refused
 from api.console.pages.bulk_action import FILTERS, offered_actions
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
 from outbox.messages.message import State
+from outbox.operators.message_view import NEVER_CHECKED
 
 MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50
+CLUSTERED: Final = 500
+"""How many of the newest parked messages are clustered."""
 WRONG_FILTER: Final = frozenset({400, 403, 422})
 """The statuses of an answer that refuses the filters, not the visit."""
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
@@ -40,8 +44,21 @@ COLUMNS: Final = (
 
 
 async def show(visit: Visit) -> Response:
-    """List what matches the filters, newest first for each state."""
-    given, failed = visit.given(FILTERS), None
+    """List what matches the filters of the address."""
+    return await _show(visit, visit.given(FILTERS))
+
+
+async def show_parked(visit: Visit) -> Response:
+    """List the parked messages below their clusters: one cause, many messages."""
+    query: Query = {"state": State.PARKED, "limit": CLUSTERED}
+    newest = await visit.api.get(MESSAGES, query)
+    parked = {"clusters": _clusters(newest["data"]), **newest}
+    return await _show(visit, {"state": State.PARKED.value}, parked)
+
+
+async def _show(visit: Visit, given: dict[str, str], parked: Any = None) -> Response:
+    """List what matches, newest first for each state."""
+    failed = None
     lists: list[dict[str, Any]] = []
     try:
         lists = [await _list(visit, query) for query in _queries(given)]
@@ -53,6 +70,8 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "unresolved.html",
         status=200 if failed is None else 422,
+        title=(state or "Unresolved").capitalize().replace("_", " "),
+        parked=parked,
         filters=FILTERS,
         given=given,
         failed=failed,
@@ -76,14 +95,36 @@ def _queries(given: dict[str, str]) -> list[dict[str, str]]:
 
 
 async def _list(visit: Visit, query: dict[str, str]) -> dict[str, Any]:
-    page, following = await visit.list(MESSAGES, "/", limit=SHOWN, **query)
     return {
         "state": query["state"],
-        "page": page,
-        "next": following,
+        "page": await visit.list(MESSAGES, "/", limit=SHOWN, **query),
         "only": visit.address("/", **query),
         "actions": offered_actions(query["state"]),
     }
+
+
+def _clusters(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of each group whose last check went the same way, the most first."""
+    by_cause: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for message in found:
+        last = message["last_check"] or {"outcome": NEVER_CHECKED, "http_status": None}
+        cause = message["producer_group"], last["outcome"], last["http_status"]
+        by_cause[cause].append(message)
+    clusters = [
+        {
+            "filters": {
+                "state": State.PARKED.value,
+                "producer_group": group,
+                "last_outcome": outcome,
+                **({"last_http_status": str(status)} if status else {}),
+            },
+            "count": len(alike),
+            "oldest": alike[-1]["prepared_at"],  # the newest come first
+            "reasons": {each["parked_reason"] for each in alike},
+        }
+        for (group, outcome, status), alike in by_cause.items()
+    ]
+    return sorted(clusters, key=lambda each: (-each["count"], each["filters"]["producer_group"]))
 
 
 async def find(visit: Visit) -> Response:

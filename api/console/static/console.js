@@ -13,28 +13,15 @@
     });
   });
 
-  // Copies a text; where the browser gives no clipboard, the text is selected.
-  document.addEventListener("click", function (event) {
-    var from = byId(event.target.dataset.copy || ""), button = event.target;
-    if (!from) { return; }
-    if (!navigator.clipboard) { getSelection().selectAllChildren(from); return; }
-    navigator.clipboard.writeText(from.textContent).then(
-      function () { button.textContent = "Copied"; },
-      function () { getSelection().selectAllChildren(from); });
-  });
-
   // A list must not move while somebody points at it or is choosing something in it.
   function isChanged(field) {
-    if (field.type === "checkbox") { return field.checked !== field.defaultChecked; }
-    if (field.tagName !== "SELECT") { return field.value !== field.defaultValue; }
-    var first = Array.from(field.options).findIndex(function (each) { return each.defaultSelected; });
-    return field.selectedIndex !== Math.max(first, 0);
+    if (field.tagName === "SELECT") { return field.selectedIndex > 0; }
+    return field.type === "checkbox" ? field.checked : field.value !== field.defaultValue;
   }
-  function whyPaused(element) {
-    if (element.matches(":hover")) { return "Refresh is paused while the pointer is here."; }
-    var filled = Array.from(element.querySelectorAll("input:not([type=hidden]), select")).some(isChanged);
-    if (filled) { return "Refresh is paused while a form is filled in."; }
-    return element.contains(document.activeElement) ? "Refresh is paused while the focus is here." : "";
+  function whyPaused(live) {
+    var fields = Array.from(live.querySelectorAll("input:not([type=hidden]), select"));
+    if (fields.some(isChanged)) { return "Refresh is paused while a form is filled in."; }
+    return live.matches(":hover, :focus-within") ? "Refresh is paused while you are here." : "";
   }
   document.addEventListener("htmx:beforeRequest", function (event) {
     if (event.detail.elt.id !== "live") { return; }

@@ -14,9 +14,10 @@ from typing import Final
 from api.http.problems import Problem
 from outbox.access import ANYBODY, Caller
 
-_LOOPBACK_HOST: Final = re.compile(
+LOOPBACK_HOST: Final = re.compile(
     rb"(localhost|127(?:\.\d{1,3}){3}|\[::1\])(:\d{1,5})?", re.IGNORECASE
 )
+"""What a browser on this machine sends in Host."""
 _OTHER_SITES: Final = frozenset({b"cross-site", b"same-site"})
 
 
@@ -26,7 +27,7 @@ class LoopbackAuthenticator:
     def admit(self, headers: dict[bytes, bytes]) -> None:
         """Refuse a name that is not loopback, and a request of another site's page."""
         host = headers.get(b"host", b"")
-        if not _LOOPBACK_HOST.fullmatch(host):
+        if not LOOPBACK_HOST.fullmatch(host):
             raise _refused("dev-insecure serves only loopback names in Host, such as localhost")
         origin = headers.get(b"origin")
         if origin is not None and origin.lower() != b"http://" + host.lower():

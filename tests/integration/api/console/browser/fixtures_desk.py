@@ -59,4 +59,4 @@ async def log_in(desk: Desk) -> None:
     await desk.open("/")
     await desk.tab.fill("#operator", OPERATOR)
     await desk.tab.fill("#key", desk.key)
-    await desk.tab.click("form.stack button")
+    await desk.tab.click("main form button")

@@ -135,7 +135,7 @@ async def test_a_message_shows_its_facts_its_timeline_and_what_consumers_see(
         await service.end(message_id, "ROLLBACK")
         page = await browser.get(f"/ui/messages/{message_id}")
         assert "never visible to consumers" in page.text
-        assert "gap gap-" in page.html
+        assert 'class="gap"' in page.html
 
 
 async def test_a_control_that_the_key_may_not_use_is_disabled_and_says_why(
