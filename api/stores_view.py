@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from api.admin.tenant_slots import TenantSlots
+from api.http.tenant_shares import SLOW_PLACES, TenantShares
 from api.shared_read import SharedRead
 from outbox.clock import Clock
 from outbox.errors import KafkaUnavailable
@@ -16,7 +16,6 @@ from outbox.kafka.health.kafka_checks import kafka_checks, unreachable
 from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.operators.health_check import HealthCheck
 from outbox.operators.shown_settings import shown_settings
 from outbox.operators.store_view import PartitionState, ShardState, ShownSetting, shard_state
@@ -38,10 +37,8 @@ HEALTH_SECONDS: Final = 4.0
 class StoresView:
     """Reads the state of both stores, each look in a thread; callers that come meanwhile share it.
 
-    Each look at PostgreSQL has a session of its own. Kafka's clients are kept, because a new one
-    costs a look most of its time. After a failure new ones are made: an old one waits before it
-    connects again. ``kafka_answers`` is what the process knows already: a cluster that is away
-    costs no wait.
+    Each look has a session and a client of its own. ``kafka_answers`` is what the process knows
+    already: a cluster that is away costs no wait.
     """
 
     def __init__(self, settings: Settings, kafka_answers: Callable[[], bool], clock: Clock) -> None:
@@ -54,9 +51,7 @@ class StoresView:
             partial(to_thread, self._read_partitions), clock, FRESH_SECONDS
         )
         self._health = SharedRead(partial(to_thread, self._read_health), clock, HEALTH_SECONDS)
-        self._searches = TenantSlots("searches for a record", of_a_tenant=2, in_all=8)
-        self._catalogue: KafkaTopicCatalogue | None = None
-        self._log: KafkaLogReader | None = None
+        self._searches = TenantShares(SLOW_PLACES)
 
     async def shards(self) -> Sequence[ShardState]:
         """Return every shard. Raises DatabaseUnavailable."""
@@ -81,7 +76,7 @@ class StoresView:
 
         Raises KafkaUnavailable, and Problem ``rate-limited`` while many are looked for.
         """
-        with self._searches.taken_by(tenant):
+        with self._searches.place(tenant, "searches for a record"):
             return await to_thread(self._search, Partition(topic, partition), offset)
 
     def settings(self) -> Sequence[ShownSetting]:
@@ -98,13 +93,9 @@ class StoresView:
             topics = {PROGRESS_TOPIC, *view.topics()}
         self._require_kafka()
         config = self._settings.kafka_config
-        log = self._log = self._log or KafkaLogReader(self._servers, config)
+        log = KafkaLogReader(self._servers, config)
         now = self._clock.now().timestamp()
-        try:
-            return partition_states(log, self._servers, config, topics, now)
-        except KafkaUnavailable:
-            self._log = None
-            raise
+        return partition_states(log, self._servers, config, topics, now)
 
     def _read_health(self) -> Sequence[HealthCheck]:
         found = [*postgres_checks(self._settings)]
@@ -124,14 +115,6 @@ class StoresView:
         return self._settings.required_bootstrap_servers()
 
     def _require_kafka(self) -> None:
-        """Raise KafkaUnavailable unless a broker answers at once; the checks wait longer."""
+        """Raise KafkaUnavailable if the process knows already that no broker answers."""
         if not self._kafka_answers():
             raise KafkaUnavailable(NO_ANSWER)
-        config = self._settings.kafka_config
-        catalogue = self._catalogue or KafkaTopicCatalogue(self._servers, config)
-        try:
-            catalogue.partitions()
-        except KafkaUnavailable:
-            self._catalogue = None
-            raise
-        self._catalogue = catalogue

@@ -22,7 +22,7 @@ from api.admin.models.producer_groups import (
     SimulationRequest,
     SimulationResource,
 )
-from api.admin.tenant_slots import TenantSlots
+from api.http.tenant_shares import SLOW_PLACES, TenantShares
 from outbox.checks.answer import Answer, Outcome
 from outbox.clock import Clock
 from outbox.http_checks.conformance import (
@@ -60,14 +60,14 @@ class CheckEndpointProbe:
         self._groups = groups
         self._endpoint = endpoint
         self._clock = clock
-        self._slots = TenantSlots("tests of endpoints", of_a_tenant=2, in_all=4)
+        self._slots = TenantShares(SLOW_PLACES)
 
     async def run(self, name: str, tenant: Hashable) -> EndpointTestResource:
         """Test a group's endpoint, within twice its timeout.
 
         Raises UnknownGroup, and Problem ``rate-limited`` while others are tested.
         """
-        with self._slots.taken_by(tenant):
+        with self._slots.place(tenant, "tests of endpoints"):
             return await self._test(name)
 
     async def simulate(
@@ -77,7 +77,7 @@ class CheckEndpointProbe:
 
         What was not sent then has not passed. Raises as ``run`` does.
         """
-        with self._slots.taken_by(tenant):
+        with self._slots.place(tenant, "tests of endpoints"):
             group, now = await self._groups.with_secrets(name)
             seconds = min(group.check_timeout_seconds, CASE_SECONDS)
             subject = TestedEndpoint(

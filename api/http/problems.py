@@ -19,7 +19,10 @@ from outbox.errors import (
     DatabaseRefused,
     DatabaseUnavailable,
     GroupInUse,
+    KafkaForbidden,
+    KafkaUnavailable,
     MessageNotFound,
+    NotHeld,
     NotRecheckable,
     OutboxError,
     Overloaded,
@@ -240,6 +243,8 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
     DatabaseRefused: "database-unavailable",
     SchemaBehind: "not-ready",
+    KafkaUnavailable: "not-ready",
+    KafkaForbidden: "not-ready",
     Overloaded: "overloaded",
     ScopeMissing: "scope-missing",
     UnknownGroup: "unknown-group",
@@ -248,6 +253,7 @@ SLUG_OF: Final[dict[type[OutboxError], str]] = {
     PreconditionRequired: "precondition-required",
     MessageNotFound: "message-not-found",
     NotRecheckable: "not-recheckable",
+    NotHeld: "not-held",
 }
 """The slug of each library error that callers see; any other one is an internal error."""
 
@@ -267,6 +273,10 @@ def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
             _log_refusal(str(error))
         case SchemaBehind():
             problem.detail, problem.facts = BEHIND, NOT_MIGRATED
+        case KafkaUnavailable():
+            forbidden = isinstance(error, KafkaForbidden)
+            problem.detail = str(error) if forbidden else "Kafka does not answer"
+            problem.facts = KAFKA_AWAY
         case Overloaded():
             problem.retry_after_seconds = error.retry_after_seconds
         case ScopeMissing() | ConfigurationError():

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Final
+
+from api.http.problems import Problem
+
+SLOW_PLACES: Final = 5
+"""Of slow work for operators: it is done for one tenant twice at a time, four times in all."""
+RETRY_SECONDS: Final = 5
 
 
 class TenantShares:
@@ -39,3 +46,12 @@ class TenantShares:
             yield
         finally:
             self.give_back(tenant, places)
+
+    @contextmanager
+    def place(self, tenant: Hashable, what: str) -> Iterator[None]:
+        """Give a tenant one place for a block. Raises Problem ``rate-limited`` if it has none."""
+        if not self.allow(tenant, 1):
+            detail = f"too many {what} at a time"
+            raise Problem(slug="rate-limited", detail=detail, retry_after_seconds=RETRY_SECONDS)
+        with self.held(tenant, 1):
+            yield

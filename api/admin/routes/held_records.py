@@ -19,9 +19,7 @@ from api.admin.models.held_records import HeldQuery, SettledRecord
 from api.admin.models.page import Page, page_of
 from api.admin.services import Services
 from api.http.page_token import decode_number_token
-from api.http.problems import Problem
 from outbox.access import Caller
-from outbox.errors import NotHeld
 from outbox.messages.message_id import HalfId
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import HeldRecord
@@ -69,9 +67,6 @@ async def _settle(
     half_id, nonce = half_of(message_id)
     action = body.action_of(caller)
     drops = kind is BulkKind.DROP_HELD
-    try:
-        await services.held.settle(kind, half_id, nonce, action, await services.groups_of(caller))
-    except NotHeld:
-        raise Problem(slug="not-held") from None
+    await services.held.settle(kind, half_id, nonce, action, await services.groups_of(caller))
     log_action("held.drop" if drops else "held.release", action, message_id=message_id)
     return SettledRecord(message_id=message_id, released=not drops, dropped=drops)

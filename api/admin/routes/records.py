@@ -11,7 +11,7 @@ from api.admin.models.half_messages import RecordResource
 from api.admin.routes.half_messages import find
 from api.http.problems import KAFKA_AWAY, Problem
 from api.http.wire_types import NO_NUL
-from outbox.errors import KafkaForbidden, KafkaUnavailable, MessageNotFound
+from outbox.errors import KafkaForbidden, MessageNotFound
 
 router = APIRouter(prefix="/v1/records", tags=["records"], route_class=StrictRoute)
 
@@ -35,8 +35,6 @@ async def get_record(
         message_id = await services.stores.message_at(caller.tenant, topic, partition, offset)
     except KafkaForbidden:
         raise Problem(slug="not-ready", detail=NO_READ, facts=KAFKA_AWAY) from None
-    except KafkaUnavailable:
-        raise Problem(slug="not-ready", detail="Kafka does not answer", facts=KAFKA_AWAY) from None
     if message_id is None:
         raise MessageNotFound
     found = (await find(services, caller, message_id)).message_id
