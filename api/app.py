@@ -6,8 +6,10 @@ This is a factory: nothing is global and nothing is opened here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -15,12 +17,14 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 
-from api.http.allowed_methods import AllowedMethods
 from api.http.docs_page import docs_page
-from api.http.exchange import entity_tag, is_known
+from api.http.exchange import AsgiScope, entity_tag, is_known
 from api.http.json_body import pointer_to
 from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
+from api.shared_read import SharedRead
+from outbox.clock import SystemClock
 from outbox.errors import OutboxError
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -39,14 +43,14 @@ SLUG_OF_STATUS: Final = {
 
 def create_app(
     routers: Sequence[APIRouter],
-    methods: Mapping[str, Sequence[str]],
+    is_hot: Callable[[str], bool],
     contract: Contract,
     *,
     lifespan: Lifespan,
 ) -> FastAPI:
     """Return the application of the cold routes.
 
-    ``methods`` has the methods of all paths, and ``contract`` builds the contract of all routes.
+    ``is_hot`` knows the paths of the hot routes; ``contract`` builds the contract of all routes.
     """
     app = FastAPI(
         openapi_url=None,
@@ -57,7 +61,7 @@ def create_app(
     )
     # The framework builds an included route once more for each application, at the first request.
     app.router.routes.extend(route for router in routers for route in router.routes)
-    _answer_problems(app, AllowedMethods(methods))
+    _answer_problems(app, is_hot)
     _serve_contract(app, contract)
     return app
 
@@ -83,17 +87,11 @@ def _constant(render: Callable[[], bytes], media_type: str) -> Callable[..., Awa
 
     The first request renders it, in a thread: the contract takes a quarter of a second.
     """
-    rendering, rendered = asyncio.Lock(), list[tuple[bytes, str]]()
-
-    def tagged() -> tuple[bytes, str]:
-        content = render()
-        return content, entity_tag(content)
+    rendered = SharedRead(partial(asyncio.to_thread, render), SystemClock(), inf)
 
     async def answer(request: Request) -> Response:
-        async with rendering:
-            if not rendered:
-                rendered.append(await asyncio.to_thread(tagged))
-        ((content, tag),) = rendered
+        content = await rendered.get()
+        tag = entity_tag(content)
         headers = {"etag": tag, "cache-control": "public, no-cache"}
         if is_known(request.headers.get("if-none-match"), tag):
             return Response(status_code=304, headers=headers)
@@ -102,11 +100,14 @@ def _constant(render: Callable[[], bytes], media_type: str) -> Callable[..., Awa
     return answer
 
 
-def _answer_problems(app: FastAPI, allowed: AllowedMethods) -> None:
+def _answer_problems(app: FastAPI, is_hot: Callable[[str], bool]) -> None:
     """Turn every error of a route, including the framework's errors, into a problem."""
 
     def of_framework(error: HTTPException, request: Request) -> Problem:
-        return _of_framework(error, request.method, allowed.of(request.url.path))
+        allowed = allowed_methods(app.router.routes, request.scope)
+        if is_hot(request.url.path):
+            allowed.add("POST")
+        return _of_framework(error, request.method, allowed)
 
     translators: tuple[tuple[type[Exception], Callable[[Any, Request], Problem]], ...] = (
         (Problem, lambda problem, _: problem),
@@ -128,15 +129,20 @@ def _handler(translate: Callable[[Any, Request], Problem]) -> Any:
     return answer
 
 
-def _of_framework(error: HTTPException, method: str, allowed: str | None) -> Problem:
-    """Translate the framework's refusal; it knows neither the hot routes nor other routers."""
+def allowed_methods(routes: Sequence[BaseRoute], scope: AsgiScope) -> set[str]:
+    """Return the methods that the routes have at the path of a request."""
+    found = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
+    return {method for route in found for method in getattr(route, "methods", None) or ()}
+
+
+def _of_framework(error: HTTPException, method: str, allowed: set[str]) -> Problem:
+    """Translate the framework's refusal; it knows one route of a path, and no hot one."""
     if isinstance(error.__cause__, Problem):
         return error.__cause__
-    if error.status_code in (404, 405) and allowed and method not in allowed.split(", "):
-        return Problem(slug="method-not-allowed", headers={"allow": allowed})
-    slug = SLUG_OF_STATUS.get(error.status_code, "internal-error")
-    allow = (error.headers or {}).get("Allow")
-    return Problem(slug=slug, headers={"allow": allow} if allow else {})
+    if error.status_code in (404, 405) and allowed and method not in allowed:
+        headers = {"allow": ", ".join(sorted(allowed))}
+        return Problem(slug="method-not-allowed", headers=headers)
+    return Problem(slug=SLUG_OF_STATUS.get(error.status_code, "internal-error"))
 
 
 def _of_validation(error: RequestValidationError) -> Problem:

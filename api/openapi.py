@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from api.app import operation_id
 from api.guard import is_public
@@ -81,15 +80,6 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
                 operation["security"] = []
     document["security"] = [{"key": []}]
     return document
-
-
-def methods_of(routers: Sequence[APIRouter]) -> dict[str, list[str]]:
-    """Return the methods of each path of the contract, which is not built for that."""
-    found: dict[str, list[str]] = {path: ["POST"] for path in _hot_paths()}
-    for route in (each for router in routers for each in router.routes):
-        if isinstance(route, APIRoute):
-            found.setdefault(route.path_format, []).extend(route.methods or ())
-    return found
 
 
 def _finish(operation: dict[str, Any]) -> None:
