@@ -14,7 +14,7 @@ from typing import Final
 
 from api.console.console import Console
 from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission
-from api.http.exchange import App, AsgiScope, Exchange, HotRoute, HttpRequest, Receive, Send
+from api.http.exchange import App, AsgiScope, Exchange, HotRoute, Receive, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
 from api.http.request_body import validate_media_type as validate_type
@@ -102,9 +102,8 @@ class Guard:
         validate_type(headers)
         most = BATCH_BODY_MAX_BYTES if route.is_batch else BODY_MAX_BYTES
         with admission.place(caller, headers, most, is_end=route.is_end):
-            body = await read_body(exchange.receive, most)
-            request = HttpRequest(exchange.path, headers, body, caller, exchange.request_id)
-            await exchange.respond(await route.serve(request))
+            exchange.caller, exchange.body = caller, await read_body(exchange.receive, most)
+            await exchange.respond(await route.serve(exchange))
 
     async def _serve_cold(self, exchange: Exchange) -> None:
         """Answer a request of the framework's routes."""

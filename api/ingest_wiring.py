@@ -12,7 +12,7 @@ from api.ingest.ends import Ends
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import INTERNAL_TOPICS, PreparePolicy, traceparent_of
+from api.ingest.prepare_rules import INTERNAL_TOPICS, traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
@@ -27,8 +27,6 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
-MESSAGE_MAX_BYTES: Final = 1_000_000
-"""Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
 WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
@@ -62,15 +60,16 @@ class IngestWiring:
         names, counted = self.name_cache, IngestMetrics(self.metrics, self.name_cache)
         publications = PublicationWait(partial(statuses_now, self.pool))
         settings = self._settings
-        policy = PreparePolicy(
-            message_max_bytes=MESSAGE_MAX_BYTES,
-            reserved_topics=INTERNAL_TOPICS
-            | ({settings.parked_topic} if settings.parked_topic else frozenset()),
-            reject_half_messages=settings.reject_half_messages,
-        )
         rate = settings.rate_prepare_per_second / settings.http_workers
         return HotRoutes(
-            Prepares(self._prepares, names, self.topic_cache, policy, counted),
+            Prepares(
+                self._prepares,
+                names,
+                self.topic_cache,
+                counted,
+                reserved_topics=INTERNAL_TOPICS | {settings.parked_topic or ""},
+                refuse_all=settings.reject_half_messages,
+            ),
             Ends(self._ends, names, publications, counted),
             RateLimit("prepare", rate, SystemClock()),
             BODY_MAX_BYTES,

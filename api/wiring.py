@@ -28,7 +28,7 @@ from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
 from api.lifecycle import running
 from api.metrics.metrics_page import MetricsPage
-from api.openapi import methods_of, openapi_document
+from api.openapi import openapi_document
 from api.shared_read import SharedRead
 from api.stores_view import StoresView
 from outbox.clock import SystemClock
@@ -74,9 +74,6 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 10.0
 """How long a request waits for an answer of PostgreSQL; as long as our clients wait for one."""
 DRAIN_SECONDS: Final = 10
-CHECK_TIMEOUT_SECONDS: Final = 5
-CHECKS_AT_ONCE: Final = 8
-"""Concurrent checks of a group that does not set `max_inflight`."""
 MESSAGE_CONNECTIONS: Final = 4
 """Connections that reads and operators leave to prepares, ends, their keys, names and waits."""
 
@@ -223,10 +220,8 @@ def _services(
         group_defaults={
             "check_interval_seconds": settings.check_interval_seconds,
             "check_max": settings.check_max,
-            "check_timeout_seconds": CHECK_TIMEOUT_SECONDS,
             "transaction_timeout_seconds": settings.transaction_timeout_seconds,
             "max_age_seconds": settings.max_age_seconds,
-            "max_inflight": CHECKS_AT_ONCE,
         },
         retention_seconds=settings.retention_seconds,
         forget_key=forget_key,
@@ -246,7 +241,7 @@ def _guard(
     clock = SystemClock()
     app = create_app(
         ROUTERS,
-        methods_of(ROUTERS),
+        lambda path: hot_routes.find("POST", path) is not None,
         partial(contract_of, services.version),
         lifespan=lifespan,
     )

@@ -9,7 +9,7 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from api.admin.services import Services
-from api.http.json_body import parse
+from api.http.json_body import parse, pointer_to
 from api.http.problems import Problem, invalid
 from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId, MessageNotFound
@@ -17,7 +17,6 @@ from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 from outbox.operators.message_view import OperatorAction
 from outbox.telemetry.events import Event, get_logger
 
-_SAFE_LENGTH = 64
 NO_STORE: Final = {"Cache-Control": "no-store"}
 """Headers of an answer with a secret: no cache between us and the caller keeps it."""
 
@@ -81,16 +80,10 @@ def _judge_query(request: Request, known: set[str] | None) -> None:
     seen = set[str]()
     for name, _ in request.query_params.multi_items():
         if known is not None and name not in known:
-            raise invalid(_pointer_to(name), "unknown query parameter")
+            raise invalid(pointer_to([name]), "unknown query parameter")
         if name in seen:
-            raise invalid(_pointer_to(name), "is present twice")
+            raise invalid(pointer_to([name]), "is present twice")
         seen.add(name)
-
-
-def _pointer_to(name: str) -> str:
-    """Return the pointer of a query parameter; an odd name is never returned to the caller."""
-    plain = name.replace("_", "").replace("-", "").isalnum() and len(name) <= _SAFE_LENGTH
-    return f"/{name}" if plain and name.isascii() else ""
 
 
 def log_action(what: str, action: OperatorAction, **facts: Any) -> None:

@@ -1,4 +1,4 @@
-"""One HTTP exchange: the request that passed the guard, its response, and a hot route."""
+"""One HTTP exchange, the request and its response, and a hot route."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from api.http.problems import Problem, body_of, headers_of
-from outbox.access import Caller, Scope
+from outbox.access import NOBODY, Scope
 
 AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -23,21 +23,6 @@ HeaderList = list[tuple[bytes, bytes]]
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 JSON: Final = (b"content-type", b"application/json")
-
-
-class HttpRequest(Struct, frozen=True, gc=False):
-    """A request that passed the guard; ``body`` is complete and within its limit."""
-
-    path: str
-    headers: dict[bytes, bytes]
-    body: bytes
-    caller: Caller
-    request_id: str
-
-    def header(self, name: bytes) -> str | None:
-        """Return a header's text; header bytes are Latin-1 (RFC 9110)."""
-        value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1")
 
 
 class HttpResponse(Struct, frozen=True, gc=False):
@@ -56,7 +41,7 @@ class HotRoute:
     scope: Scope
     is_end: bool
     is_batch: bool
-    serve: Callable[[HttpRequest], Awaitable[HttpResponse]]
+    serve: Callable[[Exchange], Awaitable[HttpResponse]]
 
 
 class Exchange:
@@ -71,6 +56,9 @@ class Exchange:
         self.path: str = scope["path"]
         self.headers = _fields_of(scope["headers"])
         self.request_id = _request_id(self.headers)
+        self.caller = NOBODY
+        self.body = b""
+        """Of a hot route: complete, and within its limit."""
         self.route_name: str | None = None
         """The route in the metrics; None: the framework knows it."""
         self.for_browser = False
@@ -79,6 +67,11 @@ class Exchange:
         """Of the response; 0 until it has started."""
         self.extra_headers: HeaderList = []
         """Added to the response, whatever its status."""
+
+    def header(self, name: bytes) -> str | None:
+        """Return a header's text; header bytes are Latin-1 (RFC 9110)."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
 
     def share(self, **state: Any) -> None:
         """Let the route see these values, and the request's id."""

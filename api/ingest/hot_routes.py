@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from api.http.exchange import JSON, HeaderList, HotRoute, HttpRequest, HttpResponse
+from api.http.exchange import JSON, Exchange, HeaderList, HotRoute, HttpResponse
 from api.http.json_body import decode
 from api.http.problems import Problem, document, invalid
 from api.http.rate_limits import RateLimit
@@ -71,7 +71,7 @@ class HotRoutes:
             return self._end
         return None
 
-    async def prepare(self, request: HttpRequest) -> HttpResponse:
+    async def prepare(self, request: Exchange) -> HttpResponse:
         """POST /v1/half-messages."""
         rate_fields = self._rate.spend(request.caller)
         body = decode(request.body, PREPARE)
@@ -89,7 +89,7 @@ class HotRoutes:
             headers.append((b"idempotency-replayed", b"true"))
         return HttpResponse(CREATED, ENCODER.encode(half), headers)
 
-    async def prepare_batch(self, request: HttpRequest) -> HttpResponse:
+    async def prepare_batch(self, request: Exchange) -> HttpResponse:
         """POST /v1/half-messages/batch."""
         texts = texts_of(request.body)
         rate_fields = self._rate.spend(request.caller, len(texts))
@@ -104,7 +104,7 @@ class HotRoutes:
         ]
         return HttpResponse(207, ENCODER.encode(PrepareBatchAnswer(results)), [JSON, *rate_fields])
 
-    async def end(self, request: HttpRequest) -> HttpResponse:
+    async def end(self, request: Exchange) -> HttpResponse:
         """POST /v1/half-messages/{message_id}/end."""
         body, wait = decode(request.body, END), _wait_of(request)
         message_id = request.path[len(_MESSAGE) : -len(_END_SUFFIX)]
@@ -113,7 +113,7 @@ class HotRoutes:
             raise outcome
         return HttpResponse(200, ENCODER.encode(outcome), _applied(wait, waited))
 
-    async def end_batch(self, request: HttpRequest) -> HttpResponse:
+    async def end_batch(self, request: Exchange) -> HttpResponse:
         """POST /v1/half-messages/end-batch."""
         items = items_of(texts_of(request.body), END_ITEM, self._item_max_bytes)
         wait = _wait_of(request)
@@ -136,7 +136,7 @@ def _applied(wait: int | None, waited: bool) -> HeaderList:
     return [JSON, (b"preference-applied", f"wait={wait}".encode())]
 
 
-def _wait_of(request: HttpRequest) -> int | None:
+def _wait_of(request: Exchange) -> int | None:
     """Return the seconds that ``Prefer: wait=N`` asks for."""
     for preference in (request.header(b"prefer") or "").split(","):
         name, _, seconds = (part.strip() for part in preference.partition("="))

@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +20,8 @@ from outbox.messages.message import Message
 from outbox.messages.record import asks_for_delay, is_reserved
 from outbox.messages.topics import SeenTopic
 
+MESSAGE_MAX_BYTES: Final = 1_000_000
+"""Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
 KEY_MAX_BYTES: Final = 8192
 HEADERS_MAX: Final = 64
 HEADER_VALUE_MAX_BYTES: Final = 4096
@@ -36,18 +37,9 @@ _TRACEPARENT: Final = re.compile(
 _IDEMPOTENCY_KEY: Final = re.compile(r'"((?:[^"\\]|\\["\\])+)"|([^"]+)')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparePolicy:
-    """The settings that apply to a prepare; sizes are in bytes."""
-
-    message_max_bytes: int = 1_000_000
-    reserved_topics: frozenset[str] = frozenset()
-    reject_half_messages: bool = False
-
-
 def message_of(
     request: PrepareRequest,
-    policy: PreparePolicy,
+    reserved_topics: frozenset[str],
     traceparent: str | None,
     idempotency_key: str | None,
     key_id: str | None,
@@ -58,11 +50,11 @@ def message_of(
     """
     if request.deliver_after is not UNSET:
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
-    _validate_names(request, policy.reserved_topics)
+    _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
     header_bytes = _validate_headers(request.headers) if request.headers else 0
-    if len(key or b"") + len(value or b"") + header_bytes > policy.message_max_bytes:
-        detail = f"key, value and headers exceed {policy.message_max_bytes} bytes"
+    if len(key or b"") + len(value or b"") + header_bytes > MESSAGE_MAX_BYTES:
+        detail = f"key, value and headers exceed {MESSAGE_MAX_BYTES} bytes"
         raise invalid("", detail, "payload-too-large")
     return Message(
         topic=request.topic,

@@ -17,7 +17,7 @@ from api.ingest.batch_items import each_valid
 from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import PreparePolicy, message_of, refuse_unpublishable
+from api.ingest.prepare_rules import message_of, refuse_unpublishable
 from api.ingest.schemas import PreparedHalf, PrepareRequest
 from api.ingest.topic_cache import Target, TopicCache
 from outbox.access import Caller
@@ -44,14 +44,18 @@ class Prepares:
         flushes: MicroBatcher[Message, PrepareOutcome],
         name_cache: NameCache,
         topic_cache: TopicCache,
-        policy: PreparePolicy,
         metrics: IngestMetrics,
+        *,
+        reserved_topics: frozenset[str],
+        refuse_all: bool,
     ) -> None:
+        """Take the parts; ``refuse_all`` refuses every half message."""
         self._flushes = flushes
         self._names = name_cache
         self._topics = topic_cache
-        self._policy = policy
         self._metrics = metrics
+        self._reserved_topics = reserved_topics
+        self._refuse_all = refuse_all
 
     async def store(
         self,
@@ -66,12 +70,12 @@ class Prepares:
         returned in its place, so a batch keeps its order. Raises Problem, Overloaded or
         DatabaseUnavailable when none of them was stored.
         """
-        if self._policy.reject_half_messages:
+        if self._refuse_all:
             raise Problem(slug="half-messages-refused")
         drafts = each_valid(
             requests,
             lambda request: message_of(
-                request, self._policy, traceparent, idempotency_key, caller.key_id
+                request, self._reserved_topics, traceparent, idempotency_key, caller.key_id
             ),
         )
         valid = [draft for draft in drafts if isinstance(draft, Message)]

@@ -18,8 +18,6 @@ from outbox.messages.message_id import HalfId
 TICK_SECONDS: Final = 0.05
 WAITING_MAX: Final = 10_000
 """Messages that callers may wait for; a tenant has at most as many as are left free for others."""
-READ_MAX: Final = 2000
-"""Messages read by one query; more of them take turns."""
 
 
 class PublicationWait:
@@ -71,16 +69,11 @@ class PublicationWait:
             self._watching = None
 
     async def _poll(self) -> None:
-        half_ids = list(self._waiting)[:READ_MAX]
         try:
-            found = await self._read(half_ids)
+            found = await self._read(list(self._waiting))
         except DatabaseUnavailable:
             return
         for half_id, status in found.items():
-            if status.publication is None:
-                if half_id in self._waiting:  # to the end of the queue, so that all take turns
-                    self._waiting[half_id] = self._waiting.pop(half_id)
-                continue
             for future in self._waiting.get(half_id, ()):
-                if not future.done():
+                if status.publication is not None and not future.done():
                     future.set_result(status)
