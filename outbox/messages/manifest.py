@@ -107,21 +107,16 @@ class Manifest:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """Return the bytes of a manifest. Raises ValueError when a field does not fit its width."""
+    """Return the bytes of a manifest. Raises ValueError for more than MAX_ENTRIES entries."""
     entries = manifest.entries
     if len(entries) > MAX_ENTRIES:
         raise ValueError(f"{len(entries)} entries are more than {MAX_ENTRIES}")
-    try:
-        prefix = PREFIX.pack(
-            *(VERSION, manifest.installation.bytes, manifest.shard, manifest.gen, manifest.kind),
-            *(manifest.batch_no, manifest.prev_crc, *manifest.after, *manifest.to),
-            *(len(entries), sum(entry.status == PUBLISHED for entry in entries)),
-        )
-    except struct.error as error:
-        raise ValueError(f"a field of the manifest does not fit: {error}") from error
+    prefix = PREFIX.pack(
+        *(VERSION, manifest.installation.bytes, manifest.shard, manifest.gen, manifest.kind),
+        *(manifest.batch_no, manifest.prev_crc, *manifest.after, *manifest.to),
+        *(len(entries), len(manifest.published)),
+    )
     body = prefix + b"".join([message_id + status for message_id, status in entries])
-    if len(body) != PREFIX.size + ENTRY_BYTES * len(entries):
-        raise ValueError("an entry is 16 bytes of message id and 1 of status")
     return body + _CRC.pack(crc32(body))
 
 

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from outbox.operators.table_facts import Failing, GaugeFacts, Heartbeat, TableFacts, Unfinished
-from outbox.postgres.sessions.availability import RIGHTS_LOST, available
+from outbox.postgres.sessions.availability import available
 from outbox.postgres.sessions.reads import read_in_key_order
 from outbox.postgres.sessions.statements import load
 
@@ -45,7 +45,7 @@ class PostgresGauges:
 
         Raises DatabaseUnavailable if PostgreSQL does not answer.
         """
-        facts, lost_rights = GaugeFacts(), False
+        facts = GaugeFacts()
         async with available(), self._pool.connection(timeout=WAIT_SECONDS) as connection:
             with connection.answering_within(ANSWER_SECONDS):
                 async with connection.transaction():
@@ -55,9 +55,6 @@ class PostgresGauges:
                         error = await self._read_part(connection, part, getattr(facts, part))
                         text = str(error).strip().partition("\n")[0] if error else None
                         facts.unread[part] = text
-                        lost_rights |= isinstance(error, RIGHTS_LOST)
-            if lost_rights:
-                await connection.close()
         return facts
 
     async def _read_part(

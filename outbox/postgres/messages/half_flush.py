@@ -13,7 +13,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import psycopg
 from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName
 from psycopg.pq import Escaping, ExecStatus
 
@@ -30,7 +29,7 @@ from outbox.messages.message_id import (
 from outbox.messages.record import digest_of
 from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data
 from outbox.postgres.sessions.array_literal import number_array, text_array
-from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy, give_up_copy
+from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ Flushed = Sequence[tuple[HalfMessage, bool]]
 async def flush(connection: AsyncConnection, messages: Sequence[Message]) -> Flushed:
     """Store the messages and commit, except those whose transaction ids are taken.
 
-    Raises GroupsDeleted and psycopg's errors; the connection then has no transaction.
+    Raises GroupsDeleted, which ends the session, and psycopg's errors; there is no transaction
+    then.
     """
     with suppress(InvalidSqlStatementName):  # psycopg drops all statements after a rollback
         if connection.shards is not None:
@@ -91,7 +91,7 @@ async def _flush(connection: AsyncConnection, messages: Sequence[Message], shard
     answers = await begin_copy(connection, begin + COPY + (b"" if kill else COMMIT))
     xid, at, gone, won = _read(answers)
     if gone:
-        await give_up_copy(connection)
+        await connection.close()
         raise GroupsDeleted(gone)
     first = half_id_of(xid, 0, Shard(0))
     halves = [
@@ -110,7 +110,7 @@ async def _flush(connection: AsyncConnection, messages: Sequence[Message], shard
 
 
 def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId]) -> bytes:
-    """Return the statements before the COPY. Raises DataError."""
+    """Return the statements before the COPY."""
     groups = number_array(sorted({message.producer_group_id for message in messages}))
     begin = f"BEGIN;EXECUTE outbox_begin_flush('{groups}');".encode()
     keyed = [
@@ -122,15 +122,9 @@ def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId
         return begin
     owners, texts, lows = zip(*keyed, strict=True)
     arrays = (number_array(owners), text_array(texts), number_array(lows))
-    claimed = b",".join([_literal(pgconn, array) for array in arrays])
+    escaping = Escaping(pgconn)
+    claimed = b",".join([escaping.escape_literal(array.encode()) for array in arrays])
     return begin + b"EXECUTE outbox_claim(" + claimed + b");"
-
-
-def _literal(pgconn: PGconn, array: str) -> bytes:
-    """Return an array as a literal of a statement. Raises DataError."""
-    if "\0" in array:
-        raise psycopg.DataError("PostgreSQL stores no NUL in a text")
-    return Escaping(pgconn).escape_literal(array.encode())
 
 
 def _read(answers: Sequence[PGresult]) -> tuple[int, datetime, frozenset[int], frozenset[HalfId]]:

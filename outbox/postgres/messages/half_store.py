@@ -52,12 +52,23 @@ class PostgresHalfStore:
         At most ``ROWS_PER_TRANSACTION`` messages per call. Raises DatabaseUnavailable when nothing
         is known to be stored.
         """
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            self._pool.flushing(connection),
-        ):
-            return await self._prepare(connection, messages)
+        if not messages:
+            return []
+        try:
+            async with (
+                available(),
+                self._pool.connection() as connection,
+                self._pool.flushing(connection),
+            ):
+                return await _prepare(connection, messages)
+        except GroupsDeleted as deleted:
+            gone = deleted.group_ids
+        others = [message for message in messages if message.producer_group_id not in gone]
+        stored = iter(await self.prepare(others))
+        return [
+            GroupDeleted() if message.producer_group_id in gone else next(stored)
+            for message in messages
+        ]
 
     async def end(self, ends: Sequence[End]) -> Sequence[EndOutcome]:
         """Decide half messages and answer in the order of the request; the first wins (G2).
@@ -73,29 +84,15 @@ class PostgresHalfStore:
         ):
             return await answer_ends(connection, ends)
 
-    async def _prepare(
-        self, connection: AsyncConnection, messages: Sequence[Message]
-    ) -> Sequence[PrepareOutcome]:
-        if not messages:
-            return []
-        try:
-            flushed = await flush(connection, messages)
-        except GroupsDeleted as gone:
-            return await self._prepare_others(connection, messages, gone.group_ids)
-        lost = [m for m, (_, stored) in zip(messages, flushed, strict=True) if not stored]
-        repeated = iter(await _answer_repeated(connection, lost) if lost else ())
-        return [Prepared(half=half) if stored else next(repeated) for half, stored in flushed]
 
-    async def _prepare_others(
-        self, connection: AsyncConnection, messages: Sequence[Message], gone: frozenset[int]
-    ) -> Sequence[PrepareOutcome]:
-        """Store the messages whose groups are not deleted."""
-        others = [message for message in messages if message.producer_group_id not in gone]
-        stored = iter(await self._prepare(connection, others))
-        return [
-            GroupDeleted() if message.producer_group_id in gone else next(stored)
-            for message in messages
-        ]
+async def _prepare(
+    connection: AsyncConnection, messages: Sequence[Message]
+) -> Sequence[PrepareOutcome]:
+    """Flush the messages. Raises GroupsDeleted; nothing is stored then."""
+    flushed = await flush(connection, messages)
+    lost = [m for m, (_, stored) in zip(messages, flushed, strict=True) if not stored]
+    repeated = iter(await _answer_repeated(connection, lost) if lost else ())
+    return [Prepared(half=half) if stored else next(repeated) for half, stored in flushed]
 
 
 async def _answer_repeated(

@@ -11,11 +11,11 @@ admitted first: every snapshot that has the second has the first, and calls are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
 
-from outbox.clock import SystemClock
 from outbox.failpoints import hit
 from outbox.messages.message import End, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
@@ -49,7 +49,6 @@ class PostgresSqlOutbox:
     def __init__(self, pool: Pool, *, batch_max: int = BATCH_MAX) -> None:
         self._pool = pool
         self._batch_max = batch_max
-        self._clock = SystemClock()
         self._off_until = 0.0
         self._seen = NOTHING_SEEN
         self._floor = 0
@@ -61,7 +60,7 @@ class PostgresSqlOutbox:
 
         None means that the mode is off. Raises DatabaseUnavailable; nothing is lost then.
         """
-        now = self._clock.monotonic()
+        now = monotonic()
         if now < self._off_until:
             return None
         if now >= self._seen_until:

@@ -29,16 +29,7 @@ async def begin_copy(connection: AsyncConnection[Any], statements: bytes) -> Seq
 
 async def end_copy(connection: AsyncConnection[Any], data: bytes) -> None:
     """Send the rows and run what follows the COPY. Raises psycopg's errors."""
-    await connection.wait(_end(connection.pgconn, data, None))
-
-
-async def give_up_copy(connection: AsyncConnection[Any]) -> None:
-    """End the COPY and its transaction without a row."""
-    with_rollback = _end(connection.pgconn, b"", b"given up")
-    try:
-        await connection.wait(with_rollback)
-    except errors.QueryCanceled:  # the answer to a COPY that its client ended
-        return
+    await connection.wait(_end(connection.pgconn, data))
 
 
 def _begin(pgconn: PGconn, statements: bytes) -> PQGen[list[PGresult]]:
@@ -48,9 +39,9 @@ def _begin(pgconn: PGconn, statements: bytes) -> PQGen[list[PGresult]]:
     return answers
 
 
-def _end(pgconn: PGconn, data: bytes, error: bytes | None) -> PQGen[None]:
+def _end(pgconn: PGconn, data: bytes) -> PQGen[None]:
     yield from generators.copy_to(pgconn, data, flush=False)
-    while pgconn.put_copy_end(error) == 0:
+    while pgconn.put_copy_end() == 0:
         while not (yield Wait.W):
             continue
     answers = yield from generators.execute(pgconn)
