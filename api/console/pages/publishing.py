@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -34,8 +33,6 @@ async def show(visit: Visit) -> Response:
         topics=[each for each in values.of("publish_backlog_messages") if each.value],
         held=held,
         most_counted=COUNTED,
-        causes=_causes(held["data"]),
-        at_least="at least " if held["has_more"] or "cursor" in visit.query else "",
         shards=shards,
         partitions=partitions,
         not_forced=visit.why_not(Scope.OPS_FORCE),
@@ -61,9 +58,3 @@ async def _partitions(visit: Visit) -> Any:
             raise
         return None
     return found and found["data"]
-
-
-def _causes(held: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """Return topic, error and number of the records that are held, the most first."""
-    counts = Counter((each["topic"], each["publish_error"]) for each in held)
-    return [(*cause, number) for cause, number in counts.most_common()]

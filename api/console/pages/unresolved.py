@@ -22,8 +22,6 @@ MESSAGES: Final = "/v1/half-messages"
 SHOWN: Final = 50
 CLUSTERED: Final = 500
 """How many of the newest parked messages are clustered."""
-WRONG_FILTER: Final = frozenset({400, 403, 422})
-"""The statuses of an answer that refuses the filters, not the visit."""
 DEFAULT_STATES: Final = (State.PREPARED, State.COMMITTED)
 RECORD: Final = re.compile(r"([A-Za-z0-9._-]{1,249})/(\d{1,10})@(\d{1,19})")
 """`topic/partition@offset`, as the page of a message shows it."""
@@ -58,24 +56,14 @@ async def show_parked(visit: Visit) -> Response:
 
 async def _show(visit: Visit, given: dict[str, str], parked: Any = None) -> Response:
     """List what matches, newest first for each state."""
-    failed = None
-    lists: list[dict[str, Any]] = []
-    try:
-        lists = [await _list(visit, query) for query in _queries(given)]
-    except Refused as refused:
-        if refused.status not in WRONG_FILTER:
-            raise
-        failed = _why(refused)
     state = given.get("state")
     return visit.page(
         "unresolved.html",
-        status=200 if failed is None else 422,
         title=(state or "Unresolved").capitalize().replace("_", " "),
         parked=parked,
         filters=FILTERS,
         given=given,
-        failed=failed,
-        lists=lists,
+        lists=[await _list(visit, query) for query in _queries(given)],
         now=SystemClock().now(),
         one_state=state,
         bulk_actions=offered_actions(state or State.PREPARED),
@@ -162,9 +150,3 @@ async def _exact(visit: Visit, word: str) -> str | None:
             if refused.status != 404:
                 raise
     return None
-
-
-def _why(refused: Refused) -> str:
-    errors = refused.problem.get("errors") or []
-    rules = "; ".join(f"{each['pointer'].strip('/')}: {each['message']}" for each in errors)
-    return rules or str(refused.problem.get("detail"))
