@@ -60,12 +60,11 @@ class ShownSetting:
 
 def shard_state(row: Mapping[str, Any]) -> ShardState:
     """Return a shard from its row in the operators' view."""
-    names = ("shard", "owner", "position", "backlog", "halt_reason", "updated_at")
     halt = None if row["halt_reason"] is None else HaltReason(row["halt_reason"])
     ways = RESOLUTIONS[halt] if halt else ()
     resolve = f"outbox shard resolve {row['shard']}"
     return ShardState(
-        **{name: row[name] for name in names},
+        **row,
         advice=ADVICE[halt] if halt else None,
         commands=[f"{resolve} --{way} --reason TEXT" for way in ways],
     )

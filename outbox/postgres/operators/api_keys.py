@@ -57,9 +57,10 @@ class PostgresApiKeys:
         return found
 
     def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
-        stored = row["secret_hmac"] if row else b""
-        equal = hmac.compare_digest(stored, self._tokens.secret_hmac(secret))
-        return _read(row) if row is not None and equal else None
+        if row is None:
+            return None
+        equal = hmac.compare_digest(row["secret_hmac"], self._tokens.secret_hmac(secret))
+        return _read(row) if equal else None
 
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
         """Store a new key; return it with its token, which cannot be read again."""

@@ -17,7 +17,6 @@ from psycopg.types.json import Jsonb
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
 from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.state_machine import contradicts
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.message_status import read_statuses
@@ -209,10 +208,5 @@ async def _force_end(
         )
         for status in known
     ]
-    await force_all(connection, ends, action)
-    after = await read_statuses(connection, [end.half_id for end in ends], with_publication=False)
-    return {
-        half_id: "already-ended"
-        for half_id, status in after.items()
-        if contradicts(status.state, decision)
-    }
+    ended = await force_all(connection, ends, action)
+    return {each.status.half_id: "already-ended" for each in ended if each and each.conflict}

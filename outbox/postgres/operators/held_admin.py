@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
-_SETTLED_BY: Final = {
-    BulkKind.RELEASE_HELD: ("release_now", "held.release"),
-    BulkKind.DROP_HELD: ("drop_held", "held.drop"),
-}
+AUDITED_AS: Final = {BulkKind.RELEASE_HELD: "held.release", BulkKind.DROP_HELD: "held.drop"}
 
 
 class PostgresHeldAdmin:
@@ -101,7 +98,6 @@ async def settle_held(
         raise MessageNotFound
     if not found[0]["is_open"]:
         raise NotHeld
-    statement, what = _SETTLED_BY[kind]
-    await connection.execute(SQL[statement], {"half_id": half_id, "reason": action.reason})
-    entry = audit_entry(what, message_id_text(half_id, nonce), action, half_id=half_id)
+    await connection.execute(SQL[kind], {"half_id": half_id, "reason": action.reason})
+    entry = audit_entry(AUDITED_AS[kind], message_id_text(half_id, nonce), action, half_id=half_id)
     await connection.execute(*entry)

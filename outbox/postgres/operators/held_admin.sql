@@ -39,7 +39,7 @@ WHERE half_id = %(half_id)s AND nonce = %(nonce)s
         SELECT FROM outbox.half_message WHERE half_id = %(half_id)s AND producer_group_id = ANY (%(groups)s::int4[])))
 FOR UPDATE
 
--- name: release_now
+-- name: release_held
 -- Makes the refused records of a record's scope due now, by the index of those that are due; records that only wait are
 -- already due. Repairs have scopes of their own.
 UPDATE outbox.held_record w SET next_attempt_at = clock_timestamp()

@@ -103,5 +103,4 @@ def _close_to_others(session: Connection) -> None:
     programs = [row[0] for row in session.execute(SQL["sessions"])]
     if programs:
         raise SessionsOpen(programs)
-    session.execute(SQL["wait_at_most"])
     session.execute(SQL["close"])

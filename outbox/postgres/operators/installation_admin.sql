@@ -18,13 +18,10 @@ SELECT DISTINCT application_name FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'outbox-%'
 ORDER BY application_name
 
--- name: wait_at_most
--- Bounds the wait of the next statements of this transaction for a lock.
-SET LOCAL lock_timeout = '2s'
-
 -- name: close
--- Locks the table of the base against every reader of the base: waits for transactions that have taken an
+-- Locks the table of the base against every reader of the base: waits two seconds for transactions that have taken an
 -- id, and no other can take one before this transaction ends. Takes no xid.
+SET LOCAL lock_timeout = '2s';
 LOCK TABLE outbox.installation IN ACCESS EXCLUSIVE MODE
 
 -- name: base

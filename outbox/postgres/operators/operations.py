@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -46,17 +46,10 @@ class PostgresOperations:
     async def force_end(self, end: End, action: OperatorAction) -> Ended:
         """Decide in the name of the operator. Raises MessageNotFound."""
         async with transaction(self._pool) as connection:
-            decided = await force_all(connection, [end], action)
-            status = (await read_statuses(connection, [end.half_id])).get(end.half_id)
-            if status is None or status.nonce != end.nonce:
+            [ended] = await force_all(connection, [end], action)
+            if ended is None:
                 raise MessageNotFound
-            if end.groups is not None and status.producer_group_id not in end.groups:
-                raise MessageNotFound
-        return Ended(
-            status=status,
-            already_ended=not decided,
-            conflict=contradicts(status.state, end.decision),
-        )
+        return ended
 
     async def accept(self, finding_id: str, until: datetime, action: OperatorAction) -> bool:
         """Accept an open finding until a time; False if there is no such finding.
@@ -79,21 +72,34 @@ class PostgresOperations:
 
 async def force_all(
     connection: AsyncConnection, ends: Sequence[End], action: OperatorAction
-) -> Collection[int]:
-    """Decide in the operator's name, in the caller's transaction; return the places decided now.
+) -> list[Ended | None]:
+    """Decide in the operator's name, in the caller's transaction; return the answer to each end.
 
-    All in one statement: a shard has one commit row a flush.
+    None: there is no such message in its groups. All in one statement: a shard has one commit row a
+    flush.
     """
     decided = await decide(connection, ends, racing=True)
     for decision, name in _COUNTED_AS.items():
         mine = [each for place, each in decided.items() if ends[place].decision is decision]
         await count(connection, [each.producer_group_id for each in mine], name)
+    statuses = await read_statuses(connection, [end.half_id for end in ends])
+    answers: list[Ended | None] = []
     for place, end in enumerate(ends):
-        detail = {"decision": end.decision.value, "applied": place in decided}
+        applied, status = place in decided, statuses.get(end.half_id)
+        detail = {"decision": end.decision.value, "applied": applied}
         target = str(message_id_of(end.half_id, end.nonce))
         entry = audit_entry("message.force_end", target, action, detail, end.half_id)
         await connection.execute(*entry)
-    return decided.keys()
+        if (
+            status is None
+            or status.nonce != end.nonce
+            or (end.groups is not None and status.producer_group_id not in end.groups)
+        ):
+            answers.append(None)
+        else:
+            conflict = contradicts(status.state, end.decision)
+            answers.append(Ended(status=status, already_ended=not applied, conflict=conflict))
+    return answers
 
 
 _COUNTED_AS: Final = {Resolution.COMMIT: "committed", Resolution.ROLLBACK: "rolled_back"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import psycopg
 from psycopg.rows import dict_row
@@ -23,13 +23,6 @@ ANSWER_SECONDS: Final = 15.0
 """A person waits, or a request of the API."""
 
 Row = dict[str, Any]
-
-
-class WriteRefusal(NamedTuple):
-    """Why PostgreSQL does not write: the first line of its error, and the code."""
-
-    text: str
-    code: str | None
 
 
 class OperatorView:
@@ -77,7 +70,7 @@ class OperatorView:
             return None
         return found and found[0]
 
-    def write_refusal(self) -> WriteRefusal | None:
+    def write_refusal(self) -> psycopg.Error | None:
         """Write a megabyte and take it back; return the error of a server that refuses.
 
         A role that may not have temporary tables learns nothing: None.
@@ -90,7 +83,7 @@ class OperatorView:
         except psycopg.Error as error:
             if self._connection.closed:
                 raise DatabaseUnavailable("the connection was lost") from error
-            return WriteRefusal(str(error).strip().splitlines()[0], error.sqlstate)
+            return error
         return None
 
     def topics(self) -> list[str]:

@@ -1,6 +1,6 @@
 -- name: shards
 -- Reads the sixteen relay rows by key, and of each shard's commit log at most 1 000 rows after its position.
-SELECT s.shard, p.owner, coalesce(p.position, 0) AS position, p.manifest_offset, p.batch_no, p.gen, p.halt_reason, p.updated_at,
+SELECT s.shard, p.owner, coalesce(p.position, 0) AS position, p.halt_reason, p.updated_at,
     b.messages AS backlog
 FROM generate_series(0, 15) AS s (shard)
 LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
+
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import (
@@ -21,7 +23,7 @@ from outbox.postgres.maintenance.readiness import (
     NEEDED_TASKS,
     newest_revision,
 )
-from outbox.postgres.operators.operator_view import OperatorView, WriteRefusal
+from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
 from outbox.settings.service_manager import start_command
@@ -121,12 +123,13 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
         yield health_check(f"task {name}", alive, detail, otherwise, start_command("checker"))
 
 
-def write_health(refusal: WriteRefusal | None) -> HealthCheck:
+def write_health(refusal: psycopg.Error | None) -> HealthCheck:
     """Check that PostgreSQL writes; ``refusal`` is its error."""
     if refusal is None:
         return health_check("postgres writes", True, "no write was refused")
-    code, command = refusal.code or "", None
-    detail = f"{refusal.text}; prepares and ends get 503 meanwhile, nothing is lost"
+    code, command = refusal.sqlstate or "", None
+    text = str(refusal).strip().splitlines()[0]
+    detail = f"{text}; prepares and ends get 503 meanwhile, nothing is lost"
     if code == READ_ONLY:
         detail += (
             ": this is a standby, or default_transaction_read_only is on for the role, the database"

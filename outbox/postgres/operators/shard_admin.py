@@ -46,13 +46,8 @@ def resume_shard(
     row = {
         "name": f"relay:{shard}",
         "halt_reason": halt.value,
-        "manifest_offset": cursor and cursor.manifest_offset,
-        "batch_no": cursor and cursor.batch_no,
-        "crc": cursor and cursor.crc,
-        "gen": cursor and cursor.gen,
-        "cluster_id": identity and identity.cluster_id,
-        "topic_id": identity and identity.topic_id,
-        "pg_system_id": identity and identity.pg_system_id,
+        **(cursor._asdict() if cursor else dict.fromkeys(Cursor._fields)),
+        **(identity._asdict() if identity else dict.fromkeys(Identity._fields)),
     }
     with session.transaction():
         if session.execute(SQL["settle"], row).fetchone() is None:

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from psycopg.errors import DiskFull
+
 from outbox.operators.health_check import HealthStatus, health_check
 from outbox.operators.store_view import shard_state
-from outbox.postgres.operators.operator_view import WriteRefusal
 from outbox.postgres.operators.postgres_checks import (
     collation_health,
     halt_health,
@@ -119,7 +120,7 @@ def test_rows_without_a_leaf_fail_and_are_named() -> None:
 
 def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> None:
     assert write_health(None).verdict is HealthStatus.OK
-    found = write_health(WriteRefusal("No space left on device", "53100"))
+    found = write_health(DiskFull("No space left on device"))
     assert found.verdict is HealthStatus.FAILED
     assert found.detail.startswith("No space left on device; ")
     assert (found.command or "").startswith("df -h ")
