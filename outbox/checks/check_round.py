@@ -76,8 +76,8 @@ class DueSlice:
     cursors: dict[int, int]
     rows: tuple[QueueRow, ...]
     asks: bool = True
-    """False while the group cannot be asked: it rests, its breaker is open, or its secret cannot be
-    read. Then these are rows at their max age only."""
+    """False while the group is not asked: it rests, or its breaker is open. Then these are rows at
+    their max age only."""
     more: bool = False
     """The slice is full: there may be more due rows."""
     breaker: Breaker | None = None

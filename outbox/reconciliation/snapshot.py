@@ -57,7 +57,6 @@ class HeldRecord:
 
     publish_error: str
     held_at: datetime
-    attempts: int
     waiting: int
     """The number of held messages in its shard."""
     released: bool

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
-from outbox.errors import ConfigurationError
 from outbox.postgres.checks.keyring import valid_secrets
 from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import bounds, read_if_whole
@@ -56,21 +55,15 @@ class PostgresCheckQueue:
         ):
             await read_in_key_order(connection)
             [found] = await rows_of(connection, SQL["group"], {"group": producer_group_id})
-            group, breaker, unreadable = read_group(found, ()), _breaker(found), None
+            group, breaker = read_group(found, ()), _breaker(found)
             is_open = breaker is not None and breaker.state(found["now"]) is BreakerState.OPEN
             asks = not (found["rests"] or is_open)
             if asks:
-                try:
-                    secrets = valid_secrets(self._decrypt, found, group.name)
-                    group = replace(group, secrets=secrets)
-                except ConfigurationError as error:
-                    asks, unreadable = False, error
+                group = replace(group, secrets=valid_secrets(self._decrypt, found, group.name))
             limit = min(limit, PAYLOAD_ROWS) if group.check_payload else limit
             asked = {"group": group.id, "now": found["now"], "limit": limit, "asks": asks}
             asked["max_age"] = group.max_age_seconds
             due = await rows_of(connection, SQL["due_rows"], asked)
-            if not due and unreadable is not None:
-                raise unreadable
             if not due:
                 return None
             cursors = {row["delay_seconds"]: row.pop("position") for row in due}

@@ -82,7 +82,7 @@ class PostgresProducerGroups:
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
         async with available(), self._pool.connection() as connection:
-            return await _required(connection, name)
+            return read_group(await _row(connection, name), ())
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
         """Return one group with its signing secrets, and the database's time to sign with.
@@ -90,11 +90,8 @@ class PostgresProducerGroups:
         Raises UnknownGroup.
         """
         async with available(), self._pool.connection() as connection:
-            rows = await _rows(connection, [name])
-        if not rows:
-            raise UnknownGroup(name)
-        secrets = valid_secrets(self._ring.open, rows[0], name)
-        return read_group(rows[0], secrets), rows[0]["now"]
+            row = await _row(connection, name)
+        return read_group(row, valid_secrets(self._ring.open, row, name)), row["now"]
 
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
@@ -124,7 +121,8 @@ class PostgresProducerGroups:
         shown, settings = new_secret(), settings_of(group)
         secret = self._ring.seal(shown, group.name)
         async with self._change(group.name) as connection:
-            stored = await _read(connection, group.name)
+            rows = await _rows(connection, [group.name])
+            stored = read_group(rows[0], ()) if rows else None
             if stored is None and isinstance(precondition, int):
                 raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
@@ -138,7 +136,7 @@ class PostgresProducerGroups:
                 await connection.execute(
                     SQL["register_again"], {"name": group.name, "secret": secret}
                 )
-            changed = await _required(connection, group.name)
+            changed = read_group(await _row(connection, group.name), ())
             await _audit(connection, "group.put", group.name, caller.key_id, settings)
         if stored is None:
             return StoredGroup(group=changed, change="created", secret=shown)
@@ -147,7 +145,7 @@ class PostgresProducerGroups:
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
         """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
         async with self._change(name) as connection:
-            stored = await _required(connection, name)
+            stored = read_group(await _row(connection, name), ())
             if precondition is not None:
                 require_version(precondition, stored.version)
             await read_in_key_order(connection)
@@ -167,15 +165,13 @@ class PostgresProducerGroups:
     ) -> ProducerGroup:
         """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
         async with self._change(name) as connection:
-            group = await _required(connection, name)
-            await connection.execute(
-                SQL["pause"],
-                {"name": name, "paused": paused, "reason": reason if paused else None},
-            )
-            await connection.execute(SQL["close_breaker"], {"group": group.id})
+            found = await _row(connection, name)
+            stop = {"name": name, "paused": paused, "reason": reason if paused else None}
+            await connection.execute(SQL["pause"], stop)
+            await connection.execute(SQL["close_breaker"], {"group": found["id"]})
             action = "group.pause" if paused else "group.resume"
             await _audit(connection, action, name, key_id, reason=reason, operator=operator)
-            return await _required(connection, name)
+            return read_group(await _row(connection, name), ())
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
         """Give the group a new signing secret; the old one stays valid for the overlap.
@@ -184,20 +180,12 @@ class PostgresProducerGroups:
         """
         secret = new_secret()
         async with self._change(name) as connection:
-            cursor = await connection.execute(
-                SQL["rotate_secret"],
-                {
-                    "name": name,
-                    "secret": self._ring.seal(secret, name),
-                    "overlap": overlap_seconds,
-                    "most": PREVIOUS_SECRETS,
-                },
-            )
-            row = await cursor.fetchone()
-            if row is None:
-                raise UnknownGroup(name)
+            await _row(connection, name)
+            asked = {"overlap": overlap_seconds, "most": PREVIOUS_SECRETS}
+            sealed = {"name": name, "secret": self._ring.seal(secret, name)}
+            [row] = await rows_of(connection, SQL["rotate_secret"], asked | sealed)
             await _audit(connection, "group.rotate_secret", name, key_id)
-        return NewSecret(secret=secret, previous_expires_at=row[0])
+        return NewSecret(secret=secret, **row)
 
     @asynccontextmanager
     async def _change(self, name: str) -> AsyncIterator[AsyncConnection]:
@@ -252,16 +240,11 @@ async def _rows(
     return await rows_of(connection, SQL["page"], asked)
 
 
-async def _read(connection: AsyncConnection, name: str) -> ProducerGroup | None:
+async def _row(connection: AsyncConnection, name: str) -> dict[str, Any]:
     rows = await _rows(connection, [name])
-    return read_group(rows[0], ()) if rows else None
-
-
-async def _required(connection: AsyncConnection, name: str) -> ProducerGroup:
-    group = await _read(connection, name)
-    if group is None:
+    if not rows:
         raise UnknownGroup(name)
-    return group
+    return rows[0]
 
 
 async def _audit(

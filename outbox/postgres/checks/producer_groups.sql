@@ -112,7 +112,7 @@ SET secret = %(secret)s, secret_changed_at = clock_timestamp(),
         ) kept),
     version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
-RETURNING secret_changed_at + %(overlap)s * interval '1 second'
+RETURNING secret_changed_at + %(overlap)s * interval '1 second' AS previous_expires_at
 
 -- name: audit
 -- Appends who changed what.

@@ -7,11 +7,10 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- name: unseen
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
--- missing is carried by each run, so without evidence it is unverifiable. A fault that a run has seen in the log has no
--- next status when one of its records has expired or its class is permanent, as long as its half is stored: it stays as it
--- is. So do permanent findings that are about no stored half, a finding about the content of an excluded topic, which
--- nobody has read, and one about a missing message that no manifest lists any more. What the rules of its topic do not
--- know is resolved. A partial run closes only unverifiable ones.
+-- missing is carried by each run, so without evidence it is unverifiable. Without a next status a finding stays as it is:
+-- a fault in the log, as long as its half is stored, when a record of it has expired or its class is permanent; a permanent
+-- finding about no stored half; one about an excluded topic's content; one about a missing message that no manifest lists
+-- any more. What the rules of its topic do not know is resolved. A partial run closes only unverifiable ones.
 SELECT finding_id, kind, class AS finding_class, status, next_status, severity, half_id, topic, detail FROM (
     SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
         WHEN f.finding_id = ANY (%(excused)s::text[]) THEN 'resolved'
@@ -25,15 +24,14 @@ SELECT finding_id, kind, class AS finding_class, status, next_status, severity, 
             SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id) THEN 'unverifiable'
         END AS next_status
     FROM outbox.reconciliation_finding f
-    LEFT JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[]) AS log (topic, "partition", start)
-        ON log.topic = f.topic AND log."partition" = (f.detail ->> 'partition')::int4
     CROSS JOIN LATERAL (
         SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
-            f.half_id IS NOT NULL AND (coalesce((f.detail ->> 'offset')::int8 < log.start, false) OR EXISTS (
-                SELECT FROM jsonb_to_recordset(f.detail -> 'places') AS place (topic text, "partition" int4, "offset" int8)
-                JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[])
-                    AS log_of_place (topic, "partition", start) USING (topic, "partition")
-                WHERE place."offset" < log_of_place.start)) AS record,
+            f.half_id IS NOT NULL AND EXISTS (
+                SELECT FROM jsonb_to_recordset(coalesce(f.detail -> 'places', '[]')
+                    || (f.detail || jsonb_build_object('topic', f.topic))) AS place (topic text, "partition" int4, "offset" int8)
+                JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[]) AS log (topic, "partition", start)
+                    USING (topic, "partition")
+                WHERE place."offset" < log.start) AS record,
             coalesce(f.topic = ANY (%(excluded_topics)s::text[]), false)
                 AND f.kind IN ('missing', 'unexpected', 'duplicate', 'mismatch', 'disordered')
                 OR f.kind = 'missing' AND coalesce(f.half_id = ANY (%(unlisted)s::int8[]), false) AS unread

@@ -61,7 +61,7 @@ WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(hig
 
 -- name: held_records
 -- Reads held records by key, and the number of held records in each of their shards.
-SELECT h.half_id, h.publish_error, h.held_at, h.attempts,
+SELECT h.half_id, h.publish_error, h.held_at,
     h.released_at IS NOT NULL AS released, h.dropped_at IS NOT NULL AS dropped,
     h.repair, h.release_batch_no, h.released_partition, h.released_offset,
     (SELECT count(*) FROM outbox.held_record w

@@ -282,7 +282,6 @@ class Moment:
         return HeldRecord(
             publish_error="",
             held_at=NOON,
-            attempts=1,
             waiting=1,
             released=state in ("released", "repaired"),
             dropped=state == "dropped",

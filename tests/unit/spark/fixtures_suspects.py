@@ -71,7 +71,6 @@ def make_hold(**fields: Any) -> HeldRecord:
     defaults: dict[str, Any] = {
         "publish_error": "",
         "held_at": NOON,
-        "attempts": 1,
         "waiting": 0,
         "released": False,
         "dropped": False,

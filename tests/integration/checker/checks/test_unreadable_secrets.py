@@ -42,27 +42,15 @@ async def with_lost_key(world: World, url: str) -> tuple[ProducerGroup, KeyRing]
     return group, present
 
 
-async def parked_until_the_secret_is_needed(world: World, group: ProducerGroup) -> int:
-    """Run rounds until one fails; return how many halves they have parked."""
-    parked = 0
-    while True:
-        try:
-            parked += (await world.check(group)).parked
-        except ConfigurationError:
-            return parked
-
-
-async def test_a_half_at_its_max_age_is_parked_though_the_secret_cannot_be_read(
-    world: World,
-) -> None:
+async def test_a_half_waits_past_its_max_age_while_the_secret_cannot_be_read(world: World) -> None:
     async with Producer(says("COMMIT")) as producer:
         group, _ = await with_lost_key(world, producer.url)
-        old = await world.due(group, 2)
+        halves = await world.due(group)
         await world.pass_time(MAX_AGE)
-        young = await world.due(group, 2)
-        assert await parked_until_the_secret_is_needed(world, group) == 2
+        with pytest.raises(ConfigurationError):
+            await world.check(group)
     assert producer.asked == []
-    assert await world.states([*old, *young]) == [State.PARKED] * 2 + [State.PREPARED] * 2
+    assert await world.states(halves) == [State.PREPARED]
 
 
 async def test_a_new_secret_ends_it_at_once_though_the_previous_one_stays_valid(
