@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from outbox.messages.message_id import HalfId
 
+FindingKind = Literal[
+    "missing",
+    "duplicate",
+    "unexpected",
+    "mismatch",
+    "disordered",
+    "stuck",
+    "latency",
+    "coverage",
+]
 UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "TOPIC_RECREATED"})
 """Classes for what a run could not read, but a later one may; such a finding cannot be accepted."""
 PERMANENT_CLASSES: Final = frozenset(

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
-from outbox.reconciliation.finding import OpenFindingCount
-from outbox.reconciliation.run import LastRun
+from outbox.reconciliation.finding import FindingKind, OpenFindingCount
+from outbox.reconciliation.run import LastRun, Verdict
 from outbox.telemetry.metrics import Metrics
 
-KINDS: Final = (
-    *("missing", "duplicate", "unexpected", "mismatch"),
-    *("disordered", "stuck", "latency", "coverage"),
-)
-VERDICTS: Final = ("clean", "findings", "inconclusive")
 INFO: Final = "info"
 
 
 def set_open_findings(counts: Sequence[OpenFindingCount], metrics: Metrics) -> None:
     """Set the gauges of open findings; a kind without an open finding is 0."""
     metrics["reconcile_findings"].clear()
-    for kind in KINDS:
+    for kind in get_args(FindingKind):
         above_info = (c.findings for c in counts if c.kind == kind and c.severity != INFO)
         metrics["reconcile_discrepancies"].labels(kind).set(sum(above_info))
     for count in counts:
@@ -30,7 +25,7 @@ def set_open_findings(counts: Sequence[OpenFindingCount], metrics: Metrics) -> N
 
 def set_last_run(last: LastRun, metrics: Metrics) -> None:
     """Set the metrics of the newest run."""
-    for verdict in VERDICTS:
+    for verdict in get_args(Verdict):
         metrics["reconcile_verdict"].labels(verdict).set(verdict == last.verdict)
     if last.coverage is not None:
         metrics["reconcile_coverage_ratio"].set(last.coverage)

@@ -10,18 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.admin.models.base import OperatorRequest
 from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, Moment
+from outbox.reconciliation.finding import FindingKind
 from outbox.reconciliation.run import Verdict
 
-FindingKind = Literal[
-    "missing",
-    "duplicate",
-    "unexpected",
-    "mismatch",
-    "disordered",
-    "stuck",
-    "latency",
-    "coverage",
-]
 FindingStatus = Literal["open", "resolved", "fixed", "accepted", "unverifiable"]
 FindingChange = Literal[
     "found",

@@ -55,7 +55,9 @@ class PostgresCheckQueue:
         ):
             await read_in_key_order(connection)
             [found] = await rows_of(connection, SQL["group"], {"group": producer_group_id})
-            group, breaker = read_group(found, ()), _breaker(found)
+            group, breaker = read_group(found), None
+            if found["probe_at"] is not None:
+                breaker = Breaker(wait_seconds=found["wait_seconds"], probe_at=found["probe_at"])
             is_open = breaker is not None and breaker.state(found["now"]) is BreakerState.OPEN
             asks = not (found["rests"] or is_open)
             if asks:
@@ -82,12 +84,6 @@ class PostgresCheckQueue:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
         async with available(), self._pool.connection() as connection:
             return await settle(connection, settlement)
-
-
-def _breaker(row: Mapping[str, Any]) -> Breaker | None:
-    if row["probe_at"] is None:
-        return None
-    return Breaker(wait_seconds=row["wait_seconds"], probe_at=row["probe_at"])
 
 
 async def _read_rows(

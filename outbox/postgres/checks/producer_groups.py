@@ -77,12 +77,12 @@ class PostgresProducerGroups:
         found = None if names is None else list(names)
         async with available(), self._pool.connection() as connection:
             rows = await _rows(connection, found, after, limit, tripped=tripped)
-        return [read_group(row, ()) for row in rows]
+        return [read_group(row) for row in rows]
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
         async with available(), self._pool.connection() as connection:
-            return read_group(await _row(connection, name), ())
+            return read_group(await _row(connection, name))
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
         """Return one group with its signing secrets, and the database's time to sign with.
@@ -122,7 +122,7 @@ class PostgresProducerGroups:
         secret = self._ring.seal(shown, group.name)
         async with self._change(group.name) as connection:
             rows = await _rows(connection, [group.name])
-            stored = read_group(rows[0], ()) if rows else None
+            stored = read_group(rows[0]) if rows else None
             if stored is None and isinstance(precondition, int):
                 raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
@@ -136,7 +136,7 @@ class PostgresProducerGroups:
                 await connection.execute(
                     SQL["register_again"], {"name": group.name, "secret": secret}
                 )
-            changed = read_group(await _row(connection, group.name), ())
+            changed = read_group(await _row(connection, group.name))
             await _audit(connection, "group.put", group.name, caller.key_id, settings)
         if stored is None:
             return StoredGroup(group=changed, change="created", secret=shown)
@@ -145,7 +145,7 @@ class PostgresProducerGroups:
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
         """Delete a group. Raises UnknownGroup, PreconditionFailed, GroupInUse."""
         async with self._change(name) as connection:
-            stored = read_group(await _row(connection, name), ())
+            stored = read_group(await _row(connection, name))
             if precondition is not None:
                 require_version(precondition, stored.version)
             await read_in_key_order(connection)
@@ -171,7 +171,7 @@ class PostgresProducerGroups:
             await connection.execute(SQL["close_breaker"], {"group": found["id"]})
             action = "group.pause" if paused else "group.resume"
             await _audit(connection, action, name, key_id, reason=reason, operator=operator)
-            return read_group(await _row(connection, name), ())
+            return read_group(await _row(connection, name))
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
         """Give the group a new signing secret; the old one stays valid for the overlap.

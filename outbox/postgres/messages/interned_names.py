@@ -27,7 +27,7 @@ class PostgresInternedNames:
         """Return those of these groups that are registered, without their secrets."""
         async with available(), self._pool.connection() as connection:
             rows = await rows_of(connection, SQL["groups"], {"asked": list(names)})
-        return {row["name"]: read_group(row, ()) for row in rows}
+        return {row["name"]: read_group(row) for row in rows}
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return group names by id, deleted groups included."""

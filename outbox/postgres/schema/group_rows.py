@@ -10,6 +10,6 @@ from msgspec import convert
 from outbox.checks.producer_group import ProducerGroup
 
 
-def read_group(row: Mapping[str, Any], secrets: tuple[str, ...]) -> ProducerGroup:
+def read_group(row: Mapping[str, Any], secrets: tuple[str, ...] = ()) -> ProducerGroup:
     """Build a producer group from its row; its secrets are passed decrypted."""
     return convert({**row, "secrets": secrets}, ProducerGroup)
