@@ -19,7 +19,7 @@ from outbox.messages.record import Committed, Record, record_of
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
 from outbox.relay.protocol.state import Identity, Relay
-from outbox.relay.publisher import THIS_CLOCK, ProgressLog, PublishedBatch, Publisher
+from outbox.relay.publisher import THIS_CLOCK, ProgressLog, Publisher
 
 if TYPE_CHECKING:
     from outbox.postgres.relay.commit_log import PostgresCommitLog
@@ -125,10 +125,8 @@ class RelayExecutor:
         self._unlogged.logged()
 
     def _mark_released(self, state: Relay, asked: actions.MarkReleased) -> answers.Answer:
-        cursor, manifest = asked.cursor, asked.manifest
-        published = self._unlogged.until(cursor)
-        places = next((b.places for b in published if b.batch_no == manifest.batch_no), None)
-        self._commit_log.mark_released(manifest, places, cursor, state.who, published)
+        published = self._unlogged.until(asked.cursor)
+        self._commit_log.mark_released(asked.manifest, asked.cursor, state.who, published)
         self._unlogged.logged()
         return answers.Stored()
 
@@ -168,16 +166,13 @@ class RelayExecutor:
         self._unlogged.confirm(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch)
         delivery = self._publisher.publish(records, manifest, self._clock_ms, apart=asked.apart)
-        self._delivery = delivery = replace(delivery, crc=crc_of(manifest))
+        half_ids = [message.half_id for message in self._sent]
+        self._delivery = delivery = replace(delivery, crc=crc_of(manifest), half_ids=half_ids)
         if delivery.refused is not None:
             for place in (delivery.refused.place, *delivery.alike):
                 self._observer.refused(state, self._sent[place], delivery.refused.error)
         elif batch.entries and delivery.good == len(records):
-            half_ids = [message.half_id for message in self._sent]
-            published = PublishedBatch(
-                batch.batch_no, delivery.crc, batch.after, batch.to, half_ids, delivery.places
-            )
-            self._unlogged.doubt(published)
+            self._unlogged.doubt((batch, delivery))
         return delivery
 
     def _render(self, batch: Manifest) -> list[Record]:

@@ -136,7 +136,7 @@ class RelayObserver:
     ) -> None:
         """Note published records, ``seconds`` after their transaction began."""
         if self._spans is not None and delivery is not None:
-            self._spans.sent(messages, delivery.places, seconds)
+            self._spans.sent(messages, delivery, seconds)
 
     def recovered(self, state: Relay, ids: int, *, rolled_back: int) -> None:
         """Note ids that Kafka had and PostgreSQL had lost, or rolled back in the meantime."""

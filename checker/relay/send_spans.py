@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from outbox.clock import Clock
 from outbox.messages.message_id import message_id_text
 from outbox.messages.record import Committed
-from outbox.relay.protocol.answers import Places
+from outbox.relay.protocol.answers import DeliveryReport
 
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
@@ -29,11 +29,12 @@ class SendSpans:
         self._spans = spans
         self._clock = clock
 
-    def sent(self, messages: Sequence[Committed], places: Places, seconds: float) -> None:
+    def sent(self, messages: Sequence[Committed], delivery: DeliveryReport, seconds: float) -> None:
         """Record what Kafka has acknowledged, ``seconds`` after its transaction began."""
         ended = round(self._clock.now().timestamp() * NANOSECONDS)
         started = ended - round(seconds * NANOSECONDS)
-        for message, partition, offset in zip(messages, *places, strict=True):
+        places = zip(messages, delivery.partitions, delivery.offsets, strict=True)
+        for message, partition, offset in places:
             if not _is_recorded(message.traceparent):
                 continue
             facts = {

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outbox.relay.protocol.answers import Delivered
 from outbox.relay.protocol.state import Cursor
-from outbox.relay.publisher import PublishedBatch
 
 
 class UnloggedBatches:
     """Those of one owner. The last one is in doubt until the chain of manifests goes on."""
 
     def __init__(self) -> None:
-        self._published: list[PublishedBatch] = []
-        self._doubtful: PublishedBatch | None = None
+        self._published: list[Delivered] = []
+        self._doubtful: Delivered | None = None
         """The batch whose transaction may or may not be committed."""
 
-    def doubt(self, batch: PublishedBatch) -> None:
+    def doubt(self, batch: Delivered) -> None:
         """Add a batch whose transaction is open."""
         self._doubtful = batch
 
     def confirm(self, batch_no: int, crc: int) -> None:
         """Count the doubtful batch as published if the chain continues after it."""
-        doubtful = self._doubtful
-        if doubtful is not None and doubtful.batch_no <= batch_no:
-            if (doubtful.batch_no, doubtful.crc) == (batch_no, crc):
-                self._published.append(doubtful)
+        if self._doubtful is None:
+            return
+        manifest, delivery = self._doubtful
+        if manifest.batch_no <= batch_no:
+            if (manifest.batch_no, delivery.crc) == (batch_no, crc):
+                self._published.append(self._doubtful)
             self._doubtful = None
 
-    def until(self, cursor: Cursor) -> Sequence[PublishedBatch]:
+    def until(self, cursor: Cursor) -> Sequence[Delivered]:
         """Return the batches to log with a cursor."""
         self.confirm(cursor.batch_no, cursor.crc)
         return tuple(self._published)

@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka import KafkaError, Message
 
 from outbox.errors import PublisherFenced
-from outbox.relay.protocol.answers import UNKNOWN_OFFSET, DeliveryReport, Places
+from outbox.relay.protocol.answers import UNKNOWN_OFFSET, DeliveryReport
 from outbox.relay.protocol.state import Refusal, Refused
 
 ANY_PARTITION: Final = -1
@@ -84,10 +84,14 @@ class DeliveryReports:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
         if self._fenced is not None:
             raise PublisherFenced(self._fenced.name())
-        places = Places(self._partitions, self.offsets)
         refusal = self._refusal()
         return DeliveryReport(
-            self.good, refusal, self._alike(refusal), places=places, failure=self._failure
+            self.good,
+            refusal,
+            self._alike(refusal),
+            partitions=self._partitions,
+            offsets=self.offsets,
+            failure=self._failure,
         )
 
     def _refusal(self) -> Refusal | None:

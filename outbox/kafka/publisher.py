@@ -101,7 +101,7 @@ class KafkaPublisher:
         listing = listed.delivery()
         if listing.refused is not None:
             raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
-        offset = listing.places.offsets[0]
+        offset = listing.offsets[0]
         delivery = replace(reports.delivery(), offset=offset)
         if delivery.refused is not None and not delivery.refused.named:
             self._alone_until = monotonic() + ALONE_SECONDS

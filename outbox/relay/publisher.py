@@ -6,25 +6,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from outbox.messages.manifest import Position
-from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
-from outbox.relay.protocol.answers import DeliveryReport, Places
+from outbox.relay.protocol.answers import DeliveryReport
 from outbox.relay.protocol.state import Found
 
 THIS_CLOCK: Final = 0
 """The timestamp of a record comes from the clock of the publishing process."""
-
-
-class PublishedBatch(NamedTuple):
-    """A batch for ``publication_log``: its range, the ids it published and their places."""
-
-    batch_no: int
-    crc: int
-    after: Position
-    to: Position
-    half_ids: Sequence[HalfId]
-    places: Places
 
 
 class Cluster(NamedTuple):

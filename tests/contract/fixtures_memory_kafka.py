@@ -16,7 +16,7 @@ from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
 from outbox.messages.manifest import crc_of, decode
 from outbox.messages.message_id import SHARDS
 from outbox.messages.record import Record
-from outbox.relay.protocol.answers import DeliveryReport, Places
+from outbox.relay.protocol.answers import DeliveryReport
 from outbox.relay.protocol.state import Found, Refusal, Refused
 from outbox.relay.publisher import THIS_CLOCK, Cluster
 
@@ -95,13 +95,17 @@ class MemoryPublisher:
         offsets: list[int] = []
         for place, record in enumerate(records):
             if len(record.value or b"") > LARGEST_VALUE:
-                places = Places([PARTITION] * place, offsets)
                 refusal = Refusal(place, "MSG_SIZE_TOO_LARGE", Refused.RECORD)
-                return DeliveryReport(place, refusal if apart else None, places=places)
+                return DeliveryReport(
+                    place,
+                    refusal if apart else None,
+                    partitions=[PARTITION] * place,
+                    offsets=offsets,
+                )
             offsets.append(self._append(record))
-        places = Places([PARTITION] * len(records), offsets)
         listed = self._append(Record(progress_log_of(self._shard), None, manifest, None, ()))
-        return DeliveryReport(len(records), offset=listed, places=places)
+        partitions = [PARTITION] * len(records)
+        return DeliveryReport(len(records), offset=listed, partitions=partitions, offsets=offsets)
 
     def commit(self) -> None:
         """Make the transaction's records visible, all at once."""

@@ -150,8 +150,8 @@ def test_records_are_seen_in_order_and_as_they_were_given(broker: Broker) -> Non
 def test_the_place_of_each_record_is_reported(broker: Broker) -> None:
     publisher = fenced(broker)
     publisher.begin()
-    places = send(publisher, broker, b"one", b"two").places
-    assert (list(places.partitions), list(places.offsets)) == (
+    sent = send(publisher, broker, b"one", b"two")
+    assert (list(sent.partitions), list(sent.offsets)) == (
         [0, 0],
         [broker.first, broker.first + 1],
     )

@@ -17,10 +17,9 @@ from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.protocol.answers import Places
+from outbox.relay.protocol.answers import Delivered
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal, Refused
-from outbox.relay.publisher import PublishedBatch
 
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462
@@ -77,7 +76,7 @@ class PostgresCommitLog(CommitReader):
         self,
         cursor: Cursor,
         identity: Identity,
-        published: Sequence[PublishedBatch],
+        published: Sequence[Delivered],
         *,
         begins: bool = False,
     ) -> None:
@@ -114,7 +113,7 @@ class PostgresCommitLog(CommitReader):
         pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
-            _mark_published(session, manifest, manifest.published, None)
+            _mark_published(session, manifest, manifest.published, ())
             self._save(session, cursor, identity)
         return rolled_back
 
@@ -156,19 +155,17 @@ class PostgresCommitLog(CommitReader):
     def mark_released(
         self,
         manifest: Manifest,
-        places: Places | None,
         cursor: Cursor,
         identity: Identity,
-        published: Sequence[PublishedBatch],
+        published: Sequence[Delivered],
     ) -> None:
         """Mark a release's rows and move the cursor, in one transaction.
 
-        ``places`` are those of its P entries, None if they are not known. Raises CursorMoved
-        as ``save`` does.
+        Their places are stored if ``published`` has them. Raises CursorMoved as ``save`` does.
         """
         with self._session() as session, session.transaction():
             ids = [entry.message_id for entry in manifest.entries]
-            _mark_published(session, manifest, ids, places)
+            _mark_published(session, manifest, ids, published)
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
@@ -178,9 +175,20 @@ class PostgresCommitLog(CommitReader):
     def _name(self) -> str:
         return f"relay:{self._shard}"
 
-    def _save_publications(self, session: Connection, published: Iterable[PublishedBatch]) -> None:
-        for batch in published:
-            session.execute(SQL["save_publication"], _publication(self._shard, batch))
+    def _save_publications(self, session: Connection, published: Iterable[Delivered]) -> None:
+        for manifest, delivery in published:
+            row = {
+                "shard": manifest.shard,
+                "to_xid": manifest.to.xid,
+                "to_n": manifest.to.n,
+                "batch_no": manifest.batch_no,
+                "from_xid": manifest.after.xid,
+                "from_n": manifest.after.n,
+                "half_ids": delivery.half_ids,
+                "partitions": delivery.partitions,
+                "offsets": delivery.offsets,
+            }
+            session.execute(SQL["save_publication"], row)
 
     def _save(
         self, session: Connection, cursor: Cursor, identity: Identity, *, begins: bool = False
@@ -230,33 +238,23 @@ def _progress(row: Sequence[Any]) -> Progress:
     return Progress(cursor, identity, None if halt is None else HaltReason(halt))
 
 
-def _publication(shard: int, batch: PublishedBatch) -> dict[str, Any]:
-    return {
-        "shard": shard,
-        "to_xid": batch.to.xid,
-        "to_n": batch.to.n,
-        "batch_no": batch.batch_no,
-        "from_xid": batch.after.xid,
-        "from_n": batch.after.n,
-        "half_ids": batch.half_ids,
-        "partitions": batch.places.partitions,
-        "offsets": batch.places.offsets,
-    }
-
-
 def _mark_published(
-    session: Connection, manifest: Manifest, message_ids: Sequence[bytes], places: Places | None
+    session: Connection,
+    manifest: Manifest,
+    message_ids: Sequence[bytes],
+    published: Iterable[Delivered],
 ) -> None:
-    """Mark the rows, if any, of messages that Kafka has, by a manifest.
-
-    ``places`` are those of its P entries, None if they are not known.
-    """
-    placed: dict[bytes, tuple[int, int]] = {}
-    if places is not None:
-        pairs = zip(places.partitions, places.offsets, strict=True)
-        placed = dict(zip(manifest.published, pairs, strict=True))
+    """Mark the rows, if any, of messages that Kafka has; their places are in ``published``."""
     ids = [split_message_id(message_id) for message_id in message_ids]
-    found = [placed.get(message_id, (None, None)) for message_id in message_ids]
+    places = {
+        half_id: place
+        for batch, delivery in published
+        if batch.batch_no == manifest.batch_no
+        for half_id, *place in zip(
+            delivery.half_ids, delivery.partitions, delivery.offsets, strict=True
+        )
+    }
+    found = [places.get(half_id, (None, None)) for half_id, _ in ids]
     row = {
         "batch_no": manifest.batch_no,
         "half_ids": [half_id for half_id, _ in ids],

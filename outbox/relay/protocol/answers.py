@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from msgspec import Struct
 
-from outbox.messages.manifest import Kind, Position
+from outbox.messages.manifest import Kind, Manifest, Position
+from outbox.messages.message_id import HalfId
 from outbox.messages.record import Committed
 from outbox.relay.protocol.state import (
     Failure,
@@ -114,13 +115,6 @@ class Commits(Answer, frozen=True):
     """The relay's monotonic time when they were read."""
 
 
-class Places(NamedTuple):
-    """The partitions and offsets of records, in the order they were given."""
-
-    partitions: Sequence[int]
-    offsets: Sequence[int]
-
-
 class DeliveryReport(Answer, frozen=True):
     """The delivery reports of a batch; ``refused`` is the first permanent refusal."""
 
@@ -132,9 +126,16 @@ class DeliveryReport(Answer, frozen=True):
     """The manifest's."""
     crc: int = 0
     """The manifest's checksum."""
-    places: Places = Places((), ())
+    half_ids: Sequence[HalfId] = ()
+    """Of the records, in order; the next two are their places in Kafka."""
+    partitions: Sequence[int] = ()
+    offsets: Sequence[int] = ()
     failure: str | None = None
     """The first record that was not delivered for another cause: its topic, and the cause."""
+
+
+Delivered = tuple[Manifest, DeliveryReport]
+"""A batch, and where Kafka has its records: what ``publication_log`` stores."""
 
 
 class CommitEnded(Answer, frozen=True):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
 from benchmarks.load.committed import commit_directly, register
-from outbox.messages.manifest import Position
+from outbox.messages.manifest import Kind, Manifest, Position
 from outbox.messages.message import MessageStatus, Publication, State
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import Connection, make_pool
-from outbox.relay.protocol.answers import Places
+from outbox.relay.protocol.answers import Delivered, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Identity
-from outbox.relay.publisher import PublishedBatch
 from tests.integration.postgres.relay.fixtures_shard import SHARD
 
 pytestmark = pytest.mark.postgres
@@ -33,17 +33,31 @@ FROM outbox.half_message WHERE half_id = %s
 """
 
 
-def batch_of(ids: Sequence[HalfId], after_n: int, number: int) -> PublishedBatch:
+def batch_of(ids: Sequence[HalfId], after_n: int, number: int) -> Delivered:
     """Return a batch of messages of one commit row that follow its first ``after_n``."""
     xid, count = ids[0] >> 15, len(ids)
+    manifest = Manifest(
+        installation=UUID(int=7),
+        shard=SHARD,
+        gen=PAST,
+        kind=Kind.BATCH,
+        batch_no=PAST + number,
+        prev_crc=0,
+        after=Position(xid, after_n),
+        to=Position(xid, after_n + count),
+        entries=(),
+    )
     partitions = [4 + n for n in range(count)]
-    places = Places(partitions, [number * 1000 + n for n in range(count)])
-    ends = Position(xid, after_n), Position(xid, after_n + count)
-    return PublishedBatch(PAST + number, 0xAA, *ends, ids, places)
+    offsets = [number * 1000 + n for n in range(count)]
+    return manifest, DeliveryReport(
+        count, crc=0xAA, half_ids=ids, partitions=partitions, offsets=offsets
+    )
 
 
-def cursor_at(batch: PublishedBatch) -> Cursor:
-    return Cursor(batch.to, 5 + batch.batch_no, batch.batch_no, batch.crc, PAST)
+def cursor_at(published: Delivered) -> Cursor:
+    manifest, delivery = published
+    batch_no = manifest.batch_no
+    return Cursor(manifest.to, 5 + batch_no, batch_no, delivery.crc, PAST)
 
 
 def statuses_of(database_url: str, ids: Sequence[HalfId]) -> list[MessageStatus]:

@@ -28,9 +28,9 @@ from outbox.relay.protocol.actions import (
     ReadCommits,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Bounds, Commits, DeliveryReport
+from outbox.relay.protocol.answers import Bounds, Commits, Delivered, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
-from outbox.relay.publisher import THIS_CLOCK, PublishedBatch
+from outbox.relay.publisher import THIS_CLOCK
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_replacing import replace
@@ -88,10 +88,10 @@ class WrittenRow:
         )
 
     def save(
-        self, cursor: Cursor, identity: Any, published: Sequence[PublishedBatch], **_: bool
+        self, cursor: Cursor, identity: Any, published: Sequence[Delivered], **_: bool
     ) -> None:
         """Remember the batches and the xids that they end at."""
-        self.saved += [(batch.batch_no, batch.to.xid) for batch in published]
+        self.saved += [(batch.batch_no, batch.to.xid) for batch, _ in published]
 
 
 class TimedPublisher(MemoryPublisher):
