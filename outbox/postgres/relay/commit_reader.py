@@ -77,15 +77,7 @@ class CommitReader(RelaySession):
         if not ids:
             return Commits(after, due=due, clock_ms=clock_ms)
         run = self._read_contents(ids)
-        positions = (
-            Position(xid, done + n)
-            for xid, done, half_ids, *_ in ranges
-            for n in range(1, len(half_ids) + 1)
-        )
-        batch = (
-            (row[0], row[_TOPIC], row[_KEY], at) for row, at in zip(run, positions, strict=False)
-        )
-        held, released = self._read_holds(batch) if ever_held else ((), ())
+        held, released = self._read_holds(run, ranges) if ever_held else ((), ())
         message_ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         pairs = list(zip(message_ids, run, strict=True))
         to, newest = _end_of(len(run), ranges)
@@ -148,21 +140,21 @@ class CommitReader(RelaySession):
         return Compared(message_ids, below, frozenset(each.bytes for each in held or ()))
 
     def _read_holds(
-        self,
-        batch: Iterable[tuple[HalfId, int, bytes | None, Position]],
+        self, run: Sequence[Row], ranges: Iterable[Range]
     ) -> tuple[Collection[HalfId], Collection[HalfId]]:
-        """Return which messages of a batch must be listed as held, and which were released.
-
-        Of each message: its half id, topic id, key and own position.
-        """
-        messages = [*batch]
+        """Return which messages must be listed as held, and which were released."""
+        positions = [
+            (xid, done + n)
+            for xid, done, half_ids, *_ in ranges
+            for n in range(1, len(half_ids) + 1)
+        ][: len(run)]
         asked = {
             "shard": self._shard,
-            "half_ids": [half_id for half_id, *_ in messages],
-            "topics": [topic for _, topic, *_ in messages],
-            "keys": [key for _, _, key, _ in messages],
-            "xids": [at.xid for *_, at in messages],
-            "ns": [at.n for *_, at in messages],
+            "half_ids": [row[0] for row in run],
+            "topics": [row[_TOPIC] for row in run],
+            "keys": [row[_KEY] for row in run],
+            "xids": [xid for xid, _ in positions],
+            "ns": [n for _, n in positions],
         }
         rows = self._fetch("read_holds", asked)
         held = {half_id for half_id, is_held, _ in rows if is_held}
@@ -210,8 +202,8 @@ class CommitReader(RelaySession):
         return {row[0]: row for row in self._fetch("read_contents", asked, binary=True)}
 
     def _committed(self, rows: Sequence[Row]) -> list[Committed]:
-        self._read_names(rows)
-        topics, groups = self._topics, self._groups
+        topics = self._names("topic_names", self._topics, {row[_TOPIC] for row in rows})
+        groups = self._names("group_names", self._groups, {row[_GROUP] for row in rows})
         return [
             Committed(
                 half_id,
@@ -244,15 +236,11 @@ class CommitReader(RelaySession):
             ) in rows
         ]
 
-    def _read_names(self, rows: Iterable[Row]) -> None:
-        """Read the names that these rows need and that are not known yet; names never change."""
-        topics, groups = {row[_TOPIC] for row in rows}, {row[_GROUP] for row in rows}
-        if not topics <= self._topics.keys():
-            asked = {"ids": list(topics)}
-            self._topics |= dict(self._fetch("topic_names", asked))
-        if not groups <= self._groups.keys():
-            asked = {"ids": list(groups)}
-            self._groups |= dict(self._fetch("group_names", asked))
+    def _names(self, statement: str, known: dict[int, str], ids: set[int]) -> dict[int, str]:
+        """Return the known names, with those of these ids; names never change."""
+        if not ids <= known.keys():
+            known |= dict(self._fetch(statement, {"ids": list(ids)}))
+        return known
 
     def _fetch(self, name: str, asked: dict[str, Any], *, binary: bool = False) -> list[Any]:
         with self._session() as session, session.cursor(binary=binary) as cursor:

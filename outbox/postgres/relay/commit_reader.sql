@@ -95,13 +95,7 @@ FROM (
 -- or a waiting one whose predecessors are gone. The scopes are found one by one in their index, a topic that is held as
 -- a whole at once. So the number of records that wait in a scope does not matter.
 WITH RECURSIVE scopes AS (
-    (
-        SELECT h.topic_id, h.scope, (
-            SELECT true FROM outbox.open_held w
-            WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
-        ) AS wide
-        FROM outbox.open_held h WHERE h.shard = %(shard)s AND h.redriven = '' ORDER BY h.topic_id, h.scope LIMIT 1
-    )
+    SELECT -1 AS topic_id, ''::bytea AS scope, false AS wide
     UNION ALL
     SELECT next.topic_id, next.scope, next.wide
     FROM scopes s CROSS JOIN LATERAL (

@@ -43,13 +43,12 @@ class PostgresOrphans:
 
     async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
         """Store what was found, and that the other records are gone."""
-        names = {(each.half_id, each.nonce): each for each in named}
-        found = [names.get((each.half_id, each.nonce)) for each in sought]
-        asked = {
-            "half_ids": [each.half_id for each in sought],
-            "nonces": [each.nonce for each in sought],
-            "groups": [each.producer_group if each else RECORD_GONE for each in found],
-            "transaction_ids": [each.transaction_id if each else None for each in found],
-        }
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["note"], asked)
+        found = {(each.half_id, each.nonce): each for each in named}
+        gone = (RecordName(each.half_id, each.nonce, RECORD_GONE, None) for each in sought)
+        names = [found.get((each.half_id, each.nonce), each)._asdict() for each in gone]
+        async with (
+            available(),
+            self._pool.connection() as connection,
+            connection.cursor() as cursor,
+        ):
+            await cursor.executemany(SQL["note"], names)

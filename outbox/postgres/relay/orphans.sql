@@ -10,9 +10,6 @@ LIMIT %(limit)s
 SELECT name FROM outbox.topic ORDER BY id
 
 -- name: note
--- Writes the names from the headers of the records. The group '' is no valid name: it means that the record is
--- gone.
-UPDATE outbox.already_published a SET producer_group = named.producer_group, transaction_id = named.transaction_id
-FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(groups)s::text[], %(transaction_ids)s::text[])
-    AS named (half_id, nonce, producer_group, transaction_id)
-WHERE a.half_id = named.half_id AND a.nonce = named.nonce
+-- Writes the names from the headers of a record. The group '' is no valid name: it means that the record is gone.
+UPDATE outbox.already_published SET producer_group = %(producer_group)s, transaction_id = %(transaction_id)s
+WHERE half_id = %(half_id)s AND nonce = %(nonce)s
