@@ -28,7 +28,7 @@ from outbox.relay.protocol.record_hold import (
     on_release_committed,
 )
 from outbox.relay.protocol.state import Cursor, Relay, require
-from outbox.relay.protocol.transition import Next, advance, drop, goes_apart, narrow_again
+from outbox.relay.protocol.transition import Next, drop, goes_apart, most_of, narrow_again
 
 CLEAN_COMMIT_SECONDS: Final = 0.5
 """Half of retry.backoff.ms: a commit that returned earlier cannot have been sent twice."""
@@ -51,7 +51,7 @@ def on_commits_read(state: Relay, read: Commits) -> Next:
     if read.kind is not Kind.BATCH:
         return on_held_read(state, read)
     if read.due and not (read.message_ids and state.released_last):
-        return state, (ReadHeld(state.at.position, state.release_narrowing.most),)
+        return state, (ReadHeld(state.at.position, most_of(state.release_suspects)),)
     if not read.message_ids:
         return on_nothing_to_do(state, read)
     entries = tuple(Entry(each, _status(each, read)) for each in read.message_ids)
@@ -110,8 +110,8 @@ def on_commit_ended(state: Relay, ended: CommitEnded) -> Next:
     )
     if batch.kind is not Kind.BATCH:
         return on_release_committed(moved)
-    narrowing = advance(state.narrowing, len(batch.entries))
-    done = replace(moved, batch=None, dirty=True, narrowing=narrowing)
+    suspects = max(0, state.suspects - len(batch.entries))
+    done = replace(moved, batch=None, dirty=True, suspects=suspects)
     done, saving = save_if_due(done, ended.at)
     return done, (*saving, Rest(0.0))
 

@@ -24,11 +24,10 @@ from outbox.relay.protocol.actions import (
     Rest,
 )
 from outbox.relay.protocol.answers import Commits, DeliveryReport
-from outbox.relay.protocol.state import WIDE, Phase, Relay, require
+from outbox.relay.protocol.state import Phase, Relay, require
 from outbox.relay.protocol.transition import (
     BACKOFF_FIRST_SECONDS,
     Next,
-    advance,
     narrowed,
     unsaved,
     without_handle,
@@ -48,8 +47,8 @@ def on_refused(state: Relay, delivered: DeliveryReport) -> Next:
         return _dropped(narrowed(state, batch))
     if batch.kind is Kind.BATCH:
         held = tuple(published[place] for place in (refusal.place, *delivered.alike))
-        return _dropped(replace(state, narrowing=WIDE), HoldRecords(batch, held, refusal))
-    once_more = replace(state, release_narrowing=WIDE, released_last=True)
+        return _dropped(replace(state, suspects=0), HoldRecords(batch, held, refusal))
+    once_more = replace(state, release_suspects=0, released_last=True)
     return _dropped(once_more, Postpone(published[refusal.place], refusal))
 
 
@@ -80,6 +79,6 @@ def on_release_committed(state: Relay) -> Next:
         dirty=False,
         saved_at=state.signed_at,
         released_last=True,
-        release_narrowing=advance(state.release_narrowing, len(batch.entries)),
+        release_suspects=max(0, state.release_suspects - len(batch.entries)),
     )
     return done, (MarkReleased(batch, state.at), Rest(0.0))

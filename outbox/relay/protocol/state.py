@@ -7,7 +7,7 @@ Times are monotonic seconds.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -80,19 +80,6 @@ class Refusal(NamedTuple):
     """It is this record; otherwise it may be another one that was sent together with it."""
 
 
-class Narrowing(NamedTuple):
-    """The bisection of a batch that Kafka refuses without a name, or does not take in time."""
-
-    suspects: int = 0
-    """This number of next messages has failed together; 0: none has."""
-    most: int | None = None
-    """The limit of messages in the next batch; None: only the usual limit."""
-
-
-WIDE: Final = Narrowing()
-"""Nothing is suspected."""
-
-
 class Identity(NamedTuple):
     """The identity of the Kafka cluster, the progress topic and PostgreSQL."""
 
@@ -158,10 +145,10 @@ class Relay(Struct, frozen=True, kw_only=True):
     """A caller waits for something after the stored cursor."""
     signed_at: float | None = None
     """When the last manifest was written."""
-    narrowing: Narrowing = WIDE
-    """RUN: the bisection of the commits after the position."""
-    release_narrowing: Narrowing = WIDE
-    """RUN: the bisection of the held records that are due."""
+    suspects: int = 0
+    """RUN: this number of next commits has failed together; the next batch is half of them."""
+    release_suspects: int = 0
+    """RUN: the same of the held records that are due."""
     released_last: bool = False
     """The last batch was a release: waiting commits come first now."""
 

@@ -40,7 +40,7 @@ from outbox.relay.protocol.takeover import (
     on_stores_identified,
     read_on,
 )
-from outbox.relay.protocol.transition import Next, on_failed, on_stop_asked
+from outbox.relay.protocol.transition import Next, most_of, on_failed, on_stop_asked
 
 
 def step(state: Relay, answer: Answer) -> Next:
@@ -64,7 +64,7 @@ def _on_rested(state: Relay, _: Rested) -> Next:
         case Phase.REPLAY:
             return read_on(state)
         case Phase.RUN:
-            return state, (ReadCommits(state.at.position, state.narrowing.most),)
+            return state, (ReadCommits(state.at.position, most_of(state.suspects)),)
 
 
 _ON: Final[dict[type[Any], Callable[[Relay, Any], Next]]] = {

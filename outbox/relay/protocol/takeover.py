@@ -36,7 +36,7 @@ from outbox.relay.protocol.answers import (
     StoresIdentified,
 )
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
-from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt
+from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt, most_of
 
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
@@ -213,4 +213,4 @@ def run(state: Relay) -> Next:
     cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
     running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None)
     begun = SaveProgress(cursor, begins=True)
-    return running, (begun, ReadCommits(cursor.position, state.narrowing.most))
+    return running, (begun, ReadCommits(cursor.position, most_of(state.suspects)))

@@ -20,7 +20,7 @@ from outbox.relay.protocol.actions import (
     StoreHalt,
 )
 from outbox.relay.protocol.answers import Failed, StopAsked
-from outbox.relay.protocol.state import WIDE, Failure, HaltReason, Narrowing, Phase, Relay
+from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 
 Next = tuple[Relay, tuple[Action, ...]]
 """The next state and the plan that goes with it."""
@@ -60,13 +60,10 @@ def on_failed(state: Relay, failed: Failed) -> Next:
         phase = Phase.IDLE
         closing = (DropHandle(failed.failure), CloseSession())
         fenced = failed.failure is Failure.FENCED
-        state = narrow_again(state) if fenced else _wide(state)
+        forgiven = replace(state, suspects=0, release_suspects=0)
+        state = narrow_again(state) if fenced else forgiven
     lost = count_failure(replace(without_handle(state), phase=phase))
     return lost, (*closing, Rest(backoff_seconds(lost.failures)))
-
-
-def _wide(state: Relay) -> Relay:
-    return replace(state, narrowing=WIDE, release_narrowing=WIDE)
 
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:
@@ -102,12 +99,6 @@ def count_failure(state: Relay) -> Relay:
     return replace(state, failures=min(state.failures + 1, MOST_FAILURES))
 
 
-def narrow(batch: Manifest) -> Narrowing:
-    """Return what to try next: the first half of the batch."""
-    suspects = len(batch.entries)
-    return Narrowing(suspects, max(1, suspects // 2))
-
-
 def narrow_again(state: Relay) -> Relay:
     """Try half of the batch next if it has failed, though its records were sent for themselves."""
     batch = state.batch
@@ -119,17 +110,16 @@ def narrow_again(state: Relay) -> Relay:
 def narrowed(state: Relay, batch: Manifest) -> Relay:
     """Try half of the batch next."""
     if batch.kind is Kind.BATCH:
-        return replace(state, narrowing=narrow(batch))
-    return replace(state, release_narrowing=narrow(batch))
+        return replace(state, suspects=len(batch.entries))
+    return replace(state, release_suspects=len(batch.entries))
 
 
 def goes_apart(state: Relay) -> bool:
     """Return whether the manifest of a batch waits for its acknowledged records."""
     of_release = state.batch is not None and state.batch.kind is not Kind.BATCH
-    return of_release or state.failures > 0 or state.narrowing != WIDE
+    return of_release or state.failures > 0 or state.suspects > 0
 
 
-def advance(narrowing: Narrowing, messages: int) -> Narrowing:
-    """Return the remaining suspects after this number of messages was committed."""
-    suspects = narrowing.suspects - messages
-    return WIDE if suspects <= 0 else Narrowing(suspects, max(1, suspects // 2))
+def most_of(suspects: int) -> int | None:
+    """Return the limit of messages in the next batch; None: only the usual limit."""
+    return max(1, suspects // 2) if suspects else None

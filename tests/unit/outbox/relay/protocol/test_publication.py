@@ -7,10 +7,8 @@ import pytest
 from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import (
-    WIDE,
     Cursor,
     Failure,
-    Narrowing,
     Phase,
     Refusal,
     Refused,
@@ -65,7 +63,7 @@ def test_a_manifest_waits_for_its_records_after_a_failure_and_among_suspects() -
     failed, _ = after(in_batch(), produced(good=1))
     assert failed.failures == 1
     doubtful = replace(running(), failures=failed.failures)
-    suspecting = replace(running(), narrowing=Narrowing(2, 1))
+    suspecting = replace(running(), suspects=2)
     for state in (doubtful, suspecting):
         begun, plan = after(state, commits(*IDS))
         assert begun.batch is not None
@@ -88,10 +86,10 @@ TOO_LATE = [
 def test_a_batch_that_fails_again_is_halved(failed: answers.Answer) -> None:
     """It may be more than Kafka takes in the time of a transaction, for example below a quota."""
     once, _ = after(in_batch(), failed)
-    assert once.narrowing == WIDE
+    assert once.suspects == 0
     again = replace(running(), failures=once.failures)
     twice, _ = after(again, commits(*IDS), failed)
-    assert twice.narrowing == Narrowing(2, 1)
+    assert twice.suspects == 2
 
 
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from outbox.messages.manifest import HELD, PUBLISHED, PUBLISHED_BEFORE, Entry, Kind
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import WIDE, Narrowing, Phase, Refusal, Refused
-from outbox.relay.protocol.transition import advance, narrow
+from outbox.relay.protocol.state import Phase, Refusal, Refused
+from outbox.relay.protocol.transition import most_of
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
@@ -13,7 +13,6 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     after,
     commits,
     in_batch,
-    manifest,
     running,
 )
 
@@ -25,11 +24,15 @@ HELD_TWO = answers.Commits(AT.position, IDS, before=frozenset(IDS[:1]), kind=Kin
 
 
 def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
-    four = manifest(AT, *FOUR)
-    assert narrow(four) == Narrowing(4, 2)
-    assert advance(Narrowing(4, 2), 2) == Narrowing(2, 1)
-    assert advance(Narrowing(2, 1), 1) == Narrowing(1, 1)
-    assert advance(Narrowing(1, 1), 1) == WIDE
+    state, _ = after(in_batch(*FOUR), REFUSED)
+    tried = []
+    while state.suspects:
+        tried.append((state.suspects, most_of(state.suspects)))
+        half = FOUR[: most_of(state.suspects)]
+        sent = answers.DeliveryReport(len(half), offset=7)
+        running_on = replace(running(), suspects=state.suspects)
+        state, _ = after(running_on, commits(*half), sent, answers.CommitEnded(100.0, 0.1))
+    assert (tried, most_of(0)) == ([(4, 2), (2, 1), (1, 1)], None)
 
 
 def test_a_refusal_is_no_failure_and_does_not_lengthen_the_rests() -> None:
@@ -45,7 +48,7 @@ def test_the_record_that_kafka_names_is_held_without_halving_the_batch() -> None
     assert begun.batch is not None
     hold = actions.HoldRecords(begun.batch, (FOUR[2],), refusal)
     assert plan == (actions.DropHandle("refused"), hold, actions.Rest(0.1))
-    assert state.narrowing == WIDE
+    assert state.suspects == 0
 
 
 def test_what_must_wait_is_stored_before_the_batch_that_lists_it() -> None:
