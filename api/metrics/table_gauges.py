@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Final
 
-from outbox.operators.table_facts import GaugeFacts, Unfinished
+from outbox.operators.table_facts import GaugeFacts, Rows
 from outbox.telemetry.metrics import Metrics
 
 FROM_TABLES: Final = (
@@ -45,39 +44,39 @@ def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
         metrics["table_gauges_unread"].labels(part).set(error is not None)
     _set_unfinished(facts.unfinished, metrics)
     for beat in facts.heartbeats:
-        metrics["checker_heartbeat_timestamp_seconds"].labels(beat.chore).set(beat.beaten_at)
-    for failing in facts.failing:
-        metrics["check_failing_seconds"].labels(failing.producer_group).set(failing.seconds)
+        metrics["checker_heartbeat_timestamp_seconds"].labels(beat["chore"]).set(beat["beaten_at"])
+    for each in facts.failing:
+        metrics["check_failing_seconds"].labels(each["producer_group"]).set(each["seconds"])
     for table in facts.tables:
-        metrics["op_table_rows"].labels(table.table).set(table.live_rows)
-        if table.vacuumed_at is not None:
+        metrics["op_table_rows"].labels(table["table"]).set(table["live_rows"])
+        if table["vacuumed_at"] is not None:
             vacuumed = metrics["last_vacuum_timestamp_seconds"]
-            vacuumed.labels(table.table).set(table.vacuumed_at)
+            vacuumed.labels(table["table"]).set(table["vacuumed_at"])
 
 
-def _set_unfinished(counts: Sequence[Unfinished], metrics: Metrics) -> None:
+def _set_unfinished(counts: Rows, metrics: Metrics) -> None:
     """Set the sums of each group and topic.
 
     A gauge is never increased: with several workers a cleared one goes on at its old value.
     """
     found: dict[tuple[str, ...], float] = defaultdict(float)
-    for count in sorted(counts, key=lambda each: each.oldest_age_seconds):
-        group, age = count.producer_group, count.oldest_age_seconds
-        found["check_interval_seconds", group] = count.check_interval_seconds
-        if count.state == PLAIN:
-            found["plain_backlog_messages", group] += count.messages
+    for count in sorted(counts, key=lambda each: each["oldest_age_seconds"]):
+        group, age = count["producer_group"], count["oldest_age_seconds"]
+        found["check_interval_seconds", group] = count["check_interval_seconds"]
+        if count["state"] == PLAIN:
+            found["plain_backlog_messages", group] += count["messages"]
             found["plain_oldest_age_seconds", group] = age
             continue
-        state = COMMITTED if count.state == HELD else count.state
-        found["half_messages", state, group] += count.messages
+        state = COMMITTED if count["state"] == HELD else count["state"]
+        found["half_messages", state, group] += count["messages"]
         capped = ("half_messages_capped", state, group)
-        found[capped] = max(found[capped], count.capped)
+        found[capped] = max(found[capped], count["capped"])
         found["half_oldest_age_seconds", state, group] = age
-        if count.state == HELD:
-            found["held_messages", group, count.topic] = count.messages
+        if count["state"] == HELD:
+            found["held_messages", group, count["topic"]] = count["messages"]
         if state == COMMITTED:
-            found["publish_backlog_messages", count.topic] += count.messages
+            found["publish_backlog_messages", count["topic"]] += count["messages"]
         if state == PARKED:
-            found["parked_messages", group] += count.messages
+            found["parked_messages", group] += count["messages"]
     for (name, *labels), value in found.items():
         metrics[name].labels(*labels).set(value)

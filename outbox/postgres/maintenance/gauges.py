@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psycopg
-from psycopg.rows import class_row
 
-from outbox.operators.table_facts import Failing, GaugeFacts, Heartbeat, TableFacts, Unfinished
+from outbox.operators.table_facts import GaugeFacts
 from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import read_in_key_order
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -24,13 +23,8 @@ LIMIT_MS: Final = 2_000
 """Longest waits for a connection and for a statement: Prometheus waits 10 s for the page."""
 ANSWER_SECONDS: Final = 5.0
 """A server that has not cancelled a statement by then is given up."""
-PARTS: Final[Mapping[str, type[Any]]] = {
-    "heartbeats": Heartbeat,
-    "tables": TableFacts,
-    "failing": Failing,
-    "unfinished": Unfinished,
-}
-"""The statements and the kinds of their rows: first what costs the same on every installation."""
+PARTS: Final = ("heartbeats", "tables", "failing", "unfinished")
+"""The statements: first what costs the same on every installation."""
 
 
 class PostgresGauges:
@@ -52,24 +46,18 @@ class PostgresGauges:
                     await read_in_key_order(connection)
                     await connection.execute(SQL["limit"], {"milliseconds": LIMIT_MS})
                     for part in PARTS:
-                        error = await self._read_part(connection, part, getattr(facts, part))
-                        text = str(error).strip().partition("\n")[0] if error else None
-                        facts.unread[part] = text
+                        facts.unread[part] = await self._read_part(connection, part, facts)
         return facts
 
     async def _read_part(
-        self, connection: AsyncConnection, part: str, found: list[Any]
-    ) -> psycopg.Error | None:
+        self, connection: AsyncConnection, part: str, facts: GaugeFacts
+    ) -> str | None:
         """Read a part; return the error after which the session can go on."""
         try:
-            async with (
-                connection.transaction(),
-                connection.cursor(row_factory=class_row(PARTS[part])) as cursor,
-            ):
-                await cursor.execute(SQL[part], self._bounds)
-                found.extend(await cursor.fetchall())
+            async with connection.transaction():
+                setattr(facts, part, await rows_of(connection, SQL[part], self._bounds))
         except psycopg.Error as error:
             if connection.closed:
                 raise
-            return error
+            return str(error).strip().partition("\n")[0]
         return None

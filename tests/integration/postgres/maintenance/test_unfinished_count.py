@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from benchmarks.load.history import tuples_read
 from devservers.postgres import EmbeddedPostgres
-from outbox.operators.table_facts import GaugeFacts, Unfinished
+from outbox.operators.table_facts import GaugeFacts
 from outbox.postgres.maintenance.gauges import SQL, PostgresGauges
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
 from outbox.postgres.sessions.reads import read_in_key_order
@@ -63,22 +64,22 @@ async def test_the_count_reads_little_of_what_is_open(full_pool: Pool) -> None:
     assert await tuples_read(full_pool) - before <= MOST_TUPLES
 
 
-def of(facts: GaugeFacts, group: str) -> dict[str, Unfinished]:
+def of(facts: GaugeFacts, group: str) -> dict[str, Mapping[str, Any]]:
     """Return what was found of a group in each state."""
-    return {each.state: each for each in facts.unfinished if each.producer_group == group}
+    return {each["state"]: each for each in facts.unfinished if each["producer_group"] == group}
 
 
 async def test_a_large_number_is_a_lower_bound_and_the_oldest_is_found(full_pool: Pool) -> None:
     found = of(await PostgresGauges(full_pool, BOUNDED).read(), BUSY)
     for state, number in OPEN.items():
-        assert COUNTED <= found[state].messages <= number
-        assert found[state].capped
-    assert found["PREPARED"].oldest_age_seconds >= OLD_SECONDS
+        assert COUNTED <= found[state]["messages"] <= number
+        assert found[state]["capped"]
+    assert found["PREPARED"]["oldest_age_seconds"] >= OLD_SECONDS
 
 
 async def test_few_are_counted_beside_many(full_pool: Pool) -> None:
     found = of(await PostgresGauges(full_pool, BOUNDED).read(), QUIET)
-    assert {state: found[state].messages for state in ("PREPARED", "PARKED")} == {
+    assert {state: found[state]["messages"] for state in ("PREPARED", "PARKED")} == {
         "PREPARED": FEW,
         "PARKED": FEW,
     }
@@ -87,7 +88,7 @@ async def test_few_are_counted_beside_many(full_pool: Pool) -> None:
 async def test_below_the_bound_each_number_is_exact(full_pool: Pool) -> None:
     found = await PostgresGauges(full_pool, EVERY).read()
     few = {"PREPARED": 2 * FEW, "PARKED": FEW, "HELD": FEW, "PLAIN": FEW}
-    assert {state: each.messages for state, each in of(found, BUSY).items()} == OPEN
-    assert {state: each.messages for state, each in of(found, QUIET).items()} == few
-    ages = {state: each.oldest_age_seconds for state, each in of(found, BUSY).items()}
+    assert {state: each["messages"] for state, each in of(found, BUSY).items()} == OPEN
+    assert {state: each["messages"] for state, each in of(found, QUIET).items()} == few
+    ages = {state: each["oldest_age_seconds"] for state, each in of(found, BUSY).items()}
     assert min(ages.values()) >= OLD_SECONDS
