@@ -44,10 +44,9 @@ class PostgresAuditLog:
         found = [AuditEntry.model_validate(row) for row in rows if row["id"] is not None]
         if len(found) > limit:
             return ListPage(data=found[:limit], next_before=found[limit - 1].id)
-        end = rows[0]
-        if end["looked"] < SLICE_ROWS:
-            return ListPage(data=found)
-        return ListPage(data=found, next_before=end["last_id"], searched_back_to=end["back_to"])
+        return ListPage(
+            data=found, next_before=rows[0]["last_id"], searched_back_to=rows[0]["back_to"]
+        )
 
 
 def audit_entry(

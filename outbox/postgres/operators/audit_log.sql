@@ -5,14 +5,14 @@ VALUES (%(action)s, %(target)s, %(half_id)s, %(key_id)s, %(operator)s, %(reason)
 
 -- name: page
 -- Reads the newest entries below the cursor that match, of a slice of the log; each message's group by key. Also
--- returns what the slice looked at. An entry about a group names it as its target.
+-- returns where the slice ends, if it is full. An entry about a group names it as its target.
 WITH slice AS MATERIALIZED (
     SELECT id, at, action, target, half_id, key_id, operator, reason, detail
     FROM outbox.audit_log
     WHERE id < coalesce(%(before)s, 9223372036854775807) AND (%(half_id)s::int8 IS NULL OR half_id = %(half_id)s)
     ORDER BY id DESC LIMIT %(slice)s
 ), looked AS (
-    SELECT count(*) AS looked, min(id) AS last_id, min(at) AS back_to FROM slice
+    SELECT min(id) AS last_id, min(at) AS back_to FROM slice HAVING count(*) = %(slice)s
 ), found AS (
     SELECT a.id, a.at, a.action, a.target, CASE WHEN a.half_id IS NOT NULL THEN a.target END AS message_id,
         a.key_id, a.operator, a.reason, a.detail
@@ -36,6 +36,6 @@ WITH slice AS MATERIALIZED (
         AND (%(at_to)s::timestamptz IS NULL OR a.at < %(at_to)s)
     ORDER BY a.id DESC LIMIT %(limit)s
 )
-SELECT looked.looked, looked.last_id, looked.back_to, found.*
-FROM looked LEFT JOIN found ON true
+SELECT looked.last_id, looked.back_to, found.*
+FROM (VALUES (1)) AS always LEFT JOIN looked ON true LEFT JOIN found ON true
 ORDER BY found.id DESC
