@@ -16,12 +16,9 @@ from api.ingest.hot_routes import PREFIX
 from api.ingest.schemas import (
     EndBatch,
     EndBatchAnswer,
-    EndedHalf,
     EndRequest,
     PrepareBatch,
     PrepareBatchAnswer,
-    PreparedHalf,
-    PrepareRequest,
 )
 
 TITLE: Final = "Transactional outbox for Kafka with half messages"
@@ -31,16 +28,8 @@ DESCRIPTION: Final = (
 )
 PROBLEM_REF: Final = "#/components/schemas/ProblemDocument"
 _REF: Final = "#/components/schemas/{name}"
-_STRUCTS: Final = (
-    PrepareRequest,
-    PrepareBatch,
-    EndRequest,
-    EndBatch,
-    PreparedHalf,
-    EndedHalf,
-    PrepareBatchAnswer,
-    EndBatchAnswer,
-)
+_STRUCTS: Final = (PrepareBatch, EndRequest, EndBatch, PrepareBatchAnswer, EndBatchAnswer)
+"""They refer to all the others."""
 _PREPARE_EXAMPLE: Final = {
     "producer_group": "billing",
     "topic": "invoices.issued",

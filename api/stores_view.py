@@ -45,29 +45,15 @@ class StoresView:
         self._settings = settings
         self._kafka_answers = kafka_answers
         self._clock = clock
-        self._redact = redaction(secret_texts(settings))
-        self._shards = SharedRead(partial(to_thread, self._read_shards), clock, FRESH_SECONDS)
-        self._partitions = SharedRead(
+        self.shards = SharedRead(partial(to_thread, self._read_shards), clock, FRESH_SECONDS)
+        """Every shard. Raises DatabaseUnavailable."""
+        self.partitions = SharedRead(
             partial(to_thread, self._read_partitions), clock, FRESH_SECONDS
         )
-        self._health = SharedRead(partial(to_thread, self._read_health), clock, HEALTH_SECONDS)
+        """The partitions of all topics that had messages; raises KafkaUnavailable too."""
+        self.health = SharedRead(partial(to_thread, self._read_health), clock, HEALTH_SECONDS)
+        """The checks of both stores; a store that is away is a failed check."""
         self._searches = TenantShares(SLOW_PLACES)
-
-    async def shards(self) -> Sequence[ShardState]:
-        """Return every shard. Raises DatabaseUnavailable."""
-        return await self._shards.get()
-
-    async def partitions(self) -> Sequence[PartitionState]:
-        """Return the partitions of all topics that had messages.
-
-        Raises DatabaseUnavailable, KafkaUnavailable.
-        """
-        return await self._partitions.get()
-
-    async def health(self) -> Sequence[HealthCheck]:
-        """Return the checks of both stores; a store that is away is a failed check."""
-        found = await self._health.get()
-        return [replace(each, detail=self._redact(each.detail)) for each in found]
 
     async def message_at(
         self, tenant: Hashable, topic: str, partition: int, offset: int
@@ -101,9 +87,11 @@ class StoresView:
         found = [*postgres_checks(self._settings)]
         try:
             self._require_kafka()
+            found += kafka_checks(self._settings, stored_topics(self._settings))
         except KafkaUnavailable as error:
-            return [*found, unreachable(self._servers, str(error))]
-        return [*found, *kafka_checks(self._settings, stored_topics(self._settings))]
+            found.append(unreachable(self._servers, str(error)))
+        redact = redaction(secret_texts(self._settings))
+        return [replace(each, detail=redact(each.detail)) for each in found]
 
     def _search(self, partition: Partition, offset: int) -> str | None:
         self._require_kafka()

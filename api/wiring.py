@@ -217,16 +217,9 @@ def _services(
         metrics=ingest.metrics,
         render_metrics=page.rendered.get,
         ssrf_policy=endpoint.policy,
-        group_defaults={
-            "check_interval_seconds": settings.check_interval_seconds,
-            "check_max": settings.check_max,
-            "transaction_timeout_seconds": settings.transaction_timeout_seconds,
-            "max_age_seconds": settings.max_age_seconds,
-        },
-        retention_seconds=settings.retention_seconds,
+        settings=settings,
         forget_key=forget_key,
         version=installed_version(),
-        metrics_here=settings.metrics_bind is None,
     )
     return services, authenticator
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from base64 import b64encode
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import timedelta
@@ -23,9 +22,10 @@ from api.admin.models.producer_groups import (
     SimulationResource,
 )
 from api.http.tenant_shares import SLOW_PLACES, TenantShares
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import ANSWERED, Outcome
 from outbox.clock import Clock
 from outbox.http_checks.conformance import (
+    OTHER_SECRET,
     CaseResult,
     EndpointSilent,
     TestedEndpoint,
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 
 NO_ANSWER: Final = frozenset({Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED})
-VERDICTS: Final = frozenset({Outcome.COMMIT, Outcome.ROLLBACK, Outcome.UNKNOWN})
 REFUSED: Final = frozenset({401, 403})
-SECRET_BYTES: Final = 32
 CASE_SECONDS: Final = 5
 """The longest wait for an answer of a simulation, whatever the group allows."""
 SIMULATION_SECONDS: Final = 20
@@ -87,27 +85,21 @@ class CheckEndpointProbe:
                 known=asked.transaction_id,
                 expected=Outcome[asked.expect],
             )
-            return await self._simulate(subject, batch=group.batch_check)
-
-    async def _simulate(self, subject: TestedEndpoint, *, batch: bool) -> SimulationResource:
-        cases = planned(subject, batch=batch)
-        done: list[CaseResult] = []
-        why = f"not sent: {SIMULATION_SECONDS} s are over"
-        try:
-            async with asyncio.timeout(SIMULATION_SECONDS):
-                async for result in simulate(self._endpoint, subject, cases, self._clock):
-                    # Kept one by one: what was done counts also if the rest cannot be sent.
-                    done.append(result)  # noqa: PERF401
-        except EndpointSilent as silent:
-            why = f"not sent: the endpoint is {silent.outcome.value} ({silent.error})"
-        except TimeoutError:
-            pass
-        unsent = [
-            CaseResult(case.name, passed=False, milliseconds=0, why=why)
-            for case in cases[len(done) :]
-        ]
-        passed = not unsent and all(each.passed for each in done)
-        return SimulationResource(passed=passed, cases=[*done, *unsent])
+            cases = planned(subject, batch=group.batch_check)
+            done: list[CaseResult] = []
+            why = f"not sent: {SIMULATION_SECONDS} s are over"
+            try:
+                async with asyncio.timeout(SIMULATION_SECONDS):
+                    async for result in simulate(self._endpoint, subject, cases, self._clock):
+                        # Kept one by one: what was done counts also if the rest cannot be sent.
+                        done.append(result)  # noqa: PERF401
+            except EndpointSilent as silent:
+                why = f"not sent: the endpoint is {silent.outcome.value} ({silent.error})"
+            except TimeoutError:
+                pass
+            unsent = [CaseResult(case.name, False, 0, why) for case in cases[len(done) :]]
+            passed = not unsent and all(each.passed for each in done)
+            return SimulationResource(passed=passed, cases=[*done, *unsent])
 
     async def _test(self, name: str) -> EndpointTestResource:
         group, now = await self._groups.with_secrets(name)
@@ -116,20 +108,12 @@ class CheckEndpointProbe:
         started = self._clock.monotonic()
         [signed] = await self._endpoint.ask(group, [row], now)
         latency = self._clock.monotonic() - started
-        other = replace(group, secrets=(_other_secret(),))
+        other = replace(group, secrets=(OTHER_SECRET,))
         [forged] = await self._endpoint.ask(other, [row], now + timedelta(seconds=latency))
-        return _resource(signed, forged, latency)
-
-
-def _resource(signed: Answer, forged: Answer, latency_seconds: float) -> EndpointTestResource:
-    return EndpointTestResource(
-        reachable=signed.outcome not in NO_ANSWER,
-        signature_accepted=signed.outcome in VERDICTS,
-        forgery_refused=forged.http_status in REFUSED,
-        latency_ms=round(latency_seconds * 1000),
-        outcome=signed.outcome.value,
-    )
-
-
-def _other_secret() -> str:
-    return "whsec_" + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+        return EndpointTestResource(
+            reachable=signed.outcome not in NO_ANSWER,
+            signature_accepted=signed.outcome in ANSWERED,
+            forgery_refused=forged.http_status in REFUSED,
+            latency_ms=round(latency * 1000),
+            outcome=signed.outcome.value,
+        )

@@ -12,6 +12,7 @@ from api.ingest.topic_cache import TopicCache
 from api.shared_read import SharedRead
 from outbox.access import Caller
 from outbox.checks.ssrf_guard import SsrfPolicy
+from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -48,15 +49,11 @@ class Services:
     metrics: Metrics
     render_metrics: Callable[[], Awaitable[bytes]]
     ssrf_policy: SsrfPolicy
-    group_defaults: Mapping[str, int]
-    """Settings of a producer group that its PUT omits; times in seconds."""
-    retention_seconds: int
+    settings: Settings
     check_endpoint_probe: CheckEndpointProbe
     forget_key: Callable[[str], None]
     """Drops what this process remembers of a key, by its id."""
     version: str = "0"
-    metrics_here: bool = True
-    """True if ``/metrics`` is served on this listener."""
 
     async def groups_of(self, caller: Caller) -> Sequence[int] | None:
         """Return the ids of the groups a caller is bound to; None means every group."""

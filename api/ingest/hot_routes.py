@@ -5,6 +5,7 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -30,7 +31,8 @@ from outbox.access import Scope
 PREFIX: Final = "/v1/half-messages"
 CREATED: Final = 201
 WAIT_MAX_SECONDS: Final = 30
-WAIT_MAX_DIGITS: Final = 9
+_WAIT: Final = re.compile(r"(?:^|,)\s*wait\s*(?:=([^,]*))?(?=,|$)", re.IGNORECASE)
+_SECONDS: Final = re.compile(r"\s*[0-9]{1,9}\s*")
 _MESSAGE: Final = f"{PREFIX}/"
 _END_SUFFIX: Final = "/end"
 
@@ -138,11 +140,10 @@ def _applied(wait: int | None, waited: bool) -> HeaderList:
 
 def _wait_of(request: Exchange) -> int | None:
     """Return the seconds that ``Prefer: wait=N`` asks for."""
-    for preference in (request.header(b"prefer") or "").split(","):
-        name, _, seconds = (part.strip() for part in preference.partition("="))
-        if name.lower() == "wait":
-            digits = seconds.isascii() and seconds.isdigit() and len(seconds) <= WAIT_MAX_DIGITS
-            if not digits or int(seconds) > WAIT_MAX_SECONDS:
-                raise invalid("", f"Prefer: wait takes 0 to {WAIT_MAX_SECONDS} seconds")
-            return int(seconds)
-    return None
+    found = _WAIT.search(request.header(b"prefer") or "")
+    if found is None:
+        return None
+    seconds = found[1] or ""
+    if not _SECONDS.fullmatch(seconds) or int(seconds) > WAIT_MAX_SECONDS:
+        raise invalid("", f"Prefer: wait takes 0 to {WAIT_MAX_SECONDS} seconds")
+    return int(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,18 +29,18 @@ class IngestMetrics:
 
     def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
         """Count the messages that a flush stored; a replay is not counted again."""
-        counts: dict[str, int] = {}
-        for item in outcomes:
-            if isinstance(item, Prepared) and not item.replayed:
-                group = item.half.message.producer_group
-                counts[group] = counts.get(group, 0) + 1
+        counts = Counter(
+            item.half.message.producer_group
+            for item in outcomes
+            if isinstance(item, Prepared) and not item.replayed
+        )
         prepared = self._metrics["half_prepared_total"]
         for group, number in counts.items():
             prepared.labels(group).inc(number)
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
         """Count and time the decisions that a flush made; count the ends that contradict one."""
-        counts: dict[tuple[str, int, Resolution, DecidedBy], int] = {}
+        counts: Counter[tuple[str, int, Resolution, DecidedBy]] = Counter()
         for item in outcomes:
             if not isinstance(item, Ended) or (op := item.status.op) is None:
                 continue
@@ -48,8 +49,7 @@ class IngestMetrics:
             elif not item.conflict:
                 continue
             metric = "end_conflicts_total" if item.conflict else "half_ended_total"
-            kind = (metric, item.status.producer_group_id, op.decision, op.decided_by)
-            counts[kind] = counts.get(kind, 0) + 1
+            counts[metric, item.status.producer_group_id, op.decision, op.decided_by] += 1
         names = await self._names.group_names({group for _, group, _, _ in counts})
         for (metric, group, decision, decided_by), number in counts.items():
             labels = (names.get(group, ""), decision.value, decided_by.value)

@@ -32,8 +32,8 @@ NO_TARGET: Final = {
 }
 ROW_OVERHEAD_BYTES: Final = 300
 """What a message adds to a flush besides its key and value, for the flush's byte limit."""
-Targets = Mapping[Target, tuple[int, SeenTopic] | str]
-"""By topic and partition: the id and what the relay saw of the topic, or the slug that refuses."""
+Targets = Mapping[Target, SeenTopic | str]
+"""By topic and partition: what the relay saw of the topic, or the slug that refuses."""
 
 
 class Prepares:
@@ -81,8 +81,8 @@ class Prepares:
         valid = [draft for draft in drafts if isinstance(draft, Message)]
         asked = {draft.producer_group for draft in valid}
         groups = await self._names.groups({name for name in asked if caller.sees(name)})
-        targets = await self._look_up(valid, groups)
-        checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets))
+        targets, ids = await self._look_up(valid, groups)
+        checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
         if not messages:
             return [item for item in checked if isinstance(item, Problem)]
@@ -95,8 +95,8 @@ class Prepares:
 
     async def _look_up(
         self, messages: Sequence[Message], groups: Mapping[str, ProducerGroup]
-    ) -> Targets:
-        """Return the topics that may be written: their ids, or the slugs that refuse them."""
+    ) -> tuple[Targets, Mapping[str, int]]:
+        """Return what is known of the topics that may be written, and their ids by name."""
         asked = {
             (message.topic, message.partition)
             for message in messages
@@ -107,13 +107,15 @@ class Prepares:
         ids = await self._names.topic_ids(
             {topic for (topic, _), seen in found.items() if isinstance(seen, SeenTopic)}
         )
-        return {
-            target: (ids[target[0]], seen) if isinstance(seen, SeenTopic) else seen
-            for target, seen in found.items()
-        }
+        return found, ids
 
 
-def _addressed(draft: Message, groups: Mapping[str, ProducerGroup], targets: Targets) -> Message:
+def _addressed(
+    draft: Message,
+    groups: Mapping[str, ProducerGroup],
+    targets: Targets,
+    ids: Mapping[str, int],
+) -> Message:
     """Return the message with the ids of its names; raises Problem for the rule it breaks."""
     group = groups.get(draft.producer_group)
     if group is None:
@@ -124,9 +126,8 @@ def _addressed(draft: Message, groups: Mapping[str, ProducerGroup], targets: Tar
     if isinstance(target, str):
         pointer = "/topic" if target == "unknown-topic" else "/partition"
         raise invalid(pointer, NO_TARGET[target], target)
-    topic_id, seen = target
-    refuse_unpublishable(draft, seen)
-    return replace(draft, producer_group_id=group.id, topic_id=topic_id)
+    refuse_unpublishable(draft, target)
+    return replace(draft, producer_group_id=group.id, topic_id=ids[draft.topic])
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:

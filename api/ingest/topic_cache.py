@@ -25,9 +25,6 @@ REFRESH_SECONDS: Final = 10.0
 """How often the background task reads, so that prepares find fresh metadata."""
 RETRY_SECONDS: Final = 1.0
 """How long after a failed read Kafka is asked again."""
-CREATED_POLLS: Final = 100
-CREATED_PAUSE_SECONDS: Final = 0.05
-"""A created topic reaches the brokers' metadata with a delay; the wait ends after about 5 s."""
 
 
 class TopicCache:
@@ -114,16 +111,13 @@ class TopicCache:
             self._reading = None
 
     async def _create_topics(self, topics: Collection[str]) -> None:
-        """Create topics, if any, and wait until the brokers' metadata shows them."""
+        """Create topics, if any; one has a partition before the brokers' metadata shows it."""
         if not topics:
             return
         try:
-            created = set(await asyncio.to_thread(self._catalogue.create, sorted(topics)))
+            created = await asyncio.to_thread(self._catalogue.create, sorted(topics))
         except KafkaUnavailable:
             self._failed_at = self._clock.monotonic()
             return
-        for _ in range(CREATED_POLLS):
-            await self.refresh()
-            if not self.reachable or self._counts.keys() >= created:
-                return
-            await asyncio.sleep(CREATED_PAUSE_SECONDS)
+        await self.refresh()
+        self._counts = dict.fromkeys(created, 1) | self._counts

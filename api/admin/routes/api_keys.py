@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
@@ -45,8 +46,7 @@ async def create_api_key(
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
     response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"
-    shown = KeyResource.model_validate(key, from_attributes=True)
-    return NewKeyResource(**shown.model_dump(), api_key=token)
+    return NewKeyResource(**asdict(key), api_key=token)
 
 
 @router.get("", response_model=Page[KeyResource])

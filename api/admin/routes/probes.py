@@ -44,6 +44,6 @@ async def metrics(request: Request, services: ServicesDependency) -> Response:
 
     If they are served on another address, only the console reads them here, for its visitor.
     """
-    if not services.metrics_here and request.state.caller is NOBODY:
+    if services.settings.metrics_bind and request.state.caller is NOBODY:
         raise Problem(slug="not-found")
     return Response(await services.render_metrics(), media_type=OPENMETRICS)

@@ -50,6 +50,10 @@ Reader = Annotated[Caller, needs(Scope.GROUPS_READ)]
 Writer = Annotated[Caller, needs(Scope.GROUPS_WRITE)]
 IfMatch = Annotated[str | None, Header(alias="If-Match")]
 LAST_CHECKS: Final = 50
+OF_INSTALLATION: Final = frozenset(
+    {"check_interval_seconds", "check_max", "transaction_timeout_seconds", "max_age_seconds"}
+)
+"""What a PUT may omit, and the installation's settings then say; times in seconds."""
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 
@@ -119,20 +123,16 @@ async def put_producer_group(
     group = _group(producer_group, body, services)
     stored = await services.groups.put(group, _precondition(if_match), caller)
     services.name_cache.forget_groups()
-    response.headers["ETag"] = etag(stored.group)
-    resource = GroupResource.model_validate(stored.group)
+    tag, resource = etag(stored.group), GroupResource.model_validate(stored.group)
     if stored.change is not None:
         _log_change(stored.change, producer_group, caller)
     if stored.change != "created":
+        response.headers["ETag"] = tag
         return resource
-    response.headers.update(NO_STORE)
-    response.headers["Location"] = f"/v1/producer-groups/{producer_group}"
-    headers = dict(response.headers)
     created = RegisteredGroup(**resource.model_dump(), check_secret=stored.secret or "")
-    headers.pop("content-length", None)
-    return Response(
-        created.model_dump_json(), status_code=201, headers=headers, media_type="application/json"
-    )
+    headers = {**NO_STORE, "ETag": tag, "Location": f"/v1/producer-groups/{producer_group}"}
+    shown = created.model_dump_json()
+    return Response(shown, status_code=201, headers=headers, media_type="application/json")
 
 
 @router.delete("/{producer_group}", status_code=204)
@@ -212,12 +212,11 @@ async def _set_paused(
 def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
     """Return the group to store; omitted settings take the installation's defaults."""
     omitted = {
-        field: value
-        for field, value in services.group_defaults.items()
-        if field not in body.model_fields_set
+        field: getattr(services.settings, field)
+        for field in OF_INSTALLATION.difference(body.model_fields_set)
     }
     values = body.model_dump() | omitted
-    if values["max_age_seconds"] >= services.retention_seconds:
+    if values["max_age_seconds"] >= services.settings.retention_seconds:
         raise invalid("/max_age_seconds", "must be below the retention of messages")
     for place, topic in enumerate(values["topics"]):
         if topic.startswith("__"):

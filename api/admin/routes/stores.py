@@ -21,14 +21,14 @@ router = APIRouter(prefix="/v1", tags=["installation"], route_class=StrictRoute)
 @router.get("/shards", response_model=Rows[ShardState])
 async def list_shards(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the relay's shards; a halted one with its reason and the way on."""
-    found = await services.stores.shards() if caller.groups is None else []
+    found = await services.stores.shards.get() if caller.groups is None else []
     return {"data": found}
 
 
 @router.get("/partitions", response_model=Rows[PartitionState])
 async def list_partitions(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the last stable offset of each partition, and what holds it up."""
-    found = await services.stores.partitions() if caller.groups is None else []
+    found = await services.stores.partitions.get() if caller.groups is None else []
     return {"data": found}
 
 
@@ -43,7 +43,7 @@ async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
 @router.get("/doctor", response_model=Rows[HealthCheck])
 async def get_health_report(caller: ReportReader, services: ServicesDependency) -> Any:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
-    found = await services.stores.health() if caller.groups is None else []
+    found = await services.stores.health.get() if caller.groups is None else []
     return {"data": found}
 
 
