@@ -32,13 +32,7 @@ Contract = Callable[[], dict[str, Any]]
 
 ERRORS_MAX: Final = 100
 """Most broken rules that one answer lists."""
-SLUG_OF_STATUS: Final = {
-    400: "malformed-json",
-    404: "not-found",
-    405: "method-not-allowed",
-    413: "payload-too-large",
-    415: "unsupported-media-type",
-}
+SLUG_OF_STATUS: Final = {400: "malformed-json", 404: "not-found"}
 
 
 def create_app(

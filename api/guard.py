@@ -8,8 +8,8 @@ never refused for load (P25). The proxy in front ends slow, idle and too many co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final
 
 from api.console.console import Console
@@ -19,7 +19,7 @@ from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
 from api.http.request_body import validate_media_type as validate_type
 from api.http.request_metrics import RequestMetrics
-from outbox.access import NOBODY
+from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError
 from outbox.telemetry.events import Event, get_logger
 
@@ -109,11 +109,7 @@ class Guard:
         """Answer a request of the framework's routes."""
         admission, headers = self._admission, exchange.headers
         caller = await admission.authenticator.caller(headers.get(b"authorization"))
-        if exchange.method in READS:
-            exchange.extra_headers.extend(admission.reads.spend(caller))
-        most = BODY_MAX_BYTES if exchange.method in WITH_BODY else 0
-        with admission.place(caller, headers, most):
-            body = await read_body(exchange.receive, most) if most else b""
+        async with self._admitted(exchange, caller, BODY_MAX_BYTES) as body:
             if body or declares_body(headers):
                 validate_type(headers)
             exchange.share(caller=caller)
@@ -137,20 +133,25 @@ class Guard:
     async def _serve_console(self, exchange: Exchange) -> None:
         """Answer a browser: with a session as an authenticated caller, else as a stranger."""
         exchange.for_browser = True
-        admission, headers = self._admission, exchange.headers
-        visitor = await self._console.visitor(headers)
-        caller = visitor.caller
-        if visitor.is_known and exchange.method in READS:
-            exchange.extra_headers.extend(admission.reads.spend(caller))
-        most = 0
-        if exchange.method in WITH_BODY:
-            most = self._console.form_max_bytes(visitor, exchange.path)
-        place = admission.place(caller, headers, most) if visitor.is_known else nullcontext()
-        with place:
-            body = await read_body(exchange.receive, most) if most else b""
+        visitor = await self._console.visitor(exchange.headers)
+        known = visitor.caller if visitor.is_known else None
+        most = self._console.form_max_bytes(visitor, exchange.path)
+        async with self._admitted(exchange, known, most) as body:
             exchange.share(visitor=visitor)
             await self._console(exchange.scope, replay(body, exchange.receive), exchange.send)
-        admission.reads.owe(caller, len(visitor.calls) - 1)
+        self._admission.reads.owe(visitor.caller, len(visitor.calls) - 1)
+
+    @asynccontextmanager
+    async def _admitted(
+        self, exchange: Exchange, caller: Caller | None, most: int
+    ) -> AsyncIterator[bytes]:
+        """Give a request its place for the block, and its body; a stranger has no place."""
+        admission = self._admission
+        if caller is not None and exchange.method in READS:
+            exchange.extra_headers.extend(admission.reads.spend(caller))
+        most = most if exchange.method in WITH_BODY else 0
+        with admission.place(caller, exchange.headers, most) if caller else nullcontext():
+            yield await read_body(exchange.receive, most) if most else b""
 
 
 def is_public(path: str) -> bool:

@@ -66,7 +66,21 @@ class CheckEndpointProbe:
         Raises UnknownGroup, and Problem ``rate-limited`` while others are tested.
         """
         with self._slots.place(tenant, "tests of endpoints"):
-            return await self._test(name)
+            group, now = await self._groups.with_secrets(name)
+            seed = secrets.randbits(NONCE_BITS - 1)
+            row = never_prepared(TestedEndpoint(group=group, now=now, seed=seed), 0)
+            started = self._clock.monotonic()
+            [signed] = await self._endpoint.ask(group, [row], now)
+            latency = self._clock.monotonic() - started
+            other = replace(group, secrets=(OTHER_SECRET,))
+            [forged] = await self._endpoint.ask(other, [row], now + timedelta(seconds=latency))
+            return EndpointTestResource(
+                reachable=signed.outcome not in NO_ANSWER,
+                signature_accepted=signed.outcome in ANSWERED,
+                forgery_refused=forged.http_status in REFUSED,
+                latency_ms=round(latency * 1000),
+                outcome=signed.outcome.value,
+            )
 
     async def simulate(
         self, name: str, tenant: Hashable, asked: SimulationRequest
@@ -100,20 +114,3 @@ class CheckEndpointProbe:
             unsent = [CaseResult(case.name, False, 0, why) for case in cases[len(done) :]]
             passed = not unsent and all(each.passed for each in done)
             return SimulationResource(passed=passed, cases=[*done, *unsent])
-
-    async def _test(self, name: str) -> EndpointTestResource:
-        group, now = await self._groups.with_secrets(name)
-        seed = secrets.randbits(NONCE_BITS - 1)
-        row = never_prepared(TestedEndpoint(group=group, now=now, seed=seed), 0)
-        started = self._clock.monotonic()
-        [signed] = await self._endpoint.ask(group, [row], now)
-        latency = self._clock.monotonic() - started
-        other = replace(group, secrets=(OTHER_SECRET,))
-        [forged] = await self._endpoint.ask(other, [row], now + timedelta(seconds=latency))
-        return EndpointTestResource(
-            reachable=signed.outcome not in NO_ANSWER,
-            signature_accepted=signed.outcome in ANSWERED,
-            forgery_refused=forged.http_status in REFUSED,
-            latency_ms=round(latency * 1000),
-            outcome=signed.outcome.value,
-        )

@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/api-keys", tags=["API keys"], route_class=StrictR
 BEYOND: Final = "a key has no groups and no scopes beyond those of the key that creates it"
 
 
-@router.post("", response_model=NewKeyResource, status_code=201)
+@router.post("", status_code=201)
 async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
 ) -> NewKeyResource:
@@ -70,9 +70,8 @@ async def revoke_api_key(
     services: ServicesDependency,
 ) -> Response:
     """Revoke a key within the caller's own groups; it stops working everywhere within 5 s."""
-    if "\x00" in key_id:
-        raise Problem(slug="not-found")
-    if not await services.keys.revoke(key_id, caller.key_id, caller.groups, query.operator):
+    by = (caller.key_id, caller.groups, query.operator)
+    if "\x00" in key_id or not await services.keys.revoke(key_id, *by):
         raise Problem(slug="not-found")
     services.forget_key(key_id)
     get_logger().info(Event.KEY_CHANGED, change="revoked", key_id=key_id)

@@ -35,7 +35,6 @@ router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
 
 @router.post(
     "",
-    response_model=BulkAction | DryRun,
     status_code=202,
     responses={200: {"model": DryRun, "description": "The result of a dry run"}},
 )
@@ -57,14 +56,14 @@ async def begin(
     return started
 
 
-@router.get("/{action_id}", response_model=BulkAction)
+@router.get("/{action_id}")
 async def read(action_id: str, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
     """Return the progress of an action."""
     found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
     return _known(found)
 
 
-@router.post("/{action_id}/cancel", response_model=BulkAction)
+@router.post("/{action_id}/cancel")
 async def cancel(
     action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkAction:

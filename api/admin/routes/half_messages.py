@@ -90,11 +90,7 @@ async def get_history(message_id: str, caller: MessageReader, services: Services
     return {"message_id": message.message_id, "events": events}
 
 
-@router.post(
-    "/{message_id}/recheck",
-    response_model=Rechecked,
-    status_code=202,
-)
+@router.post("/{message_id}/recheck", status_code=202)
 async def recheck(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:

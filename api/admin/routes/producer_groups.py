@@ -162,7 +162,7 @@ async def resume(
     return await _set_paused(producer_group, body, False, caller, services)
 
 
-@router.post("/{producer_group}/test", response_model=EndpointTestResource)
+@router.post("/{producer_group}/test")
 async def test_endpoint(
     caller: Writer, producer_group: Name, services: ServicesDependency
 ) -> EndpointTestResource:
@@ -170,7 +170,7 @@ async def test_endpoint(
     return await services.check_endpoint_probe.run(producer_group, caller.tenant)
 
 
-@router.post("/{producer_group}/simulate", response_model=SimulationResource)
+@router.post("/{producer_group}/simulate")
 async def simulate_checks(
     caller: Writer, producer_group: Name, body: SimulationRequest, services: ServicesDependency
 ) -> SimulationResource:
@@ -178,7 +178,7 @@ async def simulate_checks(
     return await services.check_endpoint_probe.simulate(producer_group, caller.tenant, body)
 
 
-@router.post("/{producer_group}/rotate-secret", response_model=RotatedSecret)
+@router.post("/{producer_group}/rotate-secret")
 async def rotate_secret(
     caller: Writer,
     producer_group: Name,

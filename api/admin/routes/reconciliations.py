@@ -112,11 +112,7 @@ async def accept_finding(
     return Response(status_code=204)
 
 
-@router.get(
-    "/{run_id}/totals",
-    response_model=FindingTotals,
-    operation_id="listTotals",
-)
+@router.get("/{run_id}/totals", operation_id="listTotals")
 async def list_totals(
     run_id: str, caller: ReportReader, services: ServicesDependency
 ) -> FindingTotals:

@@ -11,6 +11,8 @@ from fastapi import APIRouter
 
 from api.admin.dependencies import Admin, ReportReader, ServicesDependency, StrictRoute
 from api.admin.models.page import Rows
+from api.shared_read import SharedRead
+from outbox.access import Caller
 from outbox.operators.activity import LastHour
 from outbox.operators.health_check import HealthCheck
 from outbox.operators.store_view import PartitionState, ShardState, ShownSetting
@@ -21,15 +23,13 @@ router = APIRouter(prefix="/v1", tags=["installation"], route_class=StrictRoute)
 @router.get("/shards", response_model=Rows[ShardState])
 async def list_shards(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the relay's shards; a halted one with its reason and the way on."""
-    found = await services.stores.shards.get() if caller.groups is None else []
-    return {"data": found}
+    return await _seen(caller, services.stores.shards)
 
 
 @router.get("/partitions", response_model=Rows[PartitionState])
 async def list_partitions(caller: ReportReader, services: ServicesDependency) -> Any:
     """List the last stable offset of each partition, and what holds it up."""
-    found = await services.stores.partitions.get() if caller.groups is None else []
-    return {"data": found}
+    return await _seen(caller, services.stores.partitions)
 
 
 @router.get("/rates", response_model=LastHour)
@@ -43,8 +43,7 @@ async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
 @router.get("/doctor", response_model=Rows[HealthCheck])
 async def get_health_report(caller: ReportReader, services: ServicesDependency) -> Any:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
-    found = await services.stores.health.get() if caller.groups is None else []
-    return {"data": found}
+    return await _seen(caller, services.stores.health)
 
 
 @router.get("/config", response_model=Rows[ShownSetting])
@@ -52,3 +51,8 @@ async def get_configuration(caller: Admin, services: ServicesDependency) -> Any:
     """Return the settings of the process that answers, without secrets."""
     found = services.stores.settings() if caller.groups is None else []
     return {"data": found}
+
+
+async def _seen(caller: Caller, look: SharedRead[Any]) -> dict[str, Any]:
+    """Return what a look finds; nothing for a key that is bound to some groups."""
+    return {"data": await look.get() if caller.groups is None else []}
