@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -169,7 +169,10 @@ def build(
             get_logger().info(Event.STARTED, program="api")
             yield
 
-    services, authenticator = _services(settings, share, ingest, page, bulk_actions)
+    keys = PostgresApiKeys(pool, pepper(settings))
+    insecure = settings.auth_mode == "dev-insecure"
+    authenticator = LoopbackAuthenticator() if insecure else KeyAuthenticator(keys, clock)
+    services = _services(settings, share, ingest, page, bulk_actions, keys, authenticator)
     hot_routes = ingest.hot_routes(traced=spans is not None)
     return _guard(settings, services, hot_routes, authenticator, lifespan)
 
@@ -192,14 +195,14 @@ def _services(
     ingest: IngestWiring,
     page: MetricsPage,
     bulk_actions: PostgresBulkActions,
-) -> tuple[Services, Authenticator]:
-    """Return what the cold routes use, and what knows the callers of all routes."""
+    keys: PostgresApiKeys,
+    authenticator: Authenticator,
+) -> Services:
+    """Return what the cold routes use."""
     clock = SystemClock()
-    keys = PostgresApiKeys(ingest.pool, pepper(settings))
-    authenticator, forget_key = _authenticator(settings, keys, clock)
     groups = PostgresProducerGroups(share, key_ring_of(settings))
     endpoint = endpoint_of(settings)
-    services = Services(
+    return Services(
         browser=PostgresMessageBrowser(share),
         operations=PostgresOperations(share),
         bulk_actions=bulk_actions,
@@ -218,10 +221,9 @@ def _services(
         render_metrics=page.rendered.get,
         ssrf_policy=endpoint.policy,
         settings=settings,
-        forget_key=forget_key,
+        forget_key=authenticator.forget,
         version=installed_version(),
     )
-    return services, authenticator
 
 
 def _guard(
@@ -265,12 +267,3 @@ def contract_of(version: str) -> dict[str, Any]:
     The dictionary is shared: do not change it.
     """
     return openapi_document(ROUTERS, version)
-
-
-def _authenticator(
-    settings: Settings, keys: PostgresApiKeys, clock: SystemClock
-) -> tuple[Authenticator, Callable[[str], None]]:
-    if settings.auth_mode == "dev-insecure":
-        return LoopbackAuthenticator(), lambda _: None
-    authenticator = KeyAuthenticator(keys, clock)
-    return authenticator, authenticator.forget

@@ -31,6 +31,9 @@ class Authenticator(Protocol):
     async def caller(self, authorization: bytes | None) -> Caller:
         """Return the caller; raises Problem ``unauthenticated`` and DatabaseUnavailable."""
 
+    def forget(self, key_id: str) -> None:
+        """Drop what this process remembers of a key."""
+
 
 class Admission:
     """The door of one process."""

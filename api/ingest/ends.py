@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from api.http.problems import Problem, invalid
 from api.ingest.answers import end_answer
@@ -19,20 +20,14 @@ from outbox.messages.message import End, Ended, EndOutcome, MessageStatus, State
 from outbox.messages.message_id import HalfId, parse_message_id
 
 
+@dataclass(frozen=True, slots=True)
 class Ends:
     """The use case of an end."""
 
-    def __init__(
-        self,
-        flushes: MicroBatcher[End, EndOutcome],
-        name_cache: NameCache,
-        publications: PublicationWait,
-        metrics: IngestMetrics,
-    ) -> None:
-        self._flushes = flushes
-        self._names = name_cache
-        self._publications = publications
-        self._metrics = metrics
+    flushes: MicroBatcher[End, EndOutcome]
+    names: NameCache
+    publications: PublicationWait
+    metrics: IngestMetrics
 
     async def decide(
         self,
@@ -46,13 +41,13 @@ class Ends:
         ``wait_seconds`` waits once, for all of them, until Kafka has acknowledged the committed.
         Raises DatabaseUnavailable; the same ends may be repeated.
         """
-        groups, awaited = await self._names.group_ids(caller), bool(wait_seconds)
+        groups, awaited = await self.names.group_ids(caller), bool(wait_seconds)
         checked = each_valid(requests, lambda request: end_of(*request, groups, awaited=awaited))
         ends = [end for end in checked if isinstance(end, End)]
         if not ends:
             return [each for each in checked if isinstance(each, Problem)], True
-        outcomes = await self._flushes.submit(ends)
-        await self._metrics.ended(outcomes)
+        outcomes = await self.flushes.submit(ends)
+        await self.metrics.ended(outcomes)
         published = await self._wait(outcomes, caller, wait_seconds) if wait_seconds else {}
         answers = iter([end_answer(outcome, published or {}) for outcome in outcomes])
         in_order = [item if isinstance(item, Problem) else next(answers) for item in checked]
@@ -70,7 +65,7 @@ class Ends:
             and outcome.status.state in (State.COMMITTED, State.PUBLISHED)
             and outcome.status.publication is None
         }
-        return await self._publications.wait(caller.tenant, sorted(open_ids), seconds)
+        return await self.publications.wait(caller.tenant, sorted(open_ids), seconds)
 
 
 def end_of(

@@ -6,7 +6,6 @@ Raises Problem with the slug and the JSON pointer of the first rule broken. Pure
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -156,8 +155,8 @@ def traceparent_of(header: str | None) -> str | None:
 
 def _read_idempotency_key(header: str) -> str:
     found = _IDEMPOTENCY_KEY.fullmatch(header.strip())
-    text = (found[1] or found[2] or "") if found else ""
-    text = re.sub(r'\\(["\\])', r"\1", text) if found and found[1] else text
+    quoted, plain = found.groups() if found else (None, None)
+    text = re.sub(r'\\(["\\])', r"\1", quoted) if quoted else plain or ""
     if not 1 <= len(text) <= 128 or CONTROLS.search(text) or not text.isascii():
         detail = "Idempotency-Key takes 1 to 128 ASCII characters without controls"
         raise invalid("", f"{detail}; send any other text as transaction_id")
@@ -166,15 +165,13 @@ def _read_idempotency_key(header: str) -> str:
 
 def _key_of(request: PrepareRequest) -> bytes | None:
     text, encoded = request.key, request.key_base64
-    if isinstance(text, str) and isinstance(encoded, str):
+    if text is None and encoded is None:
+        return None
+    if text is not None and encoded is not None:
         raise invalid("/key_base64", "only one of key and key_base64 may be present")
-    key: bytes | None = None
-    if isinstance(text, str):
-        key = text.encode()
-    elif isinstance(encoded, str):
-        key = _base64(encoded, "/key_base64")
-    if key is not None and len(key) > KEY_MAX_BYTES:
-        pointer = "/key" if isinstance(text, str) else "/key_base64"
+    pointer = "/key" if encoded is None else "/key_base64"
+    key = (text or "").encode() if encoded is None else _base64(encoded, pointer)
+    if len(key) > KEY_MAX_BYTES:
         raise invalid(pointer, f"longer than {KEY_MAX_BYTES} bytes")
     return key
 
@@ -192,7 +189,7 @@ def _base64(text: str, pointer: str) -> bytes:
     """Decode padded RFC 4648 section 4 text whose unused bits are zero."""
     try:
         data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise invalid(pointer, "is not padded base64") from None
     if base64.b64encode(data) != text.encode():
         raise invalid(pointer, "is not padded base64")

@@ -7,6 +7,7 @@ result. A single request is a list of one item, so it takes the same path as a b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
@@ -36,26 +37,17 @@ Targets = Mapping[Target, SeenTopic | str]
 """By topic and partition: what the relay saw of the topic, or the slug that refuses."""
 
 
+@dataclass(frozen=True, slots=True)
 class Prepares:
     """The use case of a prepare."""
 
-    def __init__(
-        self,
-        flushes: MicroBatcher[Message, PrepareOutcome],
-        name_cache: NameCache,
-        topic_cache: TopicCache,
-        metrics: IngestMetrics,
-        *,
-        reserved_topics: frozenset[str],
-        refuse_all: bool,
-    ) -> None:
-        """Take the parts; ``refuse_all`` refuses every half message."""
-        self._flushes = flushes
-        self._names = name_cache
-        self._topics = topic_cache
-        self._metrics = metrics
-        self._reserved_topics = reserved_topics
-        self._refuse_all = refuse_all
+    flushes: MicroBatcher[Message, PrepareOutcome]
+    names: NameCache
+    topics: TopicCache
+    metrics: IngestMetrics
+    reserved_topics: frozenset[str]
+    refuse_all: bool
+    """Whether every half message is refused."""
 
     async def store(
         self,
@@ -70,26 +62,26 @@ class Prepares:
         returned in its place, so a batch keeps its order. Raises Problem, Overloaded or
         DatabaseUnavailable when none of them was stored.
         """
-        if self._refuse_all:
+        if self.refuse_all:
             raise Problem(slug="half-messages-refused")
         drafts = each_valid(
             requests,
             lambda request: message_of(
-                request, self._reserved_topics, traceparent, idempotency_key, caller.key_id
+                request, self.reserved_topics, traceparent, idempotency_key, caller.key_id
             ),
         )
         valid = [draft for draft in drafts if isinstance(draft, Message)]
         asked = {draft.producer_group for draft in valid}
-        groups = await self._names.groups({name for name in asked if caller.sees(name)})
+        groups = await self.names.groups({name for name in asked if caller.sees(name)})
         targets, ids = await self._look_up(valid, groups)
         checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
         if not messages:
             return [item for item in checked if isinstance(item, Problem)]
-        outcomes = await self._flushes.submit(messages, _weight(messages), caller.tenant)
-        self._metrics.prepared(outcomes)
+        outcomes = await self.flushes.submit(messages, _weight(messages), caller.tenant)
+        self.metrics.prepared(outcomes)
         if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
-            self._names.forget_groups()
+            self.names.forget_groups()
         answers = iter([prepare_answer(outcome, groups) for outcome in outcomes])
         return [item if isinstance(item, Problem) else next(answers) for item in checked]
 
@@ -103,8 +95,8 @@ class Prepares:
             if message.producer_group in groups
             and may_write(groups[message.producer_group], message.topic)
         }
-        found = await self._topics.look_up(asked)
-        ids = await self._names.topic_ids(
+        found = await self.topics.look_up(asked)
+        ids = await self.names.topic_ids(
             {topic for (topic, _), seen in found.items() if isinstance(seen, SeenTopic)}
         )
         return found, ids

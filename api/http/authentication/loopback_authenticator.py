@@ -39,6 +39,9 @@ class LoopbackAuthenticator:
         """Return the one caller of this mode; the header is ignored."""
         return ANYBODY
 
+    def forget(self, key_id: str) -> None:
+        """Do nothing: no key is remembered."""
+
 
 def is_loopback(host: str) -> bool:
     """Return True for a bind address that only this machine can reach."""
