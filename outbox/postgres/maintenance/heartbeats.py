@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -21,5 +21,4 @@ class PostgresHeartbeats:
 
     async def beat(self, task: str) -> None:
         """Record that a task is alive; see Heartbeats.beat."""
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["beat"], {"task": task})
+        await rows_from(self._pool, SQL["beat"], {"task": task})

@@ -9,8 +9,7 @@ from msgspec import convert
 
 from outbox.operators.parked_messages import ParkedMessage
 from outbox.postgres.messages.half_rows import read_if_whole
-from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import rows_of
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ class PostgresParkedMessages:
 
     async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
         """Return the oldest that have no copy; see ParkedMessages."""
-        async with available(), self._pool.connection() as connection:
-            rows = await rows_of(connection, SQL["uncopied"], {"limit": limit})
+        rows = await rows_from(self._pool, SQL["uncopied"], {"limit": limit})
         return [convert({**row, "half": read_if_whole(row)}, ParkedMessage) for row in rows]
 
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
@@ -37,5 +35,4 @@ class PostgresParkedMessages:
             "half_ids": [each.half_id for each in copied],
             "parked": [each.parked_at for each in copied],
         }
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["mark_copied"], seen)
+        await rows_from(self._pool, SQL["mark_copied"], seen)

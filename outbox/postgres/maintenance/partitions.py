@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg import errors as pg
 
 from outbox.failpoints import hit
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
+from outbox.postgres.sessions.reads import rows_from, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -27,16 +28,13 @@ class PostgresPartitions:
 
     async def newest_xid(self) -> tuple[int, float]:
         """Return the xid that comes next and when that was, in seconds; see Partitions."""
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["newest_xid"])
-            row = await cursor.fetchone()
-        assert row is not None
-        return int(row[0]), float(row[1])
+        (row,) = await rows_from(self._pool, SQL["newest_xid"], {})
+        return int(row["xid"]), float(row["at"])
 
     async def create_ahead(self, count: int) -> int:
         """Create what is missing, one leaf a transaction, oldest first; see Partitions."""
         large = set[int]()
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             while missing := [x for x in await _missing(connection, count) if x not in large]:
                 for leaf in missing:
                     try:
@@ -49,14 +47,13 @@ class PostgresPartitions:
 
     async def default_rows(self) -> Mapping[str, bool]:
         """Return for each table whether its default partition has rows; see Partitions."""
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["default_rows"])
-            return {table: bool(found) for table, found in await cursor.fetchall()}
+        rows = await rows_from(self._pool, SQL["default_rows"], {})
+        return {row["table_name"]: row["found"] for row in rows}
 
 
 async def _missing(connection: Any, count: int) -> list[int]:
-    cursor = await connection.execute(SQL["missing"], {"count": count})
-    return [int(row[0]) for row in await cursor.fetchall()]
+    rows = await rows_of(connection, SQL["missing"], {"count": count})
+    return [row["leaf"] for row in rows]
 
 
 async def _create(connection: Any, leaf: int) -> None:

@@ -1,6 +1,6 @@
 -- name: newest_xid
 -- Reads the based xid that comes next, and the time in seconds. Locks nothing.
-SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base, extract(epoch FROM clock_timestamp())::float8
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text::int8 + base AS xid, extract(epoch FROM clock_timestamp())::float8 AS at
 FROM outbox.installation
 
 -- name: missing
@@ -23,4 +23,4 @@ SELECT outbox.create_leaf(%(leaf)s)
 
 -- name: default_rows
 -- Reads for each partitioned table whether its default leaf has rows that belong in a leaf. Locks nothing.
-SELECT table_name, leaf IS NOT NULL FROM outbox.missing_leaf
+SELECT table_name, leaf IS NOT NULL AS found FROM outbox.missing_leaf

@@ -19,7 +19,7 @@ from psycopg import errors as pg
 
 from outbox.failpoints import hit
 from outbox.messages.message_id import LEAF_BITS, LOW_BITS
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import available, lent
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class PostgresRetirement:
 
     async def forget_finished(self) -> None:
         """Delete evacuated messages that have ended for good; see Retirement."""
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             await connection.execute(SQL["forget_finished"], self._retention)
             await connection.execute(SQL["forget_places"], self._retention)
 
@@ -127,7 +127,7 @@ class PostgresRetirement:
         return {**xids, "low": low, "high": high, "young_from": self._young_from}
 
     async def _column(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             return await _fetch(connection, statement, parameters)
 
 

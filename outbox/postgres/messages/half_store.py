@@ -28,7 +28,7 @@ from outbox.postgres.messages.half_flush import GroupsDeleted, flush
 from outbox.postgres.messages.half_rows import read_whole_halves, same_request
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
@@ -55,11 +55,7 @@ class PostgresHalfStore:
         if not messages:
             return []
         try:
-            async with (
-                available(),
-                self._pool.connection() as connection,
-                self._pool.flushing(connection),
-            ):
+            async with lent(self._pool) as connection, self._pool.flushing(connection):
                 return await _prepare(connection, messages)
         except GroupsDeleted as deleted:
             gone = deleted.group_ids
@@ -77,11 +73,7 @@ class PostgresHalfStore:
         DatabaseUnavailable; the same ends may be repeated.
         """
         await self._sql_outbox.admit()
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            self._pool.flushing(connection),
-        ):
+        async with lent(self._pool) as connection, self._pool.flushing(connection):
             return await answer_ends(connection, ends)
 
 

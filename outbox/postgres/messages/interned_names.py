@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from outbox.checks.producer_group import ProducerGroup
 from outbox.postgres.schema.group_rows import read_group
-from outbox.postgres.sessions.availability import available
-from outbox.postgres.sessions.reads import rows_of
+from outbox.postgres.sessions.availability import lent
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ class PostgresInternedNames:
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:
         """Return those of these groups that are registered, without their secrets."""
-        async with available(), self._pool.connection() as connection:
-            rows = await rows_of(connection, SQL["groups"], {"asked": list(names)})
+        rows = await rows_from(self._pool, SQL["groups"], {"asked": list(names)})
         return {row["name"]: read_group(row) for row in rows}
 
     async def group_names(self, ids: Collection[int]) -> dict[int, str]:
@@ -46,6 +45,6 @@ class PostgresInternedNames:
         return known
 
     async def _pairs(self, statement: str, asked: Collection[Any]) -> dict[Any, Any]:
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             cursor = await connection.execute(SQL[statement], {"asked": list(asked)})
             return dict(await cursor.fetchall())

@@ -21,7 +21,7 @@ from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import derive
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -33,7 +33,7 @@ SQL: Final = load(__name__)
 
 async def statuses_now(pool: Pool, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
     """Read the status of messages; unknown ids are missing. Raises DatabaseUnavailable."""
-    async with available(), pool.connection() as connection:
+    async with lent(pool) as connection:
         return await read_statuses(connection, half_ids)
 
 

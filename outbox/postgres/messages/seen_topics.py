@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from outbox.messages.topics import SeenTopic
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -23,9 +23,8 @@ class PostgresSeenTopics:
 
     async def all(self) -> Mapping[str, SeenTopic]:
         """Return the stored view of every topic that ever had a message."""
-        async with available(), self._pool.connection() as connection:
-            cursor = await connection.execute(SQL["all"])
-            return {name: SeenTopic(*view) for name, *view in await cursor.fetchall()}
+        rows = await rows_from(self._pool, SQL["all"], {})
+        return {row.pop("name"): SeenTopic(**row) for row in rows}
 
     async def store(self, seen: Mapping[str, SeenTopic]) -> None:
         """Store new views."""
@@ -35,11 +34,9 @@ class PostgresSeenTopics:
             "max_content_bytes": [each.max_content_bytes for each in seen.values()],
             "may_write": [each.may_write for each in seen.values()],
         }
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["store"], asked)
+        await rows_from(self._pool, SQL["store"], asked)
 
     async def note_growth(self, topic: str, before: int, after: int) -> None:
         """Tell operators that a topic has more partitions: an audit row."""
         asked = {"topic": topic, "before": before, "after": after}
-        async with available(), self._pool.connection() as connection:
-            await connection.execute(SQL["note_growth"], asked)
+        await rows_from(self._pool, SQL["note_growth"], asked)

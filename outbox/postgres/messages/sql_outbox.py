@@ -23,7 +23,7 @@ from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_message
 from outbox.postgres.messages.minute_counts import count
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class PostgresSqlOutbox:
         if now >= self._seen_until:
             self._seen, self._floor = NOTHING_SEEN, 0
             self._seen_until = now + FULL_LOOK_SECONDS
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             row = await (await connection.execute(SQL["is_on"])).fetchone()
             if not (row and row[0]):
                 self._off_until = now + OFF_SECONDS
