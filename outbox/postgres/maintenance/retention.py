@@ -104,8 +104,7 @@ class PostgresRetirement:
         async with self._pool.connection() as connection:
             for at in range(low, high, step):
                 part = {"low": at, "high": at + step, "kept": unfinished}
-                await connection.execute(SQL["free_transaction_ids"], part)
-                await connection.execute(SQL["forget_recovered"], part)
+                await connection.execute(SQL["free_ids"], part)
 
     async def _drop(self, leaf: int) -> None:
         """Drop the detached tables of a leaf; nobody but an old plan can still use one."""

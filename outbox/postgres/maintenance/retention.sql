@@ -91,20 +91,20 @@ SELECT half_id FROM outbox.held_record
 WHERE half_id >= %(low)s AND half_id < %(high)s
     AND (released_at IS NULL OR released_at > %(young_from)s)
 
--- name: free_transaction_ids
--- Deletes the transaction ids of one slice of a leaf, each by key, except those of unfinished messages.
+-- name: free_ids
+-- Deletes, of one slice of a leaf and each by key, the transaction ids and the committed messages that the relay's recovery
+-- found in Kafka, except those of unfinished messages. PostgreSQL has not lost what was found; once their halves are gone,
+-- nothing would show that.
+WITH recovered AS (
+    DELETE FROM outbox.already_published a USING outbox.half_message h, outbox.op_message o
+    WHERE a.half_id >= %(low)s AND a.half_id < %(high)s AND a.half_id <> ALL (%(kept)s::int8[])
+        AND h.half_id >= %(low)s AND h.half_id < %(high)s AND h.half_id = a.half_id AND h.nonce = a.nonce
+        AND o.half_id >= %(low)s AND o.half_id < %(high)s AND o.half_id = a.half_id AND o.decision = 1
+)
 DELETE FROM outbox.transaction_key k USING outbox.half_message h
 WHERE h.half_id >= %(low)s AND h.half_id < %(high)s AND h.transaction_id IS NOT NULL
     AND k.producer_group_id = h.producer_group_id AND k.transaction_id = h.transaction_id AND k.half_id = h.half_id
     AND k.half_id <> ALL (%(kept)s::int8[])
-
--- name: forget_recovered
--- Deletes, of one slice of a leaf, the committed messages that the relay's recovery found in Kafka, each by key, except
--- those of unfinished ones. PostgreSQL has not lost them; once their halves are gone, nothing would show that.
-DELETE FROM outbox.already_published a USING outbox.half_message h, outbox.op_message o
-WHERE a.half_id >= %(low)s AND a.half_id < %(high)s AND a.half_id <> ALL (%(kept)s::int8[])
-    AND h.half_id >= %(low)s AND h.half_id < %(high)s AND h.half_id = a.half_id AND h.nonce = a.nonce
-    AND o.half_id >= %(low)s AND o.half_id < %(high)s AND o.half_id = a.half_id AND o.decision = 1
 
 -- name: no_audit
 -- Takes, until the transaction ends and without waiting, the lock that an audit shares while it may read any leaf.

@@ -26,8 +26,7 @@ from outbox.messages.message_id import (
     half_id_of,
     shard_of,
 )
-from outbox.messages.record import digest_of
-from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, new_half
 from outbox.postgres.sessions.array_literal import number_array, text_array
 from outbox.postgres.sessions.copy_exchange import begin_copy, end_copy
 from outbox.postgres.sessions.statements import load
@@ -95,7 +94,7 @@ async def _flush(connection: AsyncConnection, messages: Sequence[Message], shard
         raise GroupsDeleted(gone)
     first = half_id_of(xid, 0, Shard(0))
     halves = [
-        _half(message, HalfId(first + low_id), nonce, at)
+        new_half(message, HalfId(first + low_id), nonce, at)
         for message, low_id, nonce in zip(messages, low_ids, nonces, strict=True)
     ]
     flushed = [
@@ -149,13 +148,3 @@ def _nonces(count: int) -> list[Nonce]:
     shift = 64 - NONCE_BITS
     words = struct.unpack(f"{count}Q", secrets.token_bytes(8 * count))
     return [Nonce(word >> shift) for word in words]
-
-
-def _half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
-    return HalfMessage(
-        half_id=half_id,
-        nonce=nonce,
-        message=message,
-        prepared_at=prepared_at,
-        content_digest=digest_of(half_id, nonce, message),
-    )

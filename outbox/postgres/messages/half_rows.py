@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import convert
 
 from outbox.messages.message import HalfMessage, Headers, Message
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.record import digest_of
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -36,6 +37,17 @@ _INT4: Final = Struct("!ii").pack
 _TEXTS: Final = Struct("!iiiii").pack
 """The head of an array: dimensions, no null inside, type, elements, first subscript."""
 _TEXT_OID: Final = 25
+
+
+def new_half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
+    """Return the half message with the digest of its record's content."""
+    return HalfMessage(
+        half_id=half_id,
+        nonce=nonce,
+        message=message,
+        prepared_at=prepared_at,
+        content_digest=digest_of(half_id, nonce, message),
+    )
 
 
 def copy_data(halves: Iterable[HalfMessage]) -> bytes:

@@ -10,7 +10,7 @@ admitted first: every snapshot that has the second has the first, and calls are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +19,8 @@ from psycopg.rows import dict_row
 from outbox.failpoints import hit
 from outbox.messages.message import End, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.record import digest_of
 from outbox.postgres.messages.decisions import decide
-from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, read_message
+from outbox.postgres.messages.half_rows import COPY_HALVES, copy_data, new_half, read_message
 from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
@@ -106,7 +105,6 @@ async def _admit_batch(
         halves = [_half(row) for row in rows]
         if halves:
             hit("plain.after_take")
-            await _claim_transaction_ids(connection, halves)
             async with connection.cursor() as writer, writer.copy(COPY_HALVES) as copy:
                 await copy.write(copy_data(halves))
             ends = [
@@ -122,27 +120,6 @@ async def _admit_batch(
     return rows
 
 
-async def _claim_transaction_ids(
-    connection: AsyncConnection, halves: Sequence[HalfMessage]
-) -> None:
-    """Claim the transaction ids of the halves that have one."""
-    keyed = [half for half in halves if half.message.transaction_id is not None]
-    if keyed:
-        asked = {
-            "groups": [half.message.producer_group_id for half in keyed],
-            "transaction_ids": [half.message.transaction_id for half in keyed],
-            "half_ids": [half.half_id for half in keyed],
-        }
-        await connection.execute(SQL["claim_transaction_ids"], asked)
-
-
 def _half(row: Mapping[str, Any]) -> HalfMessage:
-    message = read_message(row)
     half_id, nonce = HalfId(row["half_id"]), Nonce(row["nonce"])
-    return HalfMessage(
-        half_id=half_id,
-        nonce=nonce,
-        message=message,
-        prepared_at=row["published_at"],
-        content_digest=digest_of(half_id, nonce, message),
-    )
+    return new_half(read_message(row), half_id, nonce, row["published_at"])

@@ -30,7 +30,8 @@ SELECT outbox.begin_admission(), set_config('enable_seqscan', 'off', true), set_
 -- than each message that this snapshot has seen: not before "floor" are the numbers of all others. Only those of the few
 -- transactions that were open in it may be lower: these are read by their ids, as by "look". So neither what waits behind
 -- a batch nor a deleted row is read. What was committed later waits: else a producer without a pause would keep an
--- admission, and the ends behind it, busy for ever.
+-- admission, and the ends behind it, busy for ever. Writes one transaction_key row for each new transaction id, and waits
+-- for a concurrent transaction that writes the same id. The ids are sorted, so that two flushes cannot deadlock.
 WITH waiting AS (
     (
         SELECT half_id, place, coalesce(octet_length(value), 0) AS bytes FROM outbox.plain_message
@@ -59,6 +60,11 @@ WITH waiting AS (
     WHERE bytes_before < %(bytes)s
 ), taken AS (
     DELETE FROM outbox.plain_message m USING chosen WHERE m.half_id = chosen.half_id RETURNING m.*
+), claimed AS (
+    INSERT INTO outbox.transaction_key (producer_group_id, transaction_id, half_id)
+    SELECT producer_group_id, transaction_id, half_id FROM taken WHERE transaction_id IS NOT NULL
+    ORDER BY producer_group_id, transaction_id, half_id
+    ON CONFLICT DO NOTHING
 )
 SELECT taken.*, g.name AS producer_group, t.name AS topic,
     (SELECT count(*) FROM first) > (SELECT count(*) FROM chosen) AS cut_off
@@ -66,13 +72,3 @@ FROM taken
 JOIN outbox.producer_group g ON g.id = taken.producer_group_id
 JOIN outbox.topic t ON t.id = taken.topic_id
 ORDER BY taken.place
-
--- name: claim_transaction_ids
--- Writes one transaction_key row for each new id and returns the half ids that won. Waits for a concurrent
--- transaction that writes the same id. The ids are sorted, so that two flushes cannot deadlock.
-INSERT INTO outbox.transaction_key (producer_group_id, transaction_id, half_id)
-SELECT g, t, h
-FROM unnest(%(groups)s::int4[], %(transaction_ids)s::text[], %(half_ids)s::int8[]) AS asked (g, t, h)
-ORDER BY g, t, h
-ON CONFLICT DO NOTHING
-RETURNING half_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -72,8 +71,7 @@ def _libpq_parts(url: str, setting: str) -> dict[str, str]:
 
 def _authority(host: str, parts: dict[str, str]) -> str:
     """Return ``host:port,host:port``; a single port applies to all hosts, as in libpq."""
-    hosts = host.split(",")
+    hosts = [f"[{each}]" if ":" in each else each for each in host.split(",")]
     ports = parts.get("port", "").split(",")
-    filler = ports[0] if len(ports) == 1 else ""
-    pairs = zip_longest(hosts, ports[: len(hosts)], fillvalue=filler)
-    return ",".join(f"[{h}]:{p or 5432}" if ":" in h else f"{h}:{p or 5432}" for h, p in pairs)
+    pairs = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
+    return ",".join(f"{name}:{port or 5432}" for name, port in pairs)
