@@ -19,7 +19,7 @@ SQL: Final = load(__name__)
 BOUNDS: Final = {"most": 10_000, "all": 16_000}
 """The most messages that are counted of one delay class or group, and of all of a state."""
 WAIT_SECONDS: Final = 2.0
-LIMIT_MS: Final = 2_000
+LIMIT: Final = "SET LOCAL statement_timeout = '2s'"
 """Longest waits for a connection and for a statement: Prometheus waits 10 s for the page."""
 ANSWER_SECONDS: Final = 5.0
 """A server that has not cancelled a statement by then is given up."""
@@ -44,7 +44,7 @@ class PostgresGauges:
             with connection.answering_within(ANSWER_SECONDS):
                 async with connection.transaction():
                     await read_in_key_order(connection)
-                    await connection.execute(SQL["limit"], {"milliseconds": LIMIT_MS})
+                    await connection.execute(LIMIT)
                     for part in PARTS:
                         facts.unread[part] = await self._read_part(connection, part, facts)
         return facts

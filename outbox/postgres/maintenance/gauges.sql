@@ -1,7 +1,3 @@
--- name: limit
--- Lets PostgreSQL cancel each statement of this transaction that takes longer; the session goes on.
-SELECT set_config('statement_timeout', %(milliseconds)s::text, true)
-
 -- name: heartbeats
 -- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran, or not since the clock
 -- was set back.

@@ -128,8 +128,7 @@ def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId
 
 def _read(answers: Sequence[PGresult]) -> tuple[int, datetime, frozenset[int], frozenset[HalfId]]:
     """Return the xid, the database's time, the deleted groups and the half ids that won."""
-    tables = [each for each in answers if each.status == ExecStatus.TUPLES_OK]
-    begun, claimed = tables[0], tables[1:]
+    begun, *claimed = [each for each in answers if each.status == ExecStatus.TUPLES_OK]
     xid, micros, deleted = (_value(begun, 0, column) for column in range(3))
     at = _EPOCH + timedelta(microseconds=int(micros))
     gone = frozenset(map(int, deleted.split(b","))) if deleted else frozenset[int]()

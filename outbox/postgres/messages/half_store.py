@@ -109,18 +109,15 @@ async def _answer_repeated(
 
 async def _known(connection: AsyncConnection, messages: Sequence[Message]) -> Sequence[HalfId]:
     """Return the half that each message's transaction id belongs to."""
-    asked = [(message.producer_group_id, message.transaction_id) for message in messages]
-    cursor = await connection.execute(
-        SQL["find_transaction_ids"],
-        {
-            "groups": [group for group, _ in asked],
-            "transaction_ids": [transaction_id for _, transaction_id in asked],
-        },
-    )
-    found = {(group, text): HalfId(half_id) for group, text, half_id in await cursor.fetchall()}
-    if not found.keys() >= set(asked):
+    asked = {
+        "groups": [message.producer_group_id for message in messages],
+        "transaction_ids": [message.transaction_id for message in messages],
+    }
+    cursor = await connection.execute(SQL["find_transaction_ids"], asked)
+    known = [half_id for (half_id,) in await cursor.fetchall()]
+    if None in known:
         raise DatabaseUnavailable(RETIRED)
-    return [found[key] for key in asked]
+    return known
 
 
 def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:

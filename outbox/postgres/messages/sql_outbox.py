@@ -66,8 +66,8 @@ class PostgresSqlOutbox:
             self._seen, self._floor = NOTHING_SEEN, 0
             self._seen_until = now + FULL_LOOK_SECONDS
         async with lent(self._pool) as connection:
-            row = await (await connection.execute(SQL["is_on"])).fetchone()
-            if not (row and row[0]):
+            ((is_on,),) = await (await connection.execute(SQL["is_on"])).fetchall()
+            if not is_on:
                 self._off_until = now + OFF_SECONDS
                 return None
             return await self._admit(connection)
@@ -76,9 +76,7 @@ class PostgresSqlOutbox:
         """Admit messages that only the new snapshot has seen, and remember it."""
         seen = {"seen": self._seen, "floor": self._floor}
         cursor = await connection.execute(SQL["look"], seen)
-        row = await cursor.fetchone()
-        assert row is not None
-        snapshot, waits = row
+        ((snapshot, waits),) = await cursor.fetchall()
         admitted, last = 0, 0
         asked = {**seen, "upto": snapshot, "most": self._batch_max, "bytes": BATCH_BYTES}
         while waits:

@@ -78,7 +78,6 @@ async def _beat(connection: AsyncConnection, seconds: float) -> None:
 
 
 async def _run(connection: AsyncConnection, statement: str, key: Mapping[str, object]) -> bool:
-    async with connection.cursor() as cursor:
-        await cursor.execute(SQL[statement], key)
-        row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+    cursor = await connection.execute(SQL[statement], key)
+    ((done,),) = await cursor.fetchall()
+    return bool(done)

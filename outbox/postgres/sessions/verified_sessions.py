@@ -13,10 +13,10 @@ from contextlib import ExitStack, suppress
 from typing import Any, Final, NamedTuple
 
 import psycopg
-from psycopg import errors as pg
 from psycopg.rows import dict_row
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
+from outbox.postgres.sessions.availability import LACKING
 from outbox.postgres.sessions.connections import (
     PLAN_ONCE_IN_ORDER,
     AsyncConnection,
@@ -27,7 +27,6 @@ from outbox.postgres.sessions.statements import load
 from outbox.relay.server_requirements import judge_postgres
 
 SQL: Final = load(__name__)
-NOT_MIGRATED: Final = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedColumn)
 RELAY_SECONDS: Final = 30.0
 """Longest silence of PostgreSQL during an exchange of a relay, which reads and writes one batch."""
 
@@ -89,23 +88,21 @@ def server_facts(connection: Connection) -> dict[str, Any]:
 
 def read_id_counter(session: Connection) -> IdCounter:
     """Read both in one snapshot. Raises psycopg's errors."""
-    row = session.execute(SQL["counter"]).fetchone()
-    assert row is not None
-    return IdCounter(*row)
+    (counter,) = session.execute(SQL["counter"]).fetchall()
+    return IdCounter(*counter)
 
 
 def refuse_ids_behind(session: Connection) -> None:
     """Raise IdsBehind if new ids would be too low; a database without our tables passes."""
-    with suppress(*NOT_MIGRATED):
+    with suppress(*LACKING):
         _judge(read_id_counter(session))
 
 
 async def refuse_pool_behind(session: AsyncConnection) -> None:
     """Do the same for a session of a pool."""
-    with suppress(*NOT_MIGRATED):
-        row = await (await session.execute(SQL["counter"])).fetchone()
-        assert row is not None
-        _judge(IdCounter(*row))
+    with suppress(*LACKING):
+        (counter,) = await (await session.execute(SQL["counter"])).fetchall()
+        _judge(IdCounter(*counter))
 
 
 def _judge(counter: IdCounter) -> None:
