@@ -16,7 +16,7 @@ from outbox.postgres.checks.keyring import valid_secrets
 from outbox.postgres.checks.settlement import settle
 from outbox.postgres.messages.half_rows import bounds, read_if_whole
 from outbox.postgres.schema.group_rows import read_group
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent, transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -37,22 +37,14 @@ class PostgresCheckQueue:
 
     async def due_groups(self) -> Sequence[GroupDue]:
         """Return the groups with waiting halves; see CheckQueue.due_groups."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
             rows = await rows_of(connection, SQL["due_groups"], {})
         return [GroupDue(**{**row, "breaker": BreakerState(row["breaker"])}) for row in rows]
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
             [found] = await rows_of(connection, SQL["group"], {"group": producer_group_id})
             group, breaker = read_group(found), None
@@ -82,7 +74,7 @@ class PostgresCheckQueue:
 
     async def settle(self, settlement: Settlement) -> Settled:
         """Write a round's results, all or nothing; see CheckQueue.settle."""
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             return await settle(connection, settlement)
 
 

@@ -26,7 +26,7 @@ from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.schema.tables import producer_group
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent, transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of, run
 from outbox.postgres.sessions.statements import load
 
@@ -75,13 +75,13 @@ class PostgresProducerGroups:
         ``tripped``: only those whose breaker is not closed.
         """
         found = None if names is None else list(names)
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             rows = await _rows(connection, found, after, limit, tripped=tripped)
         return [read_group(row) for row in rows]
 
     async def get(self, name: str) -> ProducerGroup:
         """Return one group. Raises UnknownGroup."""
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             return read_group(await _row(connection, name))
 
     async def with_secrets(self, name: str) -> tuple[ProducerGroup, datetime]:
@@ -89,7 +89,7 @@ class PostgresProducerGroups:
 
         Raises UnknownGroup.
         """
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             row = await _row(connection, name)
         return read_group(row, valid_secrets(self._ring.open, row, name)), row["now"]
 
@@ -97,8 +97,7 @@ class PostgresProducerGroups:
         """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
         asked = {"name": name, "due": DUE_ROWS}
         async with (
-            available(),
-            self._pool.connection() as connection,
+            lent(self._pool) as connection,
             connection.transaction(),
             connection.cursor(row_factory=class_row(GroupHealth)) as cursor,
         ):
@@ -190,7 +189,7 @@ class PostgresProducerGroups:
     @asynccontextmanager
     async def _change(self, name: str) -> AsyncIterator[AsyncConnection]:
         """Open a transaction in which no other changes the group of this name."""
-        async with available(), self._pool.connection() as connection, connection.transaction():
+        async with transaction(self._pool) as connection:
             await connection.execute(SQL["lock_name"], {"name": name})
             yield connection
 

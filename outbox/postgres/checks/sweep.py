@@ -14,7 +14,7 @@ from outbox.checks.policy import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
 from outbox.postgres.checks.settlement import as_rows, open_classes
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -34,11 +34,7 @@ class PostgresSweep:
 
     async def sweep(self, limit: int) -> SweepRound:
         """Queue the undecided among the next ``limit`` halves; see Sweep.sweep."""
-        async with (
-            available(),
-            self._pool.connection() as connection,
-            connection.transaction(),
-        ):
+        async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
             [start] = await rows_of(connection, SQL["position"], {})
             young = {"young": start["now"] - YOUNGEST, "limit": limit}

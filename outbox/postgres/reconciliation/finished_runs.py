@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psycopg.rows import class_row
 
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
     FindingTotal,
@@ -83,8 +83,7 @@ class PostgresReconciliationRuns:
 
     async def _rows(self, kind: type[Row], name: str, asked: dict[str, Any]) -> list[Row]:
         async with (
-            available(),
-            self._pool.connection() as connection,
+            lent(self._pool) as connection,
             connection.cursor(row_factory=class_row(kind)) as cursor,
         ):
             await cursor.execute(SQL[name], asked)

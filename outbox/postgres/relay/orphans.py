@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg.rows import class_row
 
 from outbox.messages.record import RecordName, UnnamedRecord
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ class PostgresOrphans:
     async def unnamed(self, limit: int) -> Sequence[UnnamedRecord]:
         """Return the oldest ids whose records were not searched yet."""
         async with (
-            available(),
-            self._pool.connection() as connection,
+            lent(self._pool) as connection,
             connection.cursor(row_factory=class_row(UnnamedRecord)) as cursor,
         ):
             await cursor.execute(SQL["unnamed"], {"limit": limit})
@@ -37,7 +36,7 @@ class PostgresOrphans:
 
     async def topics(self) -> Sequence[str]:
         """Return the topics that may have their records."""
-        async with available(), self._pool.connection() as connection:
+        async with lent(self._pool) as connection:
             cursor = await connection.execute(SQL["topics"])
             return [row[0] for row in await cursor.fetchall()]
 
@@ -47,8 +46,7 @@ class PostgresOrphans:
         gone = (RecordName(each.half_id, each.nonce, RECORD_GONE, None) for each in sought)
         names = [found.get((each.half_id, each.nonce), each)._asdict() for each in gone]
         async with (
-            available(),
-            self._pool.connection() as connection,
+            lent(self._pool) as connection,
             connection.cursor() as cursor,
         ):
             await cursor.executemany(SQL["note"], names)
