@@ -13,7 +13,6 @@ CREATE TABLE outbox.progress (
     topic_id text,
     pg_system_id text,
     halt_reason text,
-    halt_detail text,
     owner text,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 10);

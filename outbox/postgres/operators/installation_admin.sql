@@ -6,11 +6,10 @@ RETURNING was, installation_id
 
 -- name: halt_all
 -- Halts every shard, also one without a row: no relay may continue where the original database publishes.
-INSERT INTO outbox.progress (name, halt_reason, halt_detail, updated_at)
-SELECT 'relay:' || shard, %(reason)s, 'the installation was renewed', clock_timestamp()
+INSERT INTO outbox.progress (name, halt_reason, updated_at)
+SELECT 'relay:' || shard, %(reason)s, clock_timestamp()
 FROM generate_series(0, 15) AS s (shard)
-ON CONFLICT (name) DO UPDATE SET
-    halt_reason = EXCLUDED.halt_reason, halt_detail = EXCLUDED.halt_detail, updated_at = EXCLUDED.updated_at
+ON CONFLICT (name) DO UPDATE SET halt_reason = EXCLUDED.halt_reason, updated_at = EXCLUDED.updated_at
 
 -- name: sessions
 -- Reads the names of our programs that have a session in this database, this one excepted.

@@ -12,6 +12,6 @@ UPDATE outbox.progress SET
     batch_no = coalesce(%(batch_no)s, batch_no), crc = coalesce(%(crc)s, crc), gen = coalesce(%(gen)s, gen),
     cluster_id = coalesce(%(cluster_id)s, cluster_id), topic_id = coalesce(%(topic_id)s, topic_id),
     pg_system_id = coalesce(%(pg_system_id)s, pg_system_id),
-    halt_reason = NULL, halt_detail = NULL, updated_at = clock_timestamp()
+    halt_reason = NULL, updated_at = clock_timestamp()
 WHERE name = %(name)s AND halt_reason = %(halt_reason)s
 RETURNING true

@@ -19,7 +19,7 @@ ON CONFLICT (name) DO UPDATE SET
     manifest_offset = EXCLUDED.manifest_offset, batch_no = EXCLUDED.batch_no, crc = EXCLUDED.crc,
     gen = EXCLUDED.gen, cluster_id = EXCLUDED.cluster_id, topic_id = EXCLUDED.topic_id,
     pg_system_id = EXCLUDED.pg_system_id, owner = EXCLUDED.owner, updated_at = EXCLUDED.updated_at,
-    halt_reason = NULL, halt_detail = NULL
+    halt_reason = NULL
 WHERE p.manifest_offset IS NULL
     OR (p.gen <= %(after_gen)s AND p.batch_no <= EXCLUDED.batch_no
         AND (p.halt_reason IS NULL OR p.halt_reason = 'replay_stuck'))

@@ -38,15 +38,12 @@ class PostgresCommitWatch(RelaySession):
         Raises DatabaseUnavailable.
         """
         with self._session() as session:
-            return self._fresh(session)
-
-    def _fresh(self, connection: Connection) -> frozenset[int]:
-        row = connection.execute(SQL["watermark"]).fetchone()
-        assert row is not None
-        seen, self._seen = self._seen, row[0]
-        if seen == self._seen:
-            return frozenset()
-        if seen is None:
-            return ALL_SHARDS
-        rows = connection.execute(SQL["fresh_shards"], {"low": seen, "high": self._seen})
-        return frozenset(shard for (shard,) in rows)
+            row = session.execute(SQL["watermark"]).fetchone()
+            assert row is not None
+            seen, self._seen = self._seen, row[0]
+            if seen is None:
+                return ALL_SHARDS
+            if seen == self._seen:
+                return frozenset()
+            rows = session.execute(SQL["fresh_shards"], {"low": seen, "high": self._seen})
+            return frozenset(shard for (shard,) in rows)

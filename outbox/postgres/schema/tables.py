@@ -255,7 +255,6 @@ progress = Table(
     Column("topic_id", Text),
     Column("pg_system_id", Text),
     Column("halt_reason", Text),
-    Column("halt_detail", Text),
     Column("owner", Text),
     needed("updated_at", TIME),
 )
