@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from checker.advisory_locks import AdvisoryLocks
-from outbox.checks.check_round import SweepRound
 from outbox.errors import CursorMoved
 
 SLICE_HALVES: Final = 4000
@@ -18,10 +17,11 @@ LOCK_KIND: Final = "sweep"
 class Sweep(Protocol):
     """Finds the undecided half messages that are at least one second old."""
 
-    async def sweep(self, limit: int) -> SweepRound:
+    async def sweep(self, limit: int) -> int:
         """Queue the undecided among the next ``limit`` halves and pass them all, in one commit.
 
-        Raises CursorMoved when another sweep was faster, and DatabaseUnavailable.
+        Returns how many it passed. Raises CursorMoved when another sweep was faster, and
+        DatabaseUnavailable.
         """
 
 
@@ -41,7 +41,7 @@ class Sweeper:
             if not held:
                 return LOCK_BUSY_SECONDS
             try:
-                swept = await self._sweep.sweep(SLICE_HALVES)
+                passed = await self._sweep.sweep(SLICE_HALVES)
             except CursorMoved:
                 return SWEEP_SECONDS
-        return 0.0 if swept.looked >= SLICE_HALVES else SWEEP_SECONDS
+        return 0.0 if passed >= SLICE_HALVES else SWEEP_SECONDS

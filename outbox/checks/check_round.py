@@ -145,11 +145,3 @@ class Settled:
     parked: frozenset[HalfId]
     breaker_changed: bool = True
     """False if the breaker stays as it is: the group was changed or resumed meanwhile."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRound:
-    """One sweep: how many halves it passed, and how many of them joined the check queue."""
-
-    looked: int
-    queued: int

@@ -87,7 +87,7 @@ class Life:
 
     def sweep(self) -> None:
         """Sweep until nothing is left that a sweep may look at."""
-        while self.run(lambda pool: PostgresSweep(pool).sweep(4096)).looked:
+        while self.run(lambda pool: PostgresSweep(pool).sweep(4096)):
             pass
 
     def retire(self) -> list[int]:

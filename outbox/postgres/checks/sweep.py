@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from outbox.checks.check_round import SweepRound
 from outbox.checks.policy import class_of_first_check
 from outbox.errors import CursorMoved
 from outbox.failpoints import hit
@@ -32,7 +31,7 @@ class PostgresSweep:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def sweep(self, limit: int) -> SweepRound:
+    async def sweep(self, limit: int) -> int:
         """Queue the undecided among the next ``limit`` halves; see Sweep.sweep."""
         async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
@@ -41,12 +40,13 @@ class PostgresSweep:
             [ahead] = await rows_of(connection, SQL["slice"], start | young)
             part = start | ahead
             if not part["looked"]:
-                return SweepRound(looked=0, queued=0)
+                return 0
             found = await rows_of(connection, SQL["undecided"], part)
             await _queue(connection, part, found)
             hit("sweep.before_commit")
         hit("sweep.after_commit")
-        return SweepRound(looked=part["looked"], queued=len(found))
+        looked: int = part["looked"]
+        return looked
 
 
 async def _queue(

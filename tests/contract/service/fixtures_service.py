@@ -146,7 +146,7 @@ class ServicePlace:
         world = self.checker()
         await self._settled(world)
         for _ in range(ROUNDS):
-            if not (await world.sweep()).looked:
+            if not await world.sweep():
                 return
         raise AssertionError("the sweep comes to no end")
 

@@ -18,7 +18,6 @@ from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
 from checker.checks.sweeper import SLICE_HALVES
 from outbox.checks.breaker import BreakerState
-from outbox.checks.check_round import SweepRound
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of
 from outbox.clock import SystemClock
@@ -115,12 +114,12 @@ class World:
         """Move all stored times into the past."""
         await self.execute(PAST, by=seconds)
 
-    async def sweep(self, limit: int = SLICE_HALVES) -> SweepRound:
+    async def sweep(self, limit: int = SLICE_HALVES) -> int:
         """Run one sweep; it does nothing when another sweep is faster."""
         try:
             return await PostgresSweep(self.checker).sweep(limit)
         except CursorMoved:
-            return SweepRound(looked=0, queued=0)
+            return 0
 
     async def check(self, group: ProducerGroup) -> CheckRound:
         """Run one round of check-backs of a group."""

@@ -70,7 +70,7 @@ async def swept(world: RelayWorld) -> int:
     young = "SELECT greatest(0, 1.1 - extract(epoch FROM clock_timestamp() - max(prepared_at)))"
     await asyncio.sleep(float(world.one(f"{young} FROM outbox.half_message")))
     async with make_pool(world.database_url, "test", pool_max=2) as pool:
-        while (await PostgresSweep(pool).sweep(1000)).looked:
+        while await PostgresSweep(pool).sweep(1000):
             pass
     return int(world.one("SELECT count(*) FROM outbox.check_queue"))
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from checker.checks.sweeper import LOCK_BUSY_SECONDS, SLICE_HALVES, SWEEP_SECONDS, Sweeper
-from outbox.checks.check_round import SweepRound
 from outbox.errors import CursorMoved
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
@@ -14,10 +13,10 @@ class CountedSweep:
     def __init__(self, looked: int | None) -> None:
         self._looked = looked
 
-    async def sweep(self, limit: int) -> SweepRound:
+    async def sweep(self, limit: int) -> int:
         if self._looked is None:
             raise CursorMoved
-        return SweepRound(looked=self._looked, queued=0)
+        return self._looked
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def retire(world: RelayWorld) -> None:
 
 
 async def _retire(pool: Pool) -> None:
-    while (await PostgresSweep(pool).sweep(1000)).looked:
+    while await PostgresSweep(pool).sweep(1000):
         pass
     retirement = PostgresRetirement(pool, retention_seconds=RETENTION)
     for leaf in await retirement.leaves():
