@@ -45,8 +45,7 @@ class PostgresSweep:
             await _queue(connection, part, found)
             hit("sweep.before_commit")
         hit("sweep.after_commit")
-        looked: int = part["looked"]
-        return looked
+        return int(part["looked"])
 
 
 async def _queue(

@@ -32,7 +32,6 @@ COMPARISONS: Final = 3
 
 _DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
-_ROWS_LEAST: Final = 4
 _GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
 
@@ -185,10 +184,7 @@ class CommitReader(RelaySession):
     def _rows_for(self, rows: Sequence[Row]) -> int:
         """Return how many rows like these make a batch: a row has 1 to 2 048 ids."""
         ids = sum(len(half_ids) for _, half_ids, *_ in rows)
-        if not ids:
-            return self._rows
-        wanted = self._batch_max * len(rows) // ids + 2
-        return min(self._batch_max + 1, max(_ROWS_LEAST, wanted))
+        return min(self._batch_max + 1, self._batch_max * len(rows) // ids + 2)
 
     def _read_contents(self, ids: Sequence[HalfId]) -> list[Row]:
         """Return the contents of the first ids, in their order, and of one at least."""
