@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +16,8 @@ from outbox.settings.catalogue import SECRETS, Settings
 PREFIX: Final = "OUTBOX_"
 NO_SETTINGS: Final = frozenset({"OUTBOX_CHECK_SECRET", "OUTBOX_FAILPOINTS"})
 """Variables of the same prefix: one of a producer's own program, and one of crash tests."""
-ALIKE: Final = 0.75
-"""From this likeness on an unknown name is taken for a known one that was misspelt."""
+UNKNOWN: Final = "docs/reference/settings.md lists all settings"
+"""The next step after a name that no setting has."""
 OTLP_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
@@ -80,7 +79,7 @@ def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tu
         return name, text
     secret = name.removesuffix("_file")
     if secret == name or secret not in SECRETS:
-        raise ConfigurationError(f"{key}: no such setting; {_instead_of(name, PREFIX)}")
+        raise ConfigurationError(f"{key}: no such setting; {UNKNOWN}")
     if PREFIX + secret.upper() in environment:
         raise ConfigurationError(f"{key}: {PREFIX}{secret.upper()} is set as well; use one of them")
     return secret, _read(key, text).strip()
@@ -94,9 +93,8 @@ def _from_file(path: str) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in values.items()}
     unknown = sorted(set(lowered) - set(Settings.model_fields))
     if unknown:
-        instead = _instead_of(unknown[0].removeprefix(PREFIX.lower()))
         raise ConfigurationError(
-            f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}; {instead}"
+            f"OUTBOX_CONFIG_FILE: {path}: no such setting {unknown[0]!r}; {UNKNOWN}"
         )
     return lowered
 
@@ -110,13 +108,3 @@ def _read(key: str, path: str) -> str:
         raise ConfigurationError(line) from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{key}: the file that it names is not text in UTF-8") from None
-
-
-def _instead_of(unknown: str, prefix: str = "") -> str:
-    """Return the next step after a name that no setting has: the nearest one, or the page."""
-    known = [*Settings.model_fields, *(f"{each}_file" for each in SECRETS)]
-    nearest = get_close_matches(unknown, known, n=1, cutoff=ALIKE)
-    if not nearest:
-        return "docs/reference/settings.md lists all settings"
-    name = f"{prefix}{nearest[0]}"
-    return f"did you mean {name.upper() if prefix else name}?"

@@ -88,7 +88,9 @@ def test_a_port_in_use_exits_5(tmp_path: Path) -> None:
 
 def test_an_unknown_setting_exits_2_before_anything_starts(tmp_path: Path) -> None:
     ended = outbox("dev", "--data-dir", str(tmp_path / "data"), OUTBOX_CHEK_MAX="3")
-    line = "outbox: OUTBOX_CHEK_MAX: no such setting; did you mean OUTBOX_CHECK_MAX?\n"
+    line = (
+        "outbox: OUTBOX_CHEK_MAX: no such setting; docs/reference/settings.md lists all settings\n"
+    )
     assert (ended.code, ended.err) == (2, line)
     assert not (tmp_path / "data").exists()
 

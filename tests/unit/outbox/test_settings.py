@@ -44,19 +44,11 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
     [
         (
             {"OUTBOX_CHEK_MAX": "1"},
-            "OUTBOX_CHEK_MAX: no such setting; did you mean OUTBOX_CHECK_MAX?",
+            "OUTBOX_CHEK_MAX: no such setting; docs/reference/settings.md lists all settings",
         ),
         (
             {"OUTBOX_CHECK_MAX_FILE": "x"},
-            "OUTBOX_CHECK_MAX_FILE: no such setting; did you mean OUTBOX_CHECK_MAX?",
-        ),
-        (
-            {"OUTBOX_API_KEYS_FILE": "x"},
-            "OUTBOX_API_KEYS_FILE: no such setting; did you mean OUTBOX_API_KEY_FILE?",
-        ),
-        (
-            {"OUTBOX_NOPE": "1"},
-            "OUTBOX_NOPE: no such setting; docs/reference/settings.md lists all settings",
+            "OUTBOX_CHECK_MAX_FILE: no such setting; docs/reference/settings.md lists all settings",
         ),
         ({"OUTBOX_CHECK_MAX": "0"}, "OUTBOX_CHECK_MAX: Input should be greater than or equal to 1"),
         ({"OUTBOX_KAFKA_CONFIG": "[]"}, "OUTBOX_KAFKA_CONFIG: is not a JSON object"),
@@ -117,15 +109,13 @@ def test_the_address_of_a_trace_viewer_is_one_of_the_web_with_one_place_for_the_
 
 
 @pytest.mark.parametrize("name", ["chek_max", "OUTBOX_CHECK_MAX"])
-def test_a_misspelt_name_in_the_file_is_refused_with_the_right_one(
-    name: str, tmp_path: Path
-) -> None:
+def test_an_unknown_name_in_the_file_is_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "outbox.toml"
     file.write_text(f"{name} = 3\n")
-    line = f"OUTBOX_CONFIG_FILE: {file}: no such setting '{name.lower()}'; did you mean check_max?"
+    problem = f"no such setting '{name.lower()}'; docs/reference/settings.md lists all settings"
     with pytest.raises(ConfigurationError) as refusal:
         load_settings({"OUTBOX_CONFIG_FILE": str(file)})
-    assert str(refusal.value) == line
+    assert str(refusal.value) == f"OUTBOX_CONFIG_FILE: {file}: {problem}"
 
 
 def test_a_required_setting_is_named_when_it_is_missing() -> None:

@@ -54,7 +54,9 @@ def test_an_unknown_setting_stops_the_command(
 ) -> None:
     monkeypatch.setenv("OUTBOX_CHEK_MAX", "3")
     assert run(["config", "show"]) == ExitCode.USAGE
-    line = "outbox: OUTBOX_CHEK_MAX: no such setting; did you mean OUTBOX_CHECK_MAX?\n"
+    line = (
+        "outbox: OUTBOX_CHEK_MAX: no such setting; docs/reference/settings.md lists all settings\n"
+    )
     assert capsys.readouterr().err == line
 
 
