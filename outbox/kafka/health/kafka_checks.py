@@ -75,7 +75,8 @@ def rights_health(topics: Collection[Topic]) -> HealthCheck:
 
 def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
     """Check the topic `outbox.progress` and the broker settings that its transactions need."""
-    yield partition_health(facts.partitions)
+    detail = f"{facts.partitions} partitions, required: {PARTITIONS}"
+    yield health_check("outbox.progress", facts.partitions >= PARTITIONS, detail)
     yield from judged(safety_of(facts))
     kept = int(facts.settings.get("retention.ms", "0"))
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
@@ -86,15 +87,6 @@ def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
     in_sync = int(facts.settings.get("min.insync.replicas", "1"))
     detail = f"{in_sync}; 2 with three brokers survives the loss of one"
     yield health_check("min.insync.replicas", in_sync >= SAFE_IN_SYNC, detail, HealthStatus.WARNING)
-
-
-def partition_health(partitions: int) -> HealthCheck:
-    """Check that each shard has its partition; more are a mistake that cannot be undone."""
-    detail = f"{partitions} partitions, required: {PARTITIONS}"
-    if partitions > PARTITIONS:
-        detail += ": nothing uses the others"
-        return health_check("outbox.progress", False, detail, HealthStatus.WARNING)
-    return health_check("outbox.progress", partitions == PARTITIONS, detail)
 
 
 def writable_health(topics: Collection[Topic]) -> HealthCheck:
@@ -142,12 +134,11 @@ def transaction_health(states: Sequence[PartitionState]) -> HealthCheck:
         count = sum(each.last_stable_offset < each.end_offset for each in states)
         return health_check("hanging transactions", True, f"none; {count} open")
     places = _named([_place(each) for each in found])
-    command = found[0].command
+    detail, status = f"age unknown: {places}", HealthStatus.WARNING
     if found[0].hangs:
         detail = f"{places}: read_committed consumers stop there; see docs/runbooks.md"
-        return health_check("hanging transactions", False, detail, command=command)
-    detail = f"age unknown: {places}"
-    return health_check("hanging transactions", False, detail, HealthStatus.WARNING, command)
+        status = HealthStatus.FAILED
+    return health_check("hanging transactions", False, detail, status, found[0].command)
 
 
 def _place(each: PartitionState) -> str:

@@ -54,9 +54,9 @@ def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None
 
 @pytest.mark.parametrize(
     ("partitions", "verdict"),
-    [(0, HealthStatus.FAILED), (15, HealthStatus.FAILED), (17, HealthStatus.WARNING)],
+    [(0, HealthStatus.FAILED), (15, HealthStatus.FAILED), (17, HealthStatus.OK)],
 )
-def test_a_topic_without_one_partition_for_each_shard_is_named(
+def test_a_topic_with_fewer_partitions_than_shards_fails(
     partitions: int, verdict: HealthStatus
 ) -> None:
     assert topic_verdicts(partitions=partitions)["outbox.progress"] is verdict
