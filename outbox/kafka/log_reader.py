@@ -134,7 +134,12 @@ class KafkaLogReader:
         if not places:
             return []
         with closing(Consumer(self._config, logger=None)) as consumer:
-            return [record for place in sorted(places) if (record := _at(consumer, *place))]
+            return [
+                record
+                for partition, offset in sorted(places)
+                if (record := _first_of_each(consumer, {partition: offset}).get(partition))
+                and record.offset == offset
+            ]
 
     def _offsets(
         self,
@@ -155,7 +160,7 @@ class KafkaLogReader:
             again, errors = self._ask(errors, spec, isolation)
             offsets |= again
         if errors and not offsets:
-            raise KafkaUnavailable(f"Kafka: {next(iter(errors.values()))}")
+            raise KafkaUnavailable(next(iter(errors.values())))
         return Offsets(offsets=offsets, errors=errors)
 
     def _ask(
@@ -175,12 +180,13 @@ class KafkaLogReader:
         for asked, future in futures.items():
             partition = Partition(asked.topic, asked.partition)
             try:
-                offset = future.result(timeout=2 * REQUEST_SECONDS).offset
-            except (KafkaException, TimeoutError) as error:
-                errors[partition] = _words(error)
+                with answered():
+                    offset = future.result(timeout=2 * REQUEST_SECONDS).offset
+            except KafkaUnavailable as error:
+                errors[partition] = str(error)
                 continue
             if offset == OFFSET_INVALID:  # The connection broke; librdkafka calls this no error.
-                errors[partition] = "no offset was returned"
+                errors[partition] = "Kafka returned no offset"
             elif offset != NO_RECORD:
                 offsets[partition] = offset
         return offsets, errors
@@ -209,12 +215,6 @@ def read_to_ends(consumer: Consumer, ends: Mapping[Partition, int]) -> Iterator[
         if (offset + 1 if error is None else offset) >= unread[place]:
             del unread[place]
             consumer.pause([TopicPartition(*place)])
-
-
-def _at(consumer: Consumer, partition: Partition, offset: int) -> LogRecord | None:
-    """Return the record of that offset; None: it is gone, or a marker."""
-    record = _first_of_each(consumer, {partition: offset}).get(partition)
-    return record if record is not None and record.offset == offset else None
 
 
 def _first_of_each(
@@ -259,8 +259,3 @@ def _record(partition: Partition, message: Message) -> LogRecord:
 
 def _bytes(given: str | bytes | None) -> bytes | None:
     return given.encode() if isinstance(given, str) else given
-
-
-def _words(error: Exception) -> str:
-    reason = error.args[0] if error.args else error
-    return str(reason.str()) if hasattr(reason, "str") else str(reason) or type(error).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
@@ -55,11 +54,6 @@ class KafkaTopicCatalogue:
         wanted = [NewTopic(name, BROKER_DEFAULT, BROKER_DEFAULT) for name in topics]
         futures = self._admin.create_topics(wanted, operation_timeout=CREATE_SECONDS)
         return [topic for topic, future in futures.items() if self._exists(topic, future)]
-
-    def close(self) -> None:
-        """Let the client's threads end."""
-        with contextlib.suppress(KafkaException):
-            self._admin.poll(0)
 
     def _exists(self, topic: str, created: Future[None]) -> bool:
         """Return whether the topic exists now; False: Kafka refuses to create it."""

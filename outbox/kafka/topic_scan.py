@@ -121,7 +121,7 @@ class KafkaTopicScan:
 def _all_of(offsets: Offsets) -> Mapping[Partition, int]:
     """Return the offsets if none is unknown. Raises KafkaUnavailable."""
     if offsets.errors:
-        raise KafkaUnavailable(f"Kafka: {next(iter(offsets.errors.items()))}")
+        raise KafkaUnavailable(next(iter(offsets.errors.values())))
     return offsets.offsets
 
 

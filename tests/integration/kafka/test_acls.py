@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -43,8 +42,7 @@ def test_the_checkers_principal_publishes(database_url: str, secured: SecuredBro
 
 
 def test_the_apis_principal_sees_topics_and_writes_none(secured: SecuredBroker) -> None:
-    with closing(KafkaTopicCatalogue(secured.servers, secured.config("outbox-api"))) as catalogue:
-        seen = catalogue.partitions()
+    seen = KafkaTopicCatalogue(secured.servers, secured.config("outbox-api")).partitions()
     assert (seen[TOPIC], seen[PROGRESS_TOPIC]) == (1, 16)
     assert refusal(secured, "outbox-api", TOPIC) == "TOPIC_AUTHORIZATION_FAILED"
 
