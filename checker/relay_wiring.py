@@ -39,7 +39,6 @@ from outbox.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
-KAFKA_SECONDS: Final = 5.0
 BATCH_MAX: Final = 2000
 """Records in one Kafka transaction."""
 
@@ -71,7 +70,7 @@ def preflight(settings: Settings) -> Preflight:
 
     def kafka() -> Sequence[Judgement]:
         config = settings.kafka_config
-        facts = progress_topic_facts(servers, config, timeout_seconds=KAFKA_SECONDS)
+        facts = progress_topic_facts(servers, config)
         if not facts.newer_than_4_2:
             return safety_of(facts)
         with OperatorView(database_url) as view:
@@ -126,7 +125,7 @@ class RelayBuilder:
             connect=connect_verified,
         )
         publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
-        manifests = KafkaProgressLog(self._admin, self._consumer, shard, topic=self._topic)
+        manifests = KafkaProgressLog(self._admin, self._consumer, shard, self._topic)
         return ShardRelay(
             shard,
             RelayStores(commit_log, publisher, manifests),

@@ -171,7 +171,7 @@ class ShardResolution:
 
     def _progress_log(self) -> KafkaProgressLog:
         admin = admin_client(self._servers, self.settings.kafka_config)
-        return KafkaProgressLog(admin, self._consumer, self.shard, topic=self.progress_topic)
+        return KafkaProgressLog(admin, self._consumer, self.shard, self.progress_topic)
 
     @property
     def _servers(self) -> str:

@@ -24,7 +24,6 @@ from outbox.errors import InvalidManifest, KafkaUnavailable
 from outbox.kafka.client_config import REQUEST_SECONDS, answered
 from outbox.kafka.log_reader import read_to_ends
 from outbox.kafka.permission import permitted, the_topic
-from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.manifest import crc_of, decode
 from outbox.reconciliation.log import Partition
 from outbox.relay.protocol.state import Found
@@ -43,15 +42,12 @@ class KafkaProgressLog:
         admin: AdminClient,
         consumer_config: Mapping[str, Any],
         shard: int,
-        *,
-        topic: str = PROGRESS_TOPIC,
-        wait_seconds: float = WAIT_SECONDS,
+        topic: str,
     ) -> None:
         self._admin = admin
         self._config = dict(consumer_config)
         self._shard = shard
         self._topic = topic
-        self._wait_seconds = wait_seconds
 
     def cluster(self) -> Cluster:
         """Return the identity of the cluster and the progress topic.
@@ -82,7 +78,7 @@ class KafkaProgressLog:
         An empty poll does not show whether the broker is away, so it is asked for the end once
         more.
         """
-        deadline = monotonic() + self._wait_seconds
+        deadline = monotonic() + WAIT_SECONDS
         found: list[Found] = []
         with self._reading(), closing(Consumer(self._config)) as consumer:
             consumer.assign([TopicPartition(self._topic, self._shard, first)])

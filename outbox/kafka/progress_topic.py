@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaForbidden
-from outbox.kafka.client_config import admin_client, answered
+from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered
 from outbox.kafka.permission import THE_CLUSTER, needed, permitted, the_topic
 from outbox.kafka.topics import read_topics
 from outbox.relay.server_requirements import (
@@ -57,10 +57,8 @@ class ProgressTopicFacts:
     """At least one broker is."""
     newer_than_4_2: bool = False
     """At least one broker is: 4.3.0, 4.3.1 and 4.4.0 leave transactions open (ADR 0017)."""
-    longest_transaction_seconds: float = DEFAULT_MAX_TIMEOUT_SECONDS
-    """`transaction.max.timeout.ms`: the largest of all brokers, else Kafka's default."""
-    transaction_limit_seconds: float = DEFAULT_MAX_TIMEOUT_SECONDS
-    """The smallest of them."""
+    transaction_limits: Sequence[float] = (DEFAULT_MAX_TIMEOUT_SECONDS,)
+    """`transaction.max.timeout.ms` (s) of the brokers that show it; else Kafka's default."""
 
 
 def ensure_progress_topic(
@@ -86,8 +84,6 @@ def ensure_progress_topic(
 def progress_topic_facts(
     bootstrap_servers: str,
     kafka_config: Mapping[str, Any] | None = None,
-    *,
-    timeout_seconds: float = 10.0,
 ) -> ProgressTopicFacts:
     """Return the cluster's facts of the topic; 0 partitions if it is missing.
 
@@ -95,9 +91,9 @@ def progress_topic_facts(
     """
     admin = admin_client(bootstrap_servers, kafka_config or {})
     with answered(admin):
-        known = admin.list_topics(timeout=timeout_seconds)
+        known = admin.list_topics(timeout=REQUEST_SECONDS)
         topic = known.topics.get(PROGRESS_TOPIC)
-        brokers = _broker_settings(admin, known.brokers, timeout_seconds)
+        brokers = _broker_settings(admin, known.brokers)
         limits = [int(each[MAX_TIMEOUT]) / 1000 for each in brokers if MAX_TIMEOUT in each]
         return ProgressTopicFacts(
             brokers=len(known.brokers),
@@ -107,15 +103,14 @@ def progress_topic_facts(
             partition_verification=_verification(brokers),
             older_than_4=any(ZOOKEEPER in broker for broker in brokers),
             newer_than_4_2=any(CORDONED in broker for broker in brokers),
-            longest_transaction_seconds=max(limits, default=DEFAULT_MAX_TIMEOUT_SECONDS),
-            transaction_limit_seconds=min(limits, default=DEFAULT_MAX_TIMEOUT_SECONDS),
+            transaction_limits=limits or (DEFAULT_MAX_TIMEOUT_SECONDS,),
         )
 
 
 def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
     """Judge the facts that the guarantees depend on."""
     version = "older than 4.0" if facts.older_than_4 else "4.0 or newer"
-    limit, verifies = facts.transaction_limit_seconds, facts.partition_verification
+    limit, verifies = min(facts.transaction_limits), facts.partition_verification
     detail = f"{1000 * limit:.0f}, {1000 * TRANSACTION_SECONDS:.0f} or more wanted"
     policy = facts.settings.get("cleanup.policy", NOT_SHOWN)
     return (
@@ -144,14 +139,12 @@ def _stored_settings(admin: AdminClient) -> Mapping[str, str]:
     return topic.settings
 
 
-def _broker_settings(
-    admin: AdminClient, brokers: Iterable[int], timeout_seconds: float
-) -> list[dict[str, str]]:
+def _broker_settings(admin: AdminClient, brokers: Iterable[int]) -> list[dict[str, str]]:
     """Return the visible settings of each broker; the library takes one broker per call."""
     asked = (ConfigResource(ResourceType.BROKER, str(broker)) for broker in brokers)
     futures = [admin.describe_configs([broker])[broker] for broker in asked]
     with permitted("DESCRIBE_CONFIGS", THE_CLUSTER):
-        answers = [future.result(timeout=timeout_seconds) for future in futures]
+        answers = [future.result(timeout=REQUEST_SECONDS) for future in futures]
     return [
         {name: str(entry.value) for name, entry in entries.items() if not entry.is_sensitive}
         for entries in answers

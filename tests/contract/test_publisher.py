@@ -80,7 +80,7 @@ class RealKafka:
 
     def progress_log(self) -> ProgressLog:
         config = consumer_config(self._servers, {})
-        return KafkaProgressLog(self._admin, config, SHARD, topic=self._progress)
+        return KafkaProgressLog(self._admin, config, SHARD, self._progress)
 
     def committed(self, expected: int) -> list[Record]:
         return committed_records(self._servers, self.topic, expected)

@@ -64,7 +64,7 @@ def partition_states(
     ]
     if all(each.last_stable_offset == each.end_offset for each in states):
         return states
-    longest = progress_topic_facts(bootstrap_servers, kafka_config).longest_transaction_seconds
+    longest = max(progress_topic_facts(bootstrap_servers, kafka_config).transaction_limits)
     config = consumer_config(bootstrap_servers, kafka_config)
     with closing(Consumer({**config, **UNCOMMITTED}, logger=None)) as consumer:
         return [

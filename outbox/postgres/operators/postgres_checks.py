@@ -69,8 +69,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             detail = f"at {current or 'nothing'}, newest {newest}"
             yield health_check("migrations", current == newest, detail, command="outbox migrate up")
             if current == newest:
-                most = BEATS_MISSED * HEARTBEAT_SECONDS
-                yield from heartbeat_health(view.rows("tasks"), most)
+                yield from heartbeat_health(view.rows("tasks"))
                 yield halt_health([shard_state(row) for row in view.rows("shards")])
                 yield leaf_health([row["table_name"] for row in view.rows("without_leaf")])
                 yield watermark_health(next(iter(view.rows("watermark_holder")), None))
@@ -102,7 +101,7 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)
 
 
-def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterator[HealthCheck]:
+def heartbeat_health(tasks: list[dict[str, Any]]) -> Iterator[HealthCheck]:
     """Check the age of each task's last heartbeat.
 
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
@@ -116,7 +115,9 @@ def heartbeat_health(tasks: list[dict[str, Any]], most_seconds: float) -> Iterat
             continue
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
             continue
-        alive = abs(age) <= most_seconds  # Far ahead: from before the clock was set back.
+        alive = (
+            abs(age) <= BEATS_MISSED * HEARTBEAT_SECONDS
+        )  # Far ahead: from before the clock was set back.
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"

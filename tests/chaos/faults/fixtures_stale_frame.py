@@ -127,7 +127,7 @@ class Case:
             world.progress_topic,
         )
         admin, consumer = admin_client(brokers, {}), consumer_config(brokers, {})
-        manifests = KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic)
+        manifests = KafkaProgressLog(admin, consumer, SHARD, world.progress_topic)
         log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control")
         relay = self.relay(
             SHARD,

@@ -29,16 +29,14 @@ def config(secured: SecuredBroker, changed: Mapping[str, Any]) -> dict[str, Any]
 
 def test_a_password_that_is_refused_is_named(secured: SecuredBroker) -> None:
     with pytest.raises(KafkaUnavailable, match=r"failure: SASL auth.*invalid credentials") as found:
-        progress_topic_facts(
-            secured.servers, config(secured, OLD_PASSWORD), timeout_seconds=SHORT_SECONDS
-        )
+        progress_topic_facts(secured.servers, config(secured, OLD_PASSWORD))
     assert "password" not in str(found.value)
 
 
 def test_a_certificate_that_is_refused_is_named(secured: SecuredBroker, tmp_path: Path) -> None:
     other = {"ssl.ca.location": str(CertificateAuthority(tmp_path).certificate)}
     with pytest.raises(KafkaUnavailable, match="certificate verify failed"):
-        progress_topic_facts(secured.servers, config(secured, other), timeout_seconds=SHORT_SECONDS)
+        progress_topic_facts(secured.servers, config(secured, other))
 
 
 def test_a_relay_whose_password_has_changed_names_it_when_it_opens_a_producer(

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
+from outbox.kafka import progress_log
 from outbox.kafka.client_config import admin_client, consumer_config, producer_config
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.messages.manifest import START, Kind, Manifest, Position, encode
@@ -52,16 +53,17 @@ class Shard:
 
     def ends_at(self, end: int) -> bool:
         """Return whether the log has so many offsets; markers come a moment after a commit."""
-        return self._log(SECONDS).bounds() == (0, end)
+        return self._log().bounds() == (0, end)
 
     def read(self, end: int, wait_seconds: float = SECONDS) -> tuple[list[int], bool]:
         """Return the numbers of the manifests in the first offsets, and whether it got so far."""
-        found, reached = self._log(wait_seconds).read(0, end)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(progress_log, "WAIT_SECONDS", wait_seconds)
+            found, reached = self._log().read(0, end)
         return [each.manifest.batch_no for each in found if each.manifest], reached
 
-    def _log(self, wait_seconds: float) -> KafkaProgressLog:
-        config = consumer_config(self._servers, {})
-        return KafkaProgressLog(self._admin, config, 0, topic=self.topic, wait_seconds=wait_seconds)
+    def _log(self) -> KafkaProgressLog:
+        return KafkaProgressLog(self._admin, consumer_config(self._servers, {}), 0, self.topic)
 
 
 @pytest.fixture

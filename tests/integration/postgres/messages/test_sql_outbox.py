@@ -23,6 +23,8 @@ from tests.fixtures_paths import PROJECT
 from tests.integration.checker.relay.fixtures_relay import drain
 from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
 
+PAST = "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 minute'"
+
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 LARGE, LARGE_BYTES = 40, 900_000
@@ -87,6 +89,8 @@ async def test_f16_a_long_transaction_of_a_producer_delays_only_its_own_messages
         drain(relay)
         assert shop.world.values(3) == [b"over REST", b"one", b"two"]
         bound = shop.world.one("SELECT outbox.watermark() << 15")
+        async with pool.connection() as connection:
+            await connection.execute(PAST)
         assert await PostgresSweep(pool).sweep(100)
         assert shop.world.one("SELECT max(half_id) < %s FROM outbox.half_message", bound)
     assert await outbox.admit() == 1

@@ -32,7 +32,7 @@ def refused(**found: Any) -> set[str]:
         ({"partition_verification": "false"}, VERIFICATION),
         ({"settings": {"cleanup.policy": "compact"}}, "cleanup.policy"),
         ({"settings": {"cleanup.policy": "compact,delete"}}, "cleanup.policy"),
-        ({"transaction_limit_seconds": 9.999}, "transaction.max.timeout.ms"),
+        ({"transaction_limits": (900.0, 9.999)}, "transaction.max.timeout.ms"),
     ],
 )
 def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
@@ -46,7 +46,7 @@ def test_each_unsafe_fact_of_a_cluster_is_refused_by_name(
     [
         {},
         {"settings": {}, "partition_verification": "-"},
-        {"transaction_limit_seconds": 10.0},
+        {"transaction_limits": (10.0,)},
     ],
 )
 def test_safe_and_hidden_settings_are_not_refused(

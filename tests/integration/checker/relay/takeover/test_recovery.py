@@ -159,7 +159,7 @@ def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstComm
     config = producer_config(servers, {}, f"slow.{world.progress_topic}.{SHARD}")
     publisher = SlowFirstCommit(lambda _: config, SHARD, world.progress_topic)
     admin, consumer = admin_client(servers, {}), consumer_config(servers, {})
-    manifests = KafkaProgressLog(admin, consumer, SHARD, topic=world.progress_topic)
+    manifests = KafkaProgressLog(admin, consumer, SHARD, world.progress_topic)
     log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test")
     relay = ShardRelay(
         SHARD,

@@ -61,20 +61,20 @@ def test_a_skewed_clock_is_a_warning() -> None:
 
 def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
     tasks = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
-    found = {each.check: each.verdict for each in heartbeat_health(tasks, 15)}
+    found = {each.check: each.verdict for each in heartbeat_health(tasks)}
     assert found == {
         "task relay": HealthStatus.OK,
         "task sweep": HealthStatus.FAILED,
         "task check": HealthStatus.FAILED,
     }
-    assert [each.verdict for each in heartbeat_health([], 15)] == [HealthStatus.FAILED] * 3
+    assert [each.verdict for each in heartbeat_health([])] == [HealthStatus.FAILED] * 3
 
 
 def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
     tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
     silent = {"chore": "parked", "seconds_ago": 9000.0}
     (found,) = [
-        each for each in heartbeat_health([*tasks, silent], 15) if each.verdict != HealthStatus.OK
+        each for each in heartbeat_health([*tasks, silent]) if each.verdict != HealthStatus.OK
     ]
     assert (found.check, found.verdict) == ("task parked", HealthStatus.WARNING)
 
