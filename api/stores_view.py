@@ -16,6 +16,7 @@ from outbox.kafka.health.kafka_checks import kafka_checks, unreachable
 from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
+from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.operators.health_check import HealthCheck
 from outbox.operators.shown_settings import shown_settings
 from outbox.operators.store_view import PartitionState, ShardState, ShownSetting, shard_state
@@ -103,6 +104,7 @@ class StoresView:
         return self._settings.required_bootstrap_servers()
 
     def _require_kafka(self) -> None:
-        """Raise KafkaUnavailable if the process knows already that no broker answers."""
+        """Raise KafkaUnavailable unless a broker answers at once; the looks wait longer."""
         if not self._kafka_answers():
             raise KafkaUnavailable(NO_ANSWER)
+        KafkaTopicCatalogue(self._servers, self._settings.kafka_config).partitions()

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka import publisher
+from outbox.kafka import progress_topic, publisher
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.progress_topic import progress_topic_facts
 from outbox.kafka.publisher import KafkaPublisher
@@ -27,13 +27,19 @@ def config(secured: SecuredBroker, changed: Mapping[str, Any]) -> dict[str, Any]
     return {**secured.config("outbox-checker"), **changed}
 
 
-def test_a_password_that_is_refused_is_named(secured: SecuredBroker) -> None:
+def test_a_password_that_is_refused_is_named(
+    secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_topic, "REQUEST_SECONDS", SHORT_SECONDS)
     with pytest.raises(KafkaUnavailable, match=r"failure: SASL auth.*invalid credentials") as found:
         progress_topic_facts(secured.servers, config(secured, OLD_PASSWORD))
     assert "password" not in str(found.value)
 
 
-def test_a_certificate_that_is_refused_is_named(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_a_certificate_that_is_refused_is_named(
+    secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_topic, "REQUEST_SECONDS", SHORT_SECONDS)
     other = {"ssl.ca.location": str(CertificateAuthority(tmp_path).certificate)}
     with pytest.raises(KafkaUnavailable, match="certificate verify failed"):
         progress_topic_facts(secured.servers, config(secured, other))
