@@ -4,19 +4,22 @@ TCP only, without a unix socket; a random password is stored beside the data (mo
 settings are PostgreSQL's defaults.
 """
 
+import os
 import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from select import select
 
 import psycopg
 from psycopg import sql
 
 from devservers.artifacts import RUNTIME, unpack_postgres
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command, run_to_end
-from devservers.errors import ArtifactsMissing
+from devservers.errors import ArtifactsMissing, ServerFailed
 from devservers.loopback import LOOPBACK, free_ports
 from devservers.server import Server
 from devservers.unprivileged import reachable, unprivileged_user
@@ -86,6 +89,19 @@ class EmbeddedPostgres(Server):
         """Return once a connection succeeds; raise ServerFailed otherwise."""
         if self._child is not None:
             self._child.wait_until(self._accepts, seconds)
+
+    def kill(self) -> None:
+        """Crash it; return when its sessions have ended too, which hold the shared memory.
+
+        They have process groups of their own. Raises ServerFailed if one does not end.
+        """
+        sessions = [*_children(self.pid)] if self.pid else []
+        super().kill()
+        for session in sessions:
+            with os.fdopen(session), suppress(ProcessLookupError):
+                signal.pidfd_send_signal(session, signal.SIGKILL)
+                if not select([session], [], [], START_SECONDS)[0]:
+                    raise ServerFailed("a session of the killed PostgreSQL does not end")
 
     @property
     def _cluster(self) -> Path:
@@ -164,6 +180,14 @@ class EmbeddedPostgres(Server):
         except psycopg.OperationalError:
             return False
         return True
+
+
+def _children(pid: int) -> Iterator[int]:
+    """Yield a file descriptor of each child that runs (pidfd_open(2))."""
+    with suppress(FileNotFoundError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with suppress(ProcessLookupError):
+                yield os.pidfd_open(int(child))
 
 
 def _release(programs: Path) -> int:
