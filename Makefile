@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Runs a quiet command, and shows that it runs.
 STEP := $(PYTHON) -m cli.dev.setup_step
 # Tests wait for servers more than they compute, so two cores carry more workers; each starts its own servers.
-PYTEST := $(BIN)/python -m pytest -n 6 --dist loadfile --ignore tests/containers --no-loadscope-reorder --durations=15
+PYTEST := $(BIN)/python -m pytest -n 5 --dist loadfile --ignore tests/containers --no-loadscope-reorder --durations=15
 # The main walk is first: .ci/run may not have time for all.
 CONTAINERS := tests/containers/test_stack.py $(filter-out %/test_stack.py,$(sort $(wildcard tests/containers/test_*.py)))
 DIST ?= dist
