@@ -6,9 +6,11 @@ import gc
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.sessions.connections import Pool, make_pool
@@ -44,6 +46,7 @@ LONGEST_FIRST = (
     "tests/unit",
 )
 """The order of the files: what comes last is short, so all workers end together."""
+SHARED = ("tests/spark/", "tests/e2e/")
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 
@@ -62,6 +65,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _place(nodeid: str) -> int:
     return next(n for n, start in enumerate((*LONGEST_FIRST, "")) if nodeid.startswith(start))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Let one worker have all that shares a SparkSession, and one all that shares a service.
+
+    Starting them takes longer than most tests. The deep ones take longer than a start.
+    """
+    return None if config.option.markexpr == "deep" else FileOrShared(config, log)
+
+
+class FileOrShared(LoadFileScheduling):  # type: ignore[misc]
+    """Sends whole files to a worker, and SHARED folders as if each was one file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = next((each for each in SHARED if nodeid.startswith(each)), None)
+        return shared or str(super()._split_scope(nodeid))
 
 
 def pytest_collection_finish() -> None:
