@@ -143,15 +143,6 @@ def build(
         "pool_gauges": page.keep_pool_fresh,
     }
 
-    async def drain() -> None:
-        """Flush what was accepted, and write the last counts, if PostgreSQL answers in time."""
-        try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await ingest.drain()
-                await activity.step()
-        except (TimeoutError, DatabaseUnavailable):
-            get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
-
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         """Open the parts that requests need; at the end close them."""
@@ -165,7 +156,7 @@ def build(
                 stack.enter_context(
                     metrics_server("OUTBOX_METRICS_BIND", bind, read, shared=shared)
                 )
-            await stack.enter_async_context(running(steps, drain))
+            await stack.enter_async_context(running(steps, partial(_drain, ingest, activity)))
             get_logger().info(Event.STARTED, program="api")
             yield
 
@@ -175,6 +166,16 @@ def build(
     services = _services(settings, share, ingest, page, bulk_actions, keys, authenticator)
     hot_routes = ingest.hot_routes(traced=spans is not None)
     return _guard(settings, services, hot_routes, authenticator, lifespan)
+
+
+async def _drain(ingest: IngestWiring, activity: ProcessActivity) -> None:
+    """Flush what was accepted, and write the last counts, if PostgreSQL answers in time."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            await ingest.drain()
+            await activity.step()
+    except (TimeoutError, DatabaseUnavailable):
+        get_logger().warning(Event.DEPENDENCY_LOST, dependency="postgres")
 
 
 def _pool(settings: Settings) -> Pool:
