@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from api.fresh_values import FreshValues
+from api.http.fresh_values import FreshValues
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock

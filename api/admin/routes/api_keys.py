@@ -70,8 +70,9 @@ async def revoke_api_key(
     services: ServicesDependency,
 ) -> Response:
     """Revoke a key within the caller's own groups; it stops working everywhere within 5 s."""
-    by = (caller.key_id, caller.groups, query.operator)
-    if "\x00" in key_id or not await services.keys.revoke(key_id, *by):
+    if "\x00" in key_id or not await services.keys.revoke(
+        key_id, caller.key_id, caller.groups, query.operator
+    ):
         raise Problem(slug="not-found")
     services.forget_key(key_id)
     get_logger().info(Event.KEY_CHANGED, change="revoked", key_id=key_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from api.fresh_values import FreshValues
+from api.http.fresh_values import FreshValues
 from api.http.problems import Problem
 from outbox.access import Caller, caller_of
 from outbox.clock import Clock

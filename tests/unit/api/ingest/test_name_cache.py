@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from api import fresh_values
+from api.http import fresh_values
 from api.ingest.name_cache import NameCache
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
