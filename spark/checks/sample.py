@@ -15,12 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.messages.murmur2 import partition_of
 from outbox.reconciliation.log import LogReader, Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
+from spark.columns.murmur2 import partition_of
 from spark.compare.decision_table import MISMATCH_CLASSES, Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.matches import PLACE

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from outbox.messages.murmur2 import partition_of
 from spark.columns.expected_partition import MODULO, expected_partition, is_elsewhere
+from spark.columns.murmur2 import partition_of
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
+from spark.columns.murmur2 import partition_of
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict

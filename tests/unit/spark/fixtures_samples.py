@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.messages.murmur2 import partition_of
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.checks.sample import SampledMessage
+from spark.columns.murmur2 import partition_of
 from tests.fixtures_messages import make_message
 from tests.fixtures_replacing import replace
 from tests.unit.spark.fixtures_suspects import HALF

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import BATCH, MESSAGE_ID, Record
+from spark.columns.murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 HALF_AN_HOUR: Final = 1_800_000

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.murmur2 import partition_of
+from spark.columns.murmur2 import partition_of
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES

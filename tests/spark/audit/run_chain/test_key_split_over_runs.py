@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from outbox.messages.message import Resolution
-from outbox.messages.murmur2 import partition_of
 from outbox.messages.record import Record
 from spark.checks.misplaced_keys import SPLIT
+from spark.columns.murmur2 import partition_of
 from spark.cut import log_history
 from spark.report.report import Report
 from spark.run_context import Options, RunContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.messages.murmur2 import murmur2, partition_of
+from spark.columns.murmur2 import murmur2, partition_of
 
 
 @pytest.mark.parametrize(
