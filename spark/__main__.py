@@ -22,7 +22,6 @@ from outbox.telemetry.redaction import redaction
 from spark.audit.audit import Audit
 from spark.audit.audit_loop import AuditLoop, seconds_of
 from spark.audit.rerun import open_findings, rerun_once
-from spark.columns.digest import Digest
 from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import exit_code, limits, parse_tolerance
@@ -118,7 +117,6 @@ def _run_and_print(
         run_options = replace(
             options,
             accept_topics=frozenset(flags.accept_topic),
-            digest=Digest(flags.digest),
             full=flags.full,
             since=flags.since,
             until=flags.until,
@@ -186,12 +184,6 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="TOPIC",
         help="judge this topic again; it was deleted and created anew",
-    )
-    run.add_argument(
-        "--digest",
-        choices=[each.value for each in Digest],
-        default=Digest.XXH64.value,
-        help="compare a sample by SHA-256 too, which detects crafted records (xxh64)",
     )
     run.add_argument(
         "--show-keys",

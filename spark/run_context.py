@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from outbox.clock import Clock
 from outbox.reconciliation.log import LogReader
-from spark.columns.digest import Digest
 from spark.columns.frames import BUCKET_MESSAGES, Mode
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
@@ -61,8 +60,6 @@ class Options:
     """Up to this number of rows a run is kept in one partition in memory; 0 never does so."""
     small_settings: Mapping[str, str] = field(default_factory=lambda: SMALL_RUN)
     """The settings of Spark for such a run."""
-    digest: Digest = Digest.XXH64
-    """The digest by which the sample is compared."""
     show_keys: bool = False
     versions: Mapping[str, str]
 

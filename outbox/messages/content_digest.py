@@ -1,16 +1,15 @@
-"""The digests of a record's content: 8 bytes to compare two stores by, and SHA-256.
+"""The digest of a record's content: 8 bytes by which two stores are compared.
 
-The 8 bytes are a chained XXH64. Each field is hashed with the previous result as its seed, starting
+It is a chained XXH64. Each field is hashed with the previous result as its seed, starting
 at 42; Spark's ``xxhash64(a, b, …)`` computes the same bits. Fields in order: message id text,
 topic, a presence flag, key, value, then name and value of each covered header. A null field is
 skipped. Without the flag, (key ``a``, no value) would equal (no key, value ``a``). A writer can
-craft other content with the same XXH64; for writers that are not trusted there is SHA-256. Pure.
+craft other content with the same XXH64; the ACL of the topic is the protection. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Final
 
 from xxhash import xxh64_intdigest
@@ -43,19 +42,3 @@ def content_digest(
     for name, text in covered_headers:
         digest = xxh64_intdigest(text.encode(), xxh64_intdigest(name.encode(), digest))
     return digest - _WRAP if digest >= _SIGN else digest
-
-
-def content_sha256(
-    message_id: bytes | None,
-    topic: str,
-    key: bytes | None,
-    value: bytes | None,
-    covered_headers: Iterable[tuple[str, bytes | None]],
-) -> bytes:
-    """Return the SHA-256 of the same fields, each with its length; null differs from empty."""
-    digest = sha256()
-    named = (field for name, text in covered_headers for field in (name.encode(), text))
-    for field in (message_id, topic.encode(), key, value, *named):
-        digest.update(b"-" if field is None else b"+" + len(field).to_bytes(8))
-        digest.update(field or b"")
-    return digest.digest()

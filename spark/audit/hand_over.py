@@ -21,8 +21,7 @@ def checkpoint(checked: Checked) -> Outcome:
     read, captured = compared.read, compared.read.captured
     context, rules = captured.context, captured.options.topic_rules
     with context.progress.stage("carry what is open") as stage:
-        earlier = captured.earlier_findings if read.planned.previous else ()
-        before = [each for each in earlier if not each.by_sha256]
+        before = captured.earlier_findings if read.planned.previous else ()
         if read.frames.record_counts is None or read.frames.record_counts["unnamed"]:
             new_records = read.frames.new_records
             unequal = bucket_checksums.mismatched_records(new_records, compared.mismatch)
@@ -48,11 +47,10 @@ def checkpoint(checked: Checked) -> Outcome:
         stage.rows = None if rows is None else len(rows)
         misplaced = _misplaced_keys(checked)
     cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
-    permanent = open_items.permanent_rows(ledger.lasting.values())
     update = CheckpointUpdate(
         after=captured.stored.run_id if captured.stored else None,
         cut=cut_start_of(read.plan) if rows is None else cut,
-        carried=permanent if rows is None else rows,
+        carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
     )
     for some in chunks(iter(remaining_findings(context.run_store, ledger))):

@@ -29,7 +29,7 @@ from spark.checks import (
 from spark.checks.match_checks import MatchChecks
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
-from spark.compare import bucket_checksums, sha256_check
+from spark.compare import bucket_checksums
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.cut import log_history
@@ -172,12 +172,6 @@ def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
         lambda: (match_checks.sampled_rows(checks, reported), _aggregates(read, checks)),
     )
     with context.progress.stage("sample"):
-        for some in chunks(each for each in captured.earlier_findings if each.by_sha256):
-            ledger.keep(
-                sha256_check.remaining_alterations(
-                    some, snapshot, context.log_reader, checks.starts
-                )
-            )
         found = match_checks.sample_findings(checks, snapshot, context.log_reader, sampled)
         for some in chunks(found):
             ledger.keep(some)

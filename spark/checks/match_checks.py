@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from outbox.reconciliation.log import LogReader, Partition
 from spark.checks import keys, latency, misplaced_keys, order, sample
 from spark.checks.misplaced_keys import MisplacedRecords, possibly_split
-from spark.columns.digest import Digest
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import matches
@@ -52,8 +51,6 @@ class MatchChecks:
     known: DataFrame
     """The plain matches with ``all_known``: whether the relay knew all partitions by then."""
     misplaced: MisplacedRecords
-    digest: Digest = Digest.XXH64
-    """The digest by which the sample is compared."""
 
     @property
     def starts(self) -> Mapping[Partition, int]:
@@ -92,7 +89,6 @@ def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | N
         stage_uri=uri,
         rules=options.topic_rules,
         messages=frames.size,
-        digest=options.digest,
     )
 
 
@@ -122,9 +118,8 @@ def sampled_rows(checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[A
 def sample_findings(
     checks: MatchChecks, snapshot: PostgresSnapshot, log_reader: LogReader, rows: Sequence[Any]
 ) -> Iterator[Finding]:
-    """Yield the findings about the places, the contents and the clocks of the sampled ``rows``."""
-    reread = log_reader if checks.digest is Digest.SHA256 else None
-    yield from sample.findings(rows, snapshot, checks.partitions, reread)
+    """Yield the findings about the places and the clocks of the sampled ``rows``."""
+    yield from sample.findings(rows, snapshot, checks.partitions)
     yield from _latency_findings(checks, log_reader)
 
 

@@ -1,8 +1,7 @@
-"""Checks a sample of the records one by one: partition, recorded place, and content by SHA-256.
+"""Checks a sample of the records one by one: partition and recorded place.
 
 A wrong partitioner and a wrong recorded place are systematic faults, so a sample finds them. The
-half message has the requested partition. Contents are read again if SHA-256 is requested. On the
-driver, bounded.
+half message has the requested partition. On the driver, bounded.
 """
 
 from __future__ import annotations
@@ -15,16 +14,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.log import LogReader, Partition
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
 from spark.columns.murmur2 import partition_of
-from spark.compare.decision_table import MISMATCH_CLASSES, Decision
+from spark.compare.decision_table import Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.matches import PLACE
-from spark.compare.sha256_check import Alteration, alteration_of, reread_records
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
@@ -46,8 +43,6 @@ class SampledMessage:
     known: KnownHalf
     recorded: RecordedPlace | None
     partitions: int
-    alteration: Alteration | None = None
-    """How its record differs although its digest is equal, if that was requested."""
 
 
 def sample(
@@ -77,12 +72,8 @@ def findings(
     rows: Sequence[Any],
     snapshot: PostgresSnapshot,
     partitions: Mapping[str, int],
-    log_reader: LogReader | None = None,
 ) -> Iterator[Finding]:
-    """Yield the findings about the sample's records: their places and, by SHA-256, their contents.
-
-    Without ``log_reader`` no record is read again.
-    """
+    """Yield the findings about the places of the sample's records."""
     by_half: dict[HalfId, list[Any]] = {}
     for row in rows:
         by_half.setdefault(HalfId(row["half_id"]), []).append(row)
@@ -90,8 +81,6 @@ def findings(
     for at in range(0, len(half_ids), SUSPECTS_PER_CALL):
         chosen_ids = half_ids[at : at + SUSPECTS_PER_CALL]
         halves, places = snapshot.halves(chosen_ids), snapshot.recorded_places(chosen_ids)
-        at_places = {i: [_place_of(row) for row in by_half[i]] for i in chosen_ids if log_reader}
-        records = reread_records(at_places, snapshot, log_reader) if log_reader else {}
         for half_id in chosen_ids:
             first = by_half[half_id][0]
             if half_id in halves:
@@ -101,7 +90,6 @@ def findings(
                         known=halves[half_id],
                         recorded=places.get(half_id),
                         partitions=partitions.get(first["topic"], 0),
-                        alteration=alteration_of(halves[half_id].half, records.get(half_id, ())),
                     )
                 )
 
@@ -109,7 +97,6 @@ def findings(
 def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
     """Return one finding per message, named by its worst fault, with the others in its detail."""
     faults = [
-        *_content_fault(sampled),
         *_partition_fault(sampled),
         *_offset_fault(sampled),
     ]
@@ -134,15 +121,6 @@ Fault = tuple[FindingClass, Any, Mapping[str, Any]]
 """Class, row and evidence of a fault."""
 
 
-def _content_fault(sampled: SampledMessage) -> Iterator[Fault]:
-    """Yield the record that differs from what was prepared, and how."""
-    if sampled.alteration is None:
-        return
-    (finding_class,) = MISMATCH_CLASSES[sampled.alteration.content]
-    row = next(r for r in sampled.rows if _place_of(r) == sampled.alteration.place)
-    yield finding_class, row, sampled.alteration.detail
-
-
 def _partition_fault(sampled: SampledMessage) -> Iterator[Fault]:
     """Yield the first record in a wrong partition."""
     expected = expected_partition(sampled)
@@ -160,10 +138,6 @@ def _offset_fault(sampled: SampledMessage) -> Iterator[Fault]:
     if note is not None and (note.partition, note.offset) not in places:
         evidence = {"recorded": {"partition": note.partition, "offset": note.offset}}
         yield FindingClass.WRONG_OFFSET, sampled.rows[0], evidence
-
-
-def _place_of(row: Any) -> tuple[Partition, int]:
-    return Partition(row["topic"], row["partition"]), row["offset"]
 
 
 def _finding(
@@ -187,6 +161,5 @@ def _finding(
         decision=Decision.COMMIT.value,
         decided_at=in_utc(row["committed_at"]),
         record_time=in_utc(row["published_at"]),
-        by_sha256=sampled.alteration is not None,
         detail=detail,
     )

@@ -11,7 +11,6 @@ built once per process.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import cache
 from typing import Final
 
@@ -22,13 +21,6 @@ from outbox.messages import record
 
 LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, record.REDRIVEN)
-
-
-class Digest(StrEnum):
-    """The digest by which the sample is compared; everything else is compared by XXH64."""
-
-    XXH64 = "xxh64"
-    SHA256 = "sha256"
 
 
 @cache

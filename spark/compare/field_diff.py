@@ -1,6 +1,6 @@
 """Compares a record with its half message field by field, and shows differences without content.
 
-Used where the digests differ, XXH64 or SHA-256. The worst difference names the finding, the others
+Used where the digests differ. The worst difference names the finding, the others
 are in its detail. Pure.
 """
 

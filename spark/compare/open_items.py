@@ -74,11 +74,6 @@ def _open_rows(open_ids: DataFrame, frames: Frames) -> DataFrame:
     return reduce(DataFrame.union, rows.values())
 
 
-def permanent_rows(lasting: Iterable[Finding]) -> tuple[CarriedRow, ...]:
-    """Return the findings that a full read could not find again."""
-    return tuple(_finding_row(each) for each in lasting if each.by_sha256)
-
-
 def carried_findings(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
     """Return the findings that stay open although later runs do not see them."""
     for row in rows:
@@ -91,11 +86,9 @@ def carried_findings(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
 
 
 def _finding_row(finding: Finding) -> CarriedRow:
-    """Return a finding as it is stored; without SHA-256 older versions can read it too."""
+    """Return a finding as it is stored."""
     facts = {each.name: getattr(finding, each.name) for each in fields(finding)}
     del facts["stored_id"]
-    if not finding.by_sha256:
-        del facts["by_sha256"]
     text = json.dumps({**facts, "key": None}, default=str)
     return CarriedRow(FINDING, finding.half_id, text)
 

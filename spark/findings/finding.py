@@ -47,8 +47,6 @@ class Finding:
     expected_digest: int | None = None
     actual_digest: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
-    by_sha256: bool = False
-    """The record has the committed content digest; only SHA-256 shows the difference."""
     given_severity: Severity | None = None
     """The severity by the rule of its topic; None is the severity of its class."""
     stored_id: str | None = None
@@ -77,7 +75,7 @@ class Finding:
             return False
         unknown = self.finding_class is FindingClass.UNKNOWN_ID
         read_once = unknown and (self.half_id is None or RETIRED in self.detail)
-        return self.rule.lasting or self.by_sha256 or read_once
+        return self.rule.lasting or read_once
 
     @property
     def finding_id(self) -> str:

@@ -6,20 +6,17 @@ The page has no script and loads nothing. The template engine escapes all text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from outbox.reconciliation.log import WHOLE_TOPIC
-from spark.columns.digest import Digest
 from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
 from spark.report import svg, trends
 from spark.report.document import command, coverage, finding_document, of_topics
 from spark.report.report import Report, format_count
 from spark.report.tables import class_rows
-
-DIGEST_NAMES: Final = {Digest.XXH64: "XXH64", Digest.SHA256: "XXH64 + SHA-256"}
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
@@ -53,7 +50,6 @@ def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dic
     return {
         "report": report,
         "topics": topics,
-        "digest": DIGEST_NAMES[report.digest],
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,

@@ -12,7 +12,6 @@ from typing import Any, Final
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.run import CheckpointUpdate, ExpiredEvidence, FinishedRun
-from spark.columns.digest import Digest
 from spark.cut.cut_plan import Plan
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, GradedClass, Kind
@@ -88,8 +87,6 @@ class Report:
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     folder: Path
-    digest: Digest = Digest.XXH64
-    """The digest by which the sample was compared."""
     show_keys: bool = False
     latencies: Sequence[Latency] = ()
     past: Sequence[FinishedRun] = ()

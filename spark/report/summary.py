@@ -75,7 +75,6 @@ def summarize(outcome: Outcome) -> Report:
         log_state=log_state.as_json(),
         checkpoint=outcome.checkpoint,
         folder=options.folder_of(plan.run_id),
-        digest=options.digest,
         show_keys=options.show_keys,
     )
 

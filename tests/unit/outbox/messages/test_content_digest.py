@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from outbox.messages.content_digest import content_digest, content_sha256, presence_flag
+from outbox.messages.content_digest import content_digest, presence_flag
 
 MESSAGE_ID = "0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10"
 GROUP = ("outbox_producer_group", "billing")
@@ -53,19 +51,3 @@ def test_each_field_changes_the_digest() -> None:
 )
 def test_null_and_empty_differ(key: bytes | None, value: bytes | None, flag: str) -> None:
     assert presence_flag(key, value) == flag
-
-
-@given(st.lists(st.binary(max_size=3), min_size=2, max_size=4), st.integers(0, 3))
-def test_a_byte_that_moves_to_the_next_field_changes_the_sha256(
-    fields: list[bytes], at: int
-) -> None:
-    """Fields of equal bytes in a row: only the boundaries between them differ."""
-    at %= len(fields) - 1
-    moved = [*fields]
-    moved[at], moved[at + 1] = fields[at][:-1], fields[at][-1:] + fields[at + 1]
-    one, two = (content_sha256(None, "t", None, None, _named(each)) for each in (fields, moved))
-    assert (one == two) == (fields == moved)
-
-
-def _named(fields: list[bytes]) -> list[tuple[str, bytes]]:
-    return [("", field) for field in fields]
