@@ -11,7 +11,7 @@ from devservers.loopback import LOOPBACK
 
 DEFAULTS: Mapping[str, str] = {
     "OUTBOX_CREATE_TOPICS": "true",
-    "OUTBOX_CHECK_ALLOW_CIDRS": "127.0.0.0/8",
+    "OUTBOX_CHECK_ALLOW_CIDRS": "127.0.0.0/8,::1/128",
     # A starting broker is found at once, not after a back-off that has grown.
     "OUTBOX_KAFKA_CONFIG": '{"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}',
 }

@@ -64,10 +64,9 @@ class HttpCheckEndpoint:
         return [failed] * len(request.message_ids)
 
     async def _post(self, check_url: str, request: CheckRequest) -> Sequence[Answer]:
-        url = read_check_url(check_url, self.policy)
-        guard = Guard(url, self.policy)
+        guard = Guard(read_check_url(check_url, self.policy), self.policy)
         if self._proxy_url is not None:
-            await guard.resolve(url.host, url.port)
+            await guard.judge_all()
         async with (
             self._session(guard) as session,
             session.post(
@@ -85,9 +84,7 @@ class HttpCheckEndpoint:
     def _session(self, guard: Guard) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector() if self._proxy_url else guard.connector(),
-            cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            trust_env=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
         )
 

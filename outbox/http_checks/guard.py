@@ -1,8 +1,7 @@
 """The SSRF guard of one call: the judged address is the address of the connection.
 
-Every address of a name is judged before any socket is opened, so a set of public and internal
-addresses is refused as a whole. Each socket is judged again when it is created. This covers IP
-literals and a name that resolves differently a moment later.
+Only the allowed addresses of a name are connected to. Each socket is judged again when it is
+created. This covers IP literals and a name that resolves differently a moment later.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from outbox.checks.ssrf_guard import CheckUrl, SsrfPolicy, judge
+from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge
 from outbox.errors import CheckUrlForbidden
 
 
@@ -35,16 +34,16 @@ class Guard(AbstractResolver):
             use_dns_cache=False,
             happy_eyeballs_delay=None,
             force_close=True,
-            family=socket.AF_UNSPEC,
         )
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the addresses of a host. Raises OSError, or CheckUrlForbidden."""
-        infos = await _look_up(host, port, family)
-        for *_, address in infos:
-            self._refuse(address)
+        """Return the allowed addresses of a host. Raises OSError, or CheckUrlForbidden."""
+        infos = await _look_up(host, port)
+        allowed = [info for info in infos if self._rule(info) is None]
+        if not allowed:
+            self._refuse(infos[0])
         return [
             ResolveResult(
                 hostname=host,
@@ -52,26 +51,34 @@ class Guard(AbstractResolver):
                 port=port,
                 family=family,
                 proto=protocol,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+                flags=socket.AI_NUMERICHOST,
             )
-            for family, _, protocol, _, address in infos
+            for family, _, protocol, _, address in allowed
         ]
+
+    async def judge_all(self) -> None:
+        """Judge every address of the name: a proxy may connect to any of them."""
+        for info in await _look_up(self._url.host, self._url.port):
+            self._refuse(info)
 
     async def close(self) -> None:
         """Do nothing: a running look-up ends on its own thread."""
 
     def _make_socket(self, info: Any) -> socket.socket:
-        family, kind, protocol, _, address = info
-        self._refuse(address)
-        return socket.socket(family=family, type=kind, proto=protocol)
+        self._refuse(info)
+        return socket.socket(*info[:3])
 
-    def _refuse(self, address: tuple[Any, ...]) -> None:
-        rule = judge(self._url, str(address[0]), self._policy)
+    def _refuse(self, info: Any) -> None:
+        rule = self._rule(info)
         if rule is not None:
             raise CheckUrlForbidden(rule)
 
+    def _rule(self, info: Any) -> Rule | None:
+        *_, address = info
+        return judge(self._url, address[0], self._policy)
 
-async def _look_up(host: str, port: int, family: int) -> Any:
+
+async def _look_up(host: str, port: int) -> Any:
     """Look a name up on a thread of its own: a slow name server delays no other call.
 
     A thread cannot be stopped: when its call has given up, it runs on until the system gives up.
@@ -83,7 +90,7 @@ async def _look_up(host: str, port: int, family: int) -> Any:
         if not found.set_running_or_notify_cancel():  # the call has given up already
             return
         try:
-            infos = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             found.set_exception(OSError(str(error)))
         else:

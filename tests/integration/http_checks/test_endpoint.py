@@ -193,7 +193,7 @@ async def blocked_at(monkeypatch: pytest.MonkeyPatch, port: int, *addresses: str
 
 
 @pytest.mark.parametrize(
-    "addresses", [("127.0.0.1",), ("93.184.215.14", "127.0.0.1"), ("169.254.169.254",)]
+    "addresses", [("127.0.0.1",), ("10.0.0.7", "127.0.0.1"), ("169.254.169.254",)]
 )
 async def test_a_public_name_with_an_inner_address_is_blocked(
     monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
@@ -201,6 +201,16 @@ async def test_a_public_name_with_an_inner_address_is_blocked(
     async with Producer(says("COMMIT")) as producer:
         answer = await blocked_at(monkeypatch, producer.port, *addresses)
     assert (answer.outcome, producer.headers) == (Outcome.BLOCKED, [])
+
+
+@pytest.mark.parametrize("addresses", [("::1", "127.0.0.1"), ("127.0.0.1", "10.0.0.7")])
+async def test_of_the_addresses_of_a_name_an_allowed_one_is_connected_to(
+    endpoint: HttpCheckEndpoint, monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
+) -> None:
+    answer_names(monkeypatch, {"localhost": addresses})
+    async with Producer(says("COMMIT")) as producer:
+        answer = await ask(endpoint, f"http://localhost:{producer.port}/check")
+    assert answer.outcome is Outcome.COMMIT
 
 
 async def test_the_address_is_judged_again_when_the_socket_is_made(
@@ -256,7 +266,7 @@ async def test_through_an_egress_proxy_a_name_with_an_inner_address_is_never_ask
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The proxy would resolve the name itself, and connect to what the guard forbids."""
-    answer_names(monkeypatch, {"example.com": ("10.0.0.7",)})
+    answer_names(monkeypatch, {"example.com": ("192.0.2.7", "10.0.0.7")})
     async with Producer(says("COMMIT")) as proxy:
         proxy_url = f"http://127.0.0.1:{proxy.port}"
         endpoint = HttpCheckEndpoint(ELSEWHERE_ALLOWED, proxy_url=proxy_url)

@@ -169,7 +169,7 @@ def test_programs_get_the_callers_settings_but_not_its_addresses(tmp_path: Path)
     held.release()
     assert environment["OUTBOX_CHECK_MAX"] == "3"
     assert environment["OUTBOX_CREATE_TOPICS"] == "false"
-    assert environment["OUTBOX_CHECK_ALLOW_CIDRS"] == "127.0.0.0/8"
+    assert environment["OUTBOX_CHECK_ALLOW_CIDRS"] == "127.0.0.0/8,::1/128"
     assert environment["OUTBOX_DATABASE_URL"] == "postgresql://here"
     assert environment["OUTBOX_HTTP_BIND"] == "127.0.0.1:8080"
     assert "OUTBOX_DATABASE_URL_FILE" not in environment
