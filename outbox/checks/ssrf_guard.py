@@ -137,7 +137,7 @@ METADATA_NAMES: Final = frozenset({"metadata", "metadata.google.internal", "inst
 _PRINTABLE: Final = re.compile(rf"[!-\[\]-~]{{0,{LONGEST_URL}}}")
 """ASCII without spaces, control characters and backslashes."""
 _SHAPE: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<rest>[/?].*)?", re.DOTALL
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(/[^?]*)?(\?.+)?"
 )
 _AUTHORITY: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?"
@@ -169,8 +169,8 @@ def _host(text: str) -> str:
     """Return the normalized host; numbers that are no plain IPv4 address are refused."""
     host = _bare(text)
     labels = host.split(".")
-    numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) is not None
-    if not host or len(host) > LONGEST_HOST or (":" not in host and not all(labels)):
+    numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1])
+    if len(host) > LONGEST_HOST or (":" not in host and not all(labels)):
         raise CheckUrlForbidden(Rule.HOST_FORM)
     if (numeric or ":" in host) and _literal(host) is None:
         raise CheckUrlForbidden(Rule.HOST_FORM)
@@ -197,7 +197,7 @@ def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
         return judge(url, "127.0.0.1", policy)
     if not _is_port_allowed(url, policy):
         return Rule.PORT
-    inside = bool(policy.networks) or url.host in policy.hosts
+    inside = policy.networks or url.host in policy.hosts
     if url.scheme == "http" and not inside:
         return Rule.PLAIN_HTTP
     return None

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 import aiohttp
+from yarl import URL
 
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.check_round import QueueRow
@@ -70,7 +71,7 @@ class HttpCheckEndpoint:
         async with (
             self._session(guard) as session,
             session.post(
-                check_url,
+                URL(check_url, encoded=True),
                 data=request.body,
                 headers=request.headers,
                 allow_redirects=False,

@@ -74,6 +74,23 @@ async def test_a11_an_answer_is_classified_by_what_it_is(
     assert (came_back.outcome, came_back.http_status) == (outcome, code)
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["/%7Ea%2f+b//c", "/a/../b/./%2e", "/a?b=%2F+c&d=[1]&=%41", "/a?b=?/%2F", "/%zz", '/{"<>^`|}'],
+)
+async def test_a_check_goes_to_the_registered_url_byte_for_byte(
+    endpoint: HttpCheckEndpoint, target: str
+) -> None:
+    seen: list[bytes] = []
+
+    async def remember(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0])
+
+    async with raw_endpoint(remember) as url:
+        await ask(endpoint, url.removesuffix("/check") + target)
+    assert seen == [f"POST {target} HTTP/1.1".encode()]
+
+
 @pytest.mark.parametrize("code", [302, 307])
 async def test_a11_a_redirect_is_never_followed(endpoint: HttpCheckEndpoint, code: int) -> None:
     async with Producer(says("COMMIT")) as target, Producer(status(code, Location=target.url)) as p:

@@ -65,6 +65,8 @@ def test_a_spelling_of_an_inner_address_is_refused(rule: str) -> None:
         ("https://example.com:443443/", "host-form"),
         ("http://example.com/", "plain-http"),
         ("https://example.com/" + "a" * 2048, "url-form"),
+        ("https://example.com/a?", "url-form"),
+        ("https://example.com?", "url-form"),
     ],
 )
 def test_a_url_of_another_shape_is_refused(url: str, rule: str) -> None:
