@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import threading
 from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Final
 
+from py4j.clientserver import (  # type: ignore[import-untyped]
+    SHUTDOWN_FINALIZER_WORKER,
+    FinalizerWorker,
+)
 from pyspark import SparkContext
 
 NAME: Final = "artifacts"
@@ -27,8 +32,20 @@ def remove_at_exit() -> None:
 def _remove(folder: Path) -> None:
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
+        _end_finalizers()
         process.stdin.close()
         with suppress(TimeoutExpired):
             process.wait(JVM_END_SECONDS)
     with suppress(OSError):  # not made, or somebody else's: only an empty folder is removed
         folder.rmdir()
+
+
+def _end_finalizers() -> None:
+    """End Py4J's thread that names released objects to the JVM, before the JVM ends.
+
+    A command under way would fail, and Py4J logs that with a traceback.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, FinalizerWorker):
+            thread.deque.append(SHUTDOWN_FINALIZER_WORKER)
+            thread.join(JVM_END_SECONDS)
