@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def print_rows(
 ) -> None:
     """Print a list: a table of `columns`, one JSON line per row, or the whole `body` as JSON.
 
-    In place of a table without rows `none` is said.
+    The first column names the row. In place of a table without rows `none` is said.
     """
     if invocation.output is Output.JSON:
         print(_json(rows if body is None else body, Output.JSON))
@@ -63,13 +64,35 @@ def print_rows(
 def _print_table(
     invocation: Context, columns: Sequence[str], cells: Sequence[Sequence[str]]
 ) -> None:
-    """Print aligned columns. Nothing is cut off or wrapped: an id can be copied."""
+    """Print aligned columns, or a block per row on a terminal that is narrower than they are.
+
+    Nothing is cut off or wrapped: an id can be copied.
+    """
     heads = [name.replace("_", " ") for name in columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    head, *lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in (heads, *cells))
-    print(f"\x1b[1m{head}\x1b[0m" if invocation.color else head)
-    for line in lines:
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (heads, *cells)]
+    terminal = shutil.get_terminal_size((0, 0)).columns
+    if 0 < terminal < max(map(len, lines)):
+        _print_blocks(invocation, heads, cells)
+        return
+    _print_head(invocation, lines[0])
+    for line in lines[1:]:
         print(line)
+
+
+def _print_blocks(
+    invocation: Context, heads: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    """Print the first value of each row, and indented below it the others with their names."""
+    width = max(map(len, heads[1:]))
+    for first, *others in cells:
+        _print_head(invocation, first)
+        for name, value in zip(heads[1:], others, strict=True):
+            print(f"  {name:<{width}}  {value}")
+
+
+def _print_head(invocation: Context, text: str) -> None:
+    print(f"\x1b[1m{text}\x1b[0m" if invocation.color else text)
 
 
 def _json(value: Any, output: Output) -> str:

@@ -16,7 +16,7 @@ from outbox.reconciliation.finding import first_of_each_class
 
 ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
-FINDING_COLUMNS = ("severity", "class", "status", "topic", "message_id", "finding_id")
+FINDING_COLUMNS = ("finding_id", "severity", "class", "status", "topic", "message_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
 NO_RUNS = (
     "no finished runs: make one with `outbox reconcile run`; only a key of all groups sees them"

@@ -28,7 +28,7 @@ from cli.invocation.output import print_rows
 from cli.service.api_client import api_client
 from cli.service.bulk_progress import BULK, wait_finished
 
-COLUMNS = ("plan", "class", "topic", "message_id", "finding_id")
+COLUMNS = ("finding_id", "plan", "class", "topic", "message_id")
 PLANNING = "outbox reconcile fix: plan"
 """The reason of a dry run: the API requires one, but does not store it."""
 NOTHING_LOST = "the run has no open finding that a publication would repair"

@@ -42,15 +42,24 @@ def test_a_long_value_is_neither_cut_off_nor_wrapped(
     assert capsys.readouterr().out == f"value  {'v' * 200}\n"
 
 
-def test_an_id_in_a_list_can_be_copied(table: Context, capsys: pytest.CaptureFixture[str]) -> None:
-    row = {
-        "message_id": ID,
-        "state": "PREPARED",
-        "producer_group": "billing-service",
-        "topic": "t" * 30,
-    }
+@pytest.mark.parametrize(
+    ("columns", "printed"),
+    [
+        ("62", f"{ID}\n  producer group  billing-service\n  state           PREPARED\n"),
+        ("63", f"message id{' ' * 28}producer group   state\n{ID}  billing-service  PREPARED\n"),
+    ],
+)
+def test_a_list_is_a_table_where_it_has_room_and_otherwise_blocks(
+    table: Context,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
+    printed: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    row = {"message_id": ID, "producer_group": "billing-service", "state": "PREPARED"}
     print_rows(table, [row], tuple(row))
-    assert ID in capsys.readouterr().out
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(
