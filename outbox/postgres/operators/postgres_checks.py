@@ -41,13 +41,8 @@ SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
 MOST_OPEN_SECONDS = 60.0
 """Our own transactions take milliseconds."""
-SHOW_DISK = 'df -h "$(psql "$OUTBOX_DATABASE_URL" -Atc "SHOW data_directory")"'
-"""To run on the database's host."""
+SHOW_DISK = "docker compose exec postgres df -h /var/lib/postgresql"
 READ_ONLY = "25006"
-SHOW_READ_ONLY = (
-    """psql "$OUTBOX_DATABASE_URL" -xc "SELECT pg_is_in_recovery(), setting, source"""
-    """ FROM pg_settings WHERE name = 'default_transaction_read_only'\""""
-)
 NO_ROOM = ("53", "58")
 """The classes of errors of a full or broken disk."""
 OLD_AGE = 1_000_000_000
@@ -136,7 +131,6 @@ def write_health(refusal: psycopg.Error | None) -> HealthCheck:
             ": this is a standby, or default_transaction_read_only is on for the role, the database"
             " or the server"
         )
-        command = SHOW_READ_ONLY
     elif code.startswith(NO_ROOM):
         command = SHOW_DISK
     return health_check("postgres writes", False, detail, command=command)
@@ -217,11 +211,10 @@ def watermark_health(holder: Mapping[str, Any] | None) -> HealthCheck:
         f"pid {holder['pid']} of role {holder['role']} ({holder['program'] or 'no name'}, database"
         f" {holder['database']}) has one for {holder['seconds']:.0f} s or"
         " more: newer messages are neither published nor checked before it ends;"
-        " see what it does, and end it with pg_terminate_backend"
+        f" see what it does (SELECT * FROM pg_stat_activity WHERE pid = {holder['pid']}),"
+        " and end it with pg_terminate_backend"
     )
-    look = f"SELECT * FROM pg_stat_activity WHERE pid = {holder['pid']}"
-    command = f"""psql "$OUTBOX_DATABASE_URL" -xc '{look}'"""
-    return health_check("open transaction", False, detail, command=command)
+    return health_check("open transaction", False, detail)
 
 
 def _place(database_url: str) -> str:

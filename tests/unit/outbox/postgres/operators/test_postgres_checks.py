@@ -123,7 +123,7 @@ def test_a_server_that_cannot_write_fails_and_the_command_names_its_disk() -> No
     found = write_health(DiskFull("No space left on device"))
     assert found.verdict is HealthStatus.FAILED
     assert found.detail.startswith("No space left on device; ")
-    assert (found.command or "").startswith("df -h ")
+    assert found.command == "docker compose exec postgres df -h /var/lib/postgresql"
 
 
 def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_named() -> None:
@@ -134,7 +134,7 @@ def test_a_transaction_that_keeps_messages_waiting_for_a_minute_fails_and_is_nam
     assert found.verdict is HealthStatus.FAILED
     named = "pid 4711 of role bi (psql, database shop) has one for 61 s or more: "
     assert found.detail.startswith(named)
-    assert "pg_stat_activity WHERE pid = 4711" in (found.command or "")
+    assert "SELECT * FROM pg_stat_activity WHERE pid = 4711" in found.detail
 
 
 def test_a_halted_shard_fails_with_its_advice_and_the_command_that_resolves_it() -> None:
