@@ -80,6 +80,7 @@ class CheckEndpointProbe:
                 forgery_refused=forged.http_status in REFUSED,
                 latency_ms=round(latency * 1000),
                 outcome=signed.outcome.value,
+                http_status=signed.http_status,
             )
 
     async def simulate(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.doctor.endpoint_checks import FAULTS
+from cli.commands.doctor.endpoint_checks import fault_of
 from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
@@ -153,10 +153,10 @@ def test(context: typer.Context, name: Name) -> None:
         verdict = api.post(f"{_path(name)}/test")
     invocation = context_of(context)
     print_object(invocation, verdict)
-    faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
+    fault = fault_of(verdict)
     change = "" if verdict.get("reachable") else ", start it or `group set` another --check-url"
-    if faults:
-        raise CommandFailed(f"the endpoint {faults[0]}: see `outbox group get {name}`{change}")
+    if fault is not None:
+        raise CommandFailed(f"the endpoint {fault}: see `outbox group get {name}`{change}")
 
 
 def pause(context: typer.Context, name: Name, *, reason: Reason, operator: Operator = None) -> None:

@@ -97,6 +97,7 @@ class EndpointTestResource(BaseModel):
     forgery_refused: bool
     latency_ms: int
     outcome: str
+    http_status: int | None
 
 
 class SimulationRequest(StrictBody):

@@ -1,6 +1,6 @@
 """The API, and the check endpoint of each producer group as the API reaches it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import typer
@@ -14,12 +14,7 @@ from outbox.settings.environment import load_settings
 
 NO_KEY: Final = 401
 
-FAULTS: Final = {
-    "reachable": "cannot be reached",
-    "signature_accepted": "refuses our signed checks",
-    "forgery_refused": "accepts forged checks",
-}
-"""What is wrong with an endpoint, by the member of its test that is false; the first one counts."""
+REFUSED: Final = frozenset({401, 403})
 
 
 def endpoint_checks(context: typer.Context) -> Iterator[HealthCheck]:
@@ -58,8 +53,20 @@ def endpoint_health(post: Callable[[str], Any], group: str, check_url: str) -> H
         return health_check(f"endpoint of {group}", False, problem.in_one_line())
     except CommandFailed as error:
         return health_check(f"endpoint of {group}", False, str(error))
-    faults = [text for member, text in FAULTS.items() if not verdict.get(member)]
+    fault = fault_of(verdict)
     detail = str(verdict["outcome"])
-    if faults:
-        detail = f"{faults[0]} ({detail}): {check_url}; try `outbox group test {group}`"
-    return health_check(f"endpoint of {group}", not faults, detail)
+    if fault is not None:
+        detail = f"{fault} ({detail}): {check_url}; try `outbox group test {group}`"
+    return health_check(f"endpoint of {group}", fault is None, detail)
+
+
+def fault_of(verdict: Mapping[str, Any]) -> str | None:
+    """Return what the test of an endpoint shows to be wrong; the first fault counts."""
+    status = verdict.get("http_status")
+    if not verdict.get("reachable"):
+        return "cannot be reached"
+    if not verdict.get("signature_accepted"):
+        if status in REFUSED:
+            return "refuses our signed checks"
+        return "gives no valid verdict" if status in (None, 200) else f"answers {status}"
+    return None if verdict.get("forgery_refused") else "accepts forged checks"

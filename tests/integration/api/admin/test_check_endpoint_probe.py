@@ -53,6 +53,7 @@ async def test_an_endpoint_that_verifies_passes_and_decides_nothing(
         "signature_accepted": True,
         "forgery_refused": True,
         "outcome": "unknown",
+        "http_status": 200,
     }
     assert (len(producer.asked), len(endpoint.accepted)) == (2, 1)
     assert producer.asked[0]["message_id"] == producer.asked[1]["message_id"]
@@ -63,9 +64,9 @@ async def test_an_endpoint_that_accepts_or_refuses_every_signature_is_reported(
     bare_service: Service, subtests: pytest.Subtests
 ) -> None:
     for name, producer, expected in (
-        ("accepts any", Producer(says("COMMIT")), (True, True, False, "commit")),
-        ("refuses all", Producer(status(401)), (True, False, True, "http_error")),
-        ("is broken", Producer(status(500, "a secret")), (True, False, False, "http_error")),
+        ("accepts any", Producer(says("COMMIT")), (True, True, False, 200)),
+        ("refuses all", Producer(status(401)), (True, False, True, 401)),
+        ("is broken", Producer(status(500, "a secret")), (True, False, False, 500)),
     ):
         with subtests.test(name):
             async with producer:
@@ -76,6 +77,6 @@ async def test_an_endpoint_that_accepts_or_refuses_every_signature_is_reported(
                 found["reachable"],
                 found["signature_accepted"],
                 found["forgery_refused"],
-                found["outcome"],
+                found["http_status"],
             )
             assert "secret" not in answer.text

@@ -7,5 +7,6 @@ PASSED = {
     "signature_accepted": True,
     "forgery_refused": True,
     "outcome": "unknown",
+    "http_status": 200,
     "latency_ms": 3,
 }

@@ -31,7 +31,7 @@ def api_that_found(verdict: Mapping[str, Any]) -> AbstractContextManager[str]:
     ("failed", "why"),
     [
         ("reachable", "cannot be reached: see `outbox group get billing`, start it or"),
-        ("signature_accepted", "refuses our signed checks: see `outbox group get billing`"),
+        ("signature_accepted", "gives no valid verdict: see `outbox group get billing`"),
         ("forgery_refused", "accepts forged checks: see `outbox group get billing`"),
     ],
 )

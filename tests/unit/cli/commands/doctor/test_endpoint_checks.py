@@ -19,17 +19,20 @@ URL = "http://billing.example/check"
 
 
 @pytest.mark.parametrize(
-    ("failed", "detail"),
+    ("failed", "status", "detail"),
     [
-        ("reachable", "cannot be reached (unknown)"),
-        ("signature_accepted", "refuses our signed checks (unknown)"),
-        ("forgery_refused", "accepts forged checks (unknown)"),
+        ("reachable", None, "cannot be reached (unknown)"),
+        ("signature_accepted", 401, "refuses our signed checks (unknown)"),
+        ("signature_accepted", 500, "answers 500 (unknown)"),
+        ("signature_accepted", 200, "gives no valid verdict (unknown)"),
+        ("forgery_refused", 200, "accepts forged checks (unknown)"),
     ],
 )
 def test_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
-    failed: str, detail: str
+    failed: str, status: int | None, detail: str
 ) -> None:
-    check = endpoint_health(lambda _: PASSED | {failed: False}, "billing", URL)
+    found = PASSED | {failed: False, "http_status": status}
+    check = endpoint_health(lambda _: found, "billing", URL)
     next_step = f"{URL}; try `outbox group test billing`"
     assert (check.verdict, check.detail) == (HealthStatus.FAILED, f"{detail}: {next_step}")
 
