@@ -24,18 +24,22 @@ class SchemaState:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the schema is the newest."""
-        return self.current == self.newest
+        """Return whether this version can use the schema; revisions are numbered."""
+        return self.current is not None and self.current >= self.newest
 
 
 def upgrade(database_url: str) -> None:
     """Upgrade the schema to the newest revision; safe to repeat and to run concurrently.
 
+    A database that a newer version has migrated stays as it is: this version can use it.
     Raises DatabaseUnavailable, also for a migration that gave up behind a lock, and DatabaseRefused
     for one that a right or a stranger's trigger forbids; nothing of it was changed then. Raises
     ConfigurationError for a database that cannot store all texts.
     """
     _refuse_encoding(database_url)
+    state = schema_state(database_url)
+    if state.is_current and state.current != state.newest:
+        return
     config = _config()
     config.attributes["database_url"] = database_url
     try:

@@ -49,7 +49,7 @@ class PostgresReadiness:
             return {"postgres": self._pool.refusal or "unavailable", **unknown}
         return {
             "postgres": OK,
-            "migrations": OK if revision == self._revision else "behind",
+            "migrations": OK if revision >= self._revision else "behind",
             "checker_heartbeat": f"silent: {', '.join(silent)}" if silent else OK,
         }
 

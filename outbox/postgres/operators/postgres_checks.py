@@ -60,10 +60,11 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             yield write_health(view.write_refusal())
             yield vacuum_health(**view.rows("oldest_database")[0])
             yield collation_health(**view.rows("collation")[0])
-            current, newest = view.revision(), newest_revision()
+            current, newest = view.revision() or "", newest_revision()
             detail = f"at {current or 'nothing'}, newest {newest}"
-            yield health_check("migrations", current == newest, detail, command="outbox migrate up")
-            if current == newest:
+            is_current = current >= newest
+            yield health_check("migrations", is_current, detail, command="outbox migrate up")
+            if is_current:
                 yield from heartbeat_health(view.rows("tasks"))
                 yield halt_health([shard_state(row) for row in view.rows("shards")])
                 yield leaf_health([row["table_name"] for row in view.rows("without_leaf")])

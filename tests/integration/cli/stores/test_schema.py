@@ -11,6 +11,9 @@ from cli.stores.schema import schema_state, upgrade
 from devservers.loopback import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
 from outbox.errors import ConfigurationError, DatabaseRefused
+from outbox.operators.health_check import HealthStatus
+from outbox.postgres.operators.postgres_checks import postgres_checks
+from outbox.settings.environment import load_settings
 from tests.fixtures_databases import drop_database, with_database
 
 pytestmark = pytest.mark.postgres
@@ -54,6 +57,16 @@ def test_a_migration_finds_the_primary_among_several_hosts(database_url: str) ->
     several = place._replace(netloc=f"{user}@{hosts}", query="target_session_attrs=read-write")
     upgrade(several.geturl())
     assert schema_state(several.geturl()).is_current
+
+
+def test_a_database_that_a_newer_version_has_migrated_stays_as_it_is(database_url: str) -> None:
+    """So the way back to the version before begins with its own start."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE outbox.alembic_version SET version_num = '9999'")
+    upgrade(database_url)
+    assert schema_state(database_url).is_current
+    found = postgres_checks(load_settings({"OUTBOX_DATABASE_URL": database_url}))
+    assert {each.check: each.verdict for each in found}["migrations"] is HealthStatus.OK
 
 
 FORBIDDING = """
