@@ -73,8 +73,7 @@ chaos: setup ## Break everything on purpose and judge the rest (PROFILE=kill, mi
 up: ## Start the operations stack (docker-compose.yml; COMPOSE_PROFILES=spark,tls adds to it)
 	@docker compose version >/dev/null 2>&1 || { echo "missing: Docker with its compose plugin" >&2; exit 2; }
 	@deploy/make-secrets.sh
-	@docker compose up --detach --build --wait || \
-	  { docker compose logs --no-log-prefix --tail=3 migrate logins >&2; exit 1; }
+	@docker compose up --detach --build --wait || { deploy/why-down.sh >&2; exit 1; }
 
 down: ## Stop the operations stack with all its profiles; its data stays
 	@docker compose --profile '*' down --remove-orphans
