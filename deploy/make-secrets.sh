@@ -26,16 +26,25 @@ opens_the_data() {
     write "$1" "$("$2")"
 }
 
+# A volume without a cluster holds no data: a `docker compose up` without secrets makes one, and fails.
 data_exists() {
     # The name of the project may be in the environment, in .env or in the compose file.
     { project=$(cd .. && docker compose config | sed -n 's/^name: //p') && [[ -n $project ]] &&
         volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
-            --filter "label=com.docker.compose.volume=postgres-data") && named=$(docker volume ls --quiet); } || {
+            --filter "label=com.docker.compose.volume=postgres-data") && named=$(docker volume ls --quiet) &&
+        # One that was copied from another machine by hand lacks the labels, and compose uses it all the same.
+        volume=${volumes:-$(grep -Fx "${project}_postgres-data" <<<"$named" || true)} &&
+        cluster=$([[ -z $volume ]] || cluster_in "$volume"); } || {
         echo "Nobody can say whether there is data that new secrets would not open: start Docker, then try again." >&2
         exit 2
     }
-    # One that was copied from another machine by hand lacks the labels, and compose uses it all the same.
-    [[ -n $volumes ]] || grep -qFx "${project}_postgres-data" <<<"$named"
+    [[ -n $cluster ]]
+}
+
+# VOLUME: print a file of the cluster in it, if there is one.
+cluster_in() {
+    docker run --rm --network=none --user=0 --volume="$1:/volume:ro" --entrypoint=find \
+        "$(cd .. && docker compose config --images postgres)" /volume -maxdepth 4 -name PG_VERSION -print -quit
 }
 
 refuse() {
@@ -43,7 +52,7 @@ refuse() {
     newest=$(cd .. && { find backups -maxdepth 2 -name secrets -not -path '*.part/*' 2>/dev/null || true; } | sort | tail -1)
     newest=${newest:-FOLDER/secrets}
     {
-        echo "deploy/secrets/$1 is missing, and the volume ${project}_postgres-data holds data that a new one cannot open."
+        echo "deploy/secrets/$1 is missing, and the volume $volume holds data that a new one cannot open."
         echo "Put the folder back from its backup: cp -a $newest/. deploy/secrets/"
         echo "Without a backup the data can be opened all the same: docs/containers.md, Secrets."
     } >&2

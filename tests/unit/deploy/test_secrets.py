@@ -19,9 +19,11 @@ COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_t
 
 DOCKER = """#!/bin/sh
 case "$*" in
+    "compose config --images postgres") echo postgres:18 ;;
     "compose config"*) printf 'name: %s\\nservices: {}\\n' "$PROJECT" ;;
     "volume ls"*"project=$PROJECT "*) echo "$VOLUMES" ;;
     "volume ls --quiet") echo "$COPIED" ;;
+    "run "*" --volume=outbox_postgres-data:"*) echo "$CLUSTER" ;;
 esac
 """
 """Stands for the container engine: volumes of one project, and one that compose has not made."""
@@ -33,12 +35,14 @@ def make_secrets(
     *,
     copied: str = "",
     project: str = "outbox",
+    cluster: str = "/volume/18/docker/PG_VERSION",
     answers: bool = True,
 ) -> Path:
     """Run the script in a folder of the test; return what it has made.
 
     ``volumes`` is what the engine lists for the project, ``copied`` what it lists without the mark
-    of a project, if it answers. Raises CalledProcessError.
+    of a project, if it answers; ``cluster`` is a file of PostgreSQL in them. Raises
+    CalledProcessError.
     """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
@@ -58,6 +62,7 @@ def make_secrets(
             "VOLUMES": volumes,
             "COPIED": copied,
             "PROJECT": project,
+            "CLUSTER": cluster,
         },
     )
     return folder / "secrets"
@@ -99,6 +104,11 @@ def test_a_volume_that_was_copied_by_hand_from_another_machine_is_seen(tmp_path:
         make_secrets(tmp_path, copied="outbox_postgres-data")
     assert refused.value.returncode == 2
     assert "the volume outbox_postgres-data holds data" in refused.value.stderr
+
+
+def test_a_volume_without_a_cluster_is_empty(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path, volumes="outbox_postgres-data", cluster="")
+    assert (made / "postgres_password").exists()
 
 
 def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_path: Path) -> None:
