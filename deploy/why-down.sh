@@ -3,7 +3,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-docker compose ps --all --format '{{.Service}} {{.ExitCode}} {{.Health}}' |
-    while read -r service code health; do
-        [[ $code == 0 && $health != unhealthy ]] || docker compose logs --tail=3 "$service" </dev/null
+facts='{{index .Config.Labels "com.docker.compose.service"}} {{.State.ExitCode}} {{.RestartCount}} '
+facts+='{{with .State.Health}}{{.Status}}{{end}}'
+docker compose ps --all --quiet | xargs --no-run-if-empty docker inspect --format "$facts" |
+    while read -r service code restarts health; do
+        # One that ends again and again may run at the moment.
+        [[ $code == 0 && $health != unhealthy && ($restarts == 0 || $health == healthy) ]] ||
+            docker compose logs --tail=3 "$service" </dev/null
     done

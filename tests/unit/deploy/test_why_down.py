@@ -12,7 +12,8 @@ from tests.fixtures_paths import PROJECT
 
 DOCKER = """#!/bin/sh
 case "$*" in
-    "compose ps --all "*) echo "$SERVICES" ;;
+    "compose ps --all --quiet") echo 1 2 ;;
+    "inspect "*" 1 2") echo "$SERVICES" ;;
     "compose logs --tail=3 "*) echo "log of $4" ;;
 esac
 """
@@ -22,9 +23,10 @@ esac
 @pytest.mark.parametrize(
     ("services", "printed"),
     [
-        ("migrate 0 \nlogins 0 \nkafka 0 unhealthy\npostgres 0 healthy", "log of kafka\n"),
-        ("migrate 6 \npostgres 0 healthy", "log of migrate\n"),
-        ("migrate 0 \napi 0 healthy", ""),
+        ("migrate 0 0 \nlogins 0 0 \nkafka 0 0 unhealthy", "log of kafka\n"),
+        ("migrate 6 0 \npostgres 0 2 healthy", "log of migrate\n"),
+        ("kafka 0 0 starting\npostgres 0 2 starting", "log of postgres\n"),
+        ("migrate 0 0 \napi 0 0 healthy", ""),
     ],
 )
 def test_only_the_services_that_failed_are_heard(
