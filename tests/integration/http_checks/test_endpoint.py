@@ -220,7 +220,9 @@ async def test_a_public_name_with_an_inner_address_is_blocked(
     assert (answer.outcome, producer.headers) == (Outcome.BLOCKED, [])
 
 
-@pytest.mark.parametrize("addresses", [("::1", "127.0.0.1"), ("127.0.0.1", "10.0.0.7")])
+@pytest.mark.parametrize(
+    "addresses", [("::1", "127.0.0.1"), ("127.0.0.1", "10.0.0.7"), ("127.0.0.2", "127.0.0.1")]
+)
 async def test_of_the_addresses_of_a_name_an_allowed_one_is_connected_to(
     endpoint: HttpCheckEndpoint, monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
 ) -> None:
