@@ -41,7 +41,7 @@ without this, Linux would send it again for a quarter of an hour."""
 NO_LIMITS: Final = "-c statement_timeout=0 -c lock_timeout=0"
 """The options of the URL come after these: limits that are meant for us stand there."""
 AS_WRITTEN: Final = (
-    r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c extra_float_digits=1"
+    r"-c default_transaction_isolation=read\ committed -c extra_float_digits=1"
     " -c intervalstyle=postgres -c bytea_output=hex -c array_nulls=on"
     " -c standard_conforming_strings=on -c quote_all_identifiers=off"
     " -c search_path=pg_catalog -c client_min_messages=warning -c row_security=off"
@@ -49,7 +49,7 @@ AS_WRITTEN: Final = (
 """A snapshot per statement, also after a wait for a lock; the text forms of values; each warning,
 because one reports a commit without its standby; and an error where a policy would hide rows."""
 SESSION_OPTIONS: Final = (
-    "-c timezone=UTC -c idle_in_transaction_session_timeout=60000 -c jit=off"
+    "-c idle_in_transaction_session_timeout=60000 -c jit=off"
     " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3"
     f" -c tcp_user_timeout={GONE_MS} -c client_connection_check_interval=1000"
     " -c plan_cache_mode="
@@ -152,7 +152,7 @@ class ConfirmingPool(AsyncConnectionPool[AsyncConnection]):
     async def _configure_new(self, connection: AsyncConnection) -> None:
         connection.answer_seconds = self._answer_seconds
         note_given_up_waits(connection)
-        await connection.execute(SQL["lift_transaction_limit"], prepare=False)
+        await connection.execute(SQL["complete_settings"], prepare=False)
         try:
             await _refuse_without_settings(connection)
             if self._admit is not None:
@@ -293,6 +293,6 @@ def connect(
     connection.answer_seconds = answer_seconds
     with ExitStack() as unless_open:
         unless_open.callback(connection.close)
-        connection.execute(SQL["lift_transaction_limit"], prepare=False)
+        connection.execute(SQL["complete_settings"], prepare=False)
         unless_open.pop_all()
     return connection

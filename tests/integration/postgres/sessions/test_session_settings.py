@@ -46,6 +46,14 @@ FOR_OTHERS = {
     "statement_timeout": "1h",
 }
 """What the owner of a shared database may set there, and it would reach our sessions too."""
+FOR_OTHER_CLIENTS = {
+    "PGAPPNAME": "theirs",
+    "PGCLIENTENCODING": "LATIN1",
+    "PGDATESTYLE": "German",
+    "PGOPTIONS": "-c statement_timeout=1h",
+    "PGTZ": "Asia/Tokyo",
+}
+"""What a user's shell may set, and libpq sends."""
 LIMITS = (
     "SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),"
     " coalesce(current_setting('transaction_timeout', true), '5s')"
@@ -129,6 +137,17 @@ async def test_what_a_shared_database_sets_for_others_does_not_reach_our_session
         row = theirs.execute(shown.encode()).fetchone()
         assert row is not None
         assert not {*zip(FOR_OTHERS, ours, strict=True)} & {*zip(FOR_OTHERS, row, strict=True)}
+    assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ours
+
+
+async def test_what_the_environment_sets_for_others_does_not_reach_our_sessions(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("DateStyle", "TimeZone", "client_encoding", "statement_timeout", "application_name")
+    shown = "SELECT {}".format(", ".join(f"current_setting('{name}')" for name in names))
+    for name, value in FOR_OTHER_CLIENTS.items():
+        monkeypatch.setenv(name, value)
+    ours = ("ISO, MDY", "UTC", "UTF8", "0", "outbox-test")
     assert await pool_shows(database_url, shown) == thread_shows(database_url, shown) == ours
 
 
