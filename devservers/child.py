@@ -18,7 +18,7 @@ from devservers.errors import ServerFailed
 from devservers.unprivileged import RunAs
 
 PARENT_DEATH_EXEC = Path(__file__).with_name("parent_death_exec.py")
-CLEAN_ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C", "TZ": "UTC", "PATH": "/usr/bin:/bin"}
+CLEAN_ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": "/usr/bin:/bin"}
 POLL_SECONDS = 0.02
 LOG_TAIL_BYTES = 4096
 
@@ -36,6 +36,7 @@ class Command:
     orphan_signal: signal.Signals = signal.SIGKILL
     stop_seconds: float = 10.0
     pass_fds: Sequence[int] = ()
+    folder: Path = Path("/")
 
 
 class Child:
@@ -51,7 +52,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=None if log is None else subprocess.STDOUT,
-                cwd="/",
+                cwd=command.folder,
                 env=command.environment,
                 start_new_session=True,
                 pass_fds=command.pass_fds,

@@ -20,12 +20,17 @@ from devservers.class_archive import (
     recording_options,
 )
 from devservers.kafka_cluster import Cluster, new_id
-from devservers.kafka_config import NODE_ID, java_options, server_properties
+from devservers.kafka_config import (
+    LOG_CONFIG,
+    LOGS,
+    NODE_ID,
+    java_options,
+    server_properties,
+)
 from devservers.kafka_wire import has_controller
 from devservers.loopback import LOOPBACK, free_ports
 from devservers.server import Server
 
-LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 FEATURES = "bootstrap.checkpoint"
 START_SECONDS = 60.0
 FORMAT_SECONDS = 60.0
@@ -77,7 +82,7 @@ class EmbeddedKafka(Server):
             self._format()
         extra = archive_options(self._jars) if self._java_extra is None else self._java_extra
         self._child = Child(
-            self._command("Kafka", [*self._java(extra), "kafka.Kafka", str(self._properties)])
+            self._command("Kafka", [*self._java(extra), "kafka.Kafka", self._properties.name])
         )
 
     def wait_ready(self, seconds: float = START_SECONDS) -> None:
@@ -95,16 +100,15 @@ class EmbeddedKafka(Server):
 
     @property
     def _logs(self) -> Path:
-        return self._home / "data"
+        return self._home / LOGS
 
     @property
     def _properties(self) -> Path:
         return self._home / "server.properties"
 
     def _write_properties(self) -> None:
-        settings = server_properties(
-            self._logs, self._cluster, self.node_id, self.port, self._advertised_port
-        )
+        shutil.copyfile(LOG_CONFIG, self._home / LOG_CONFIG.name)
+        settings = server_properties(self._cluster, self.node_id, self.port, self._advertised_port)
         wanted = {**settings, **self._settings}
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
 
@@ -126,7 +130,7 @@ class EmbeddedKafka(Server):
             "kafka.tools.StorageTool",
             "format",
             "--config",
-            str(self._properties),
+            self._properties.name,
             f"--cluster-id={self._cluster.id}",
         ]
         run_to_end(
@@ -135,12 +139,16 @@ class EmbeddedKafka(Server):
         )
 
     def _java(self, extra: Sequence[str]) -> list[str]:
-        options = java_options(LOG_CONFIG, self._home / "kafka.log", self._cluster)
-        return [str(java()), *options, *extra, "-cp", class_path(self._jars)]
+        return [str(java()), *java_options(self._cluster), *extra, "-cp", class_path(self._jars)]
 
     def _command(self, name: str, arguments: Sequence[str]) -> Command:
-        log = self._home / "kafka.out"
-        return Command(name=name, arguments=arguments, log=log, environment=CLEAN_ENVIRONMENT)
+        return Command(
+            name=name,
+            arguments=arguments,
+            log=self._home / "kafka.out",
+            environment=CLEAN_ENVIRONMENT,
+            folder=self._home,
+        )
 
 
 def features_path(jars: Sequence[Path]) -> Path:

@@ -12,6 +12,10 @@ from devservers.kafka_cluster import Cluster
 from devservers.loopback import LOOPBACK
 
 NODE_ID = 1
+LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+LOGS = "data"
+"""Names in the broker's own folder, where it is started: Kafka and its log would read a comma, a
+`$` or an umlaut of a whole path as something else."""
 HEAP = "-Xmx512m"
 HEAP_OF_SEVERAL = "-Xmx400m"
 SESSION_MS = 1000
@@ -24,7 +28,7 @@ Without it an idle broker takes 0.022 cores instead of 0.030.
 
 
 def server_properties(
-    logs: Path, cluster: Cluster, node_id: int, broker_port: int, advertised_port: int
+    cluster: Cluster, node_id: int, broker_port: int, advertised_port: int
 ) -> Mapping[str, str]:
     """Return the broker's settings for one start; clients get the advertised port."""
     broker = f"{LOOPBACK}:{broker_port}"
@@ -37,7 +41,7 @@ def server_properties(
         "advertised.listeners": f"BROKER://{LOOPBACK}:{advertised_port}",
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "BROKER",
-        "log.dirs": str(logs),
+        "log.dirs": LOGS,
         "auto.create.topics.enable": "false",
         "default.replication.factor": str(cluster.replicas),
         "min.insync.replicas": str(cluster.in_sync),
@@ -51,7 +55,7 @@ def server_properties(
     }
 
 
-def java_options(log_config: Path, log: Path, cluster: Cluster) -> list[str]:
+def java_options(cluster: Cluster) -> list[str]:
     """Return the JVM options without class path and archive.
 
     Only the first compiler is used: in such a short run the second one costs more CPU than it saves
@@ -63,8 +67,7 @@ def java_options(log_config: Path, log: Path, cluster: Cluster) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         "-Djava.awt.headless=true",
         "-Djava.net.preferIPv4Stack=true",
-        f"-Dlog4j2.configurationFile={log_config}",
-        f"-Doutbox.kafka.log={log}",
+        f"-Dlog4j2.configurationFile={LOG_CONFIG.name}",
     ]
 
 
