@@ -7,6 +7,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 # Without bytecode each process of the tests compiles the product and the tests again.
 unexport PYTHONDONTWRITEBYTECODE
+# A user's own modules could have the names of ours.
+unexport PYTHONPATH PYTHONHOME
 
 VENV := .venv
 BIN := $(VENV)/bin

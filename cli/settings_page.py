@@ -22,6 +22,12 @@ comes from.
 Required are `DATABASE_URL` and `KAFKA_BOOTSTRAP_SERVERS` for every program, `AUTH_PEPPER` for the
 API, and `ENCRYPTION_KEYS` for the API and the checker.
 
+PostgreSQL's own variables, such as `PGPASSFILE` or `PGSSLROOTCERT`, give what an address leaves
+out. `PGOPTIONS`, `PGTZ`, `PGDATESTYLE`, `PGCLIENTENCODING`, `PGAPPNAME` and `PGCONNECT_TIMEOUT`
+have no effect: our sessions set these themselves. `outbox dev`, the commands that find its stores,
+and `make demo` use nothing that is set for other servers: `PG*`, `KAFKA_*`, `SPARK_*`,
+`PYSPARK_*`, `CLASSPATH`, `JAVA_TOOL_OPTIONS`, `PYTHONPATH`.
+
 | name (`OUTBOX_` +) | default | range | meaning |
 |---|---|---|---|
 """

@@ -102,7 +102,7 @@ def _reconcile_script() -> str:
 
 def _environment() -> dict[str, str]:
     """Return this process' environment; without a database URL, for a running `outbox dev`."""
-    environment, settings = process_environment(), settings_or_dev()
+    settings, environment = settings_or_dev(), process_environment()
     if load_settings().database_url is not None or settings.database_url is None:
         return environment
     for name in FOR_OTHER_STORES:

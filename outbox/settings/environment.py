@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,12 @@ NO_SETTINGS: Final = frozenset({"OUTBOX_CHECK_SECRET", "OUTBOX_FAILPOINTS"})
 """Variables of the same prefix: one of a producer's own program, and one of crash tests."""
 UNKNOWN: Final = "docs/reference/settings.md lists all settings"
 """The next step after a name that no setting has."""
+FOREIGN: Final = re.compile(
+    "(PG|KAFKA_|SPARK_|PYSPARK_)[A-Z_]+|PYTHONPATH|PYTHONHOME|CLASSPATH"
+    "|(_JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS"
+)
+"""What a user has set for other servers and programs; ours and `outbox dev` are made of the same
+libraries."""
 OTLP_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
@@ -71,6 +78,12 @@ def failpoints(environment: Mapping[str, str] | None = None) -> str | None:
 def process_environment() -> dict[str, str]:
     """Return a copy of this process's environment, for a child process."""
     return dict(os.environ)
+
+
+def drop_foreign_variables() -> None:
+    """Take them from this process and its children: it runs, or asks, only servers of its own."""
+    for name in filter(FOREIGN.fullmatch, [*os.environ]):
+        del os.environ[name]
 
 
 def _from_environment(key: str, text: str, environment: Mapping[str, str]) -> tuple[str, Any]:

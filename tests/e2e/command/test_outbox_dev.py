@@ -17,14 +17,35 @@ from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
+FOLDER = "a folder, 100% of #1 (ä) $x ${y} 'a' \"b\" [c] {d} e\\f " + 140 * "g"
+FOR_OTHERS = {
+    "CLASSPATH": "/nowhere",
+    "JAVA_TOOL_OPTIONS": "-Xmx1m",
+    "KAFKA_OPTS": "-Xmx1m",
+    "PGCHANNELBINDING": "require",
+    "PGOPTIONS": "-c statement_timeout=1",
+    "PGREQUIREAUTH": "none",
+    "PGSERVICE": "none",
+    "PGSSLMODE": "require",
+    "PGTARGETSESSIONATTRS": "standby",
+}
+"""What a user has set for other servers."""
 UNREACHABLE_URL = "http://127.0.0.1:1024/check"
 
 
 @pytest.fixture(scope="module")
 def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service whose processes these tests may kill."""
-    with outbox_dev(tmp_path_factory.mktemp("own") / "data") as running:
+    """Yield a service whose processes these tests may kill, where and as a user may start it."""
+    data = tmp_path_factory.mktemp("own") / FOLDER / ".outbox-dev"
+    with outbox_dev(data, **FOR_OTHERS, **broken_checker(tmp_path_factory)) as running:
         yield running
+
+
+def broken_checker(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return a path to modules that are not ours, one of which has the name of one of ours."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "checker.py").write_text("raise ImportError('not our checker')\n")
+    return {"PYTHONPATH": str(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +72,17 @@ def test_each_program_has_a_role_of_its_own_that_is_no_superuser(own_service: Se
         )
     )
     assert roles == {"outbox_api": False, "outbox_checker": False}
+
+
+def test_what_the_user_has_set_for_others_reaches_no_program_and_no_command(
+    own_service: Service,
+) -> None:
+    for name, pid in own_service.facts()["pids"].items():
+        started_with = Path(f"/proc/{pid}/environ").read_text().split("\0")
+        assert not {each.partition("=")[0] for each in started_with} & {*FOR_OTHERS}, name
+    there = ("env", "-C", str(own_service.data_dir.parent))
+    ended = outbox("doctor", prefix=there, **FOR_OTHERS)
+    assert (ended.code, ended.err) == (0, "")
 
 
 def test_dev_json_has_the_addresses_and_only_its_owner_can_read_it(own_service: Service) -> None:
