@@ -77,7 +77,7 @@ def open_run(
     with (
         nullcontext() if resident else store.run_lock(),
         _session(settings, progress, expected) as session,
-        _stage_uri(settings) as stage_uri,
+        open_stage(settings) as stage_uri,
     ):
         if not runs_here(settings):
             for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
@@ -195,7 +195,7 @@ def report_folder(settings: Settings) -> Path:
 
 
 @contextmanager
-def _stage_uri(settings: Settings) -> Iterator[str]:
+def open_stage(settings: Settings) -> Iterator[str]:
     """Yield where Parquet is staged: the given URI, else a temporary folder."""
     if settings.reconcile_stage_uri is not None:
         yield settings.reconcile_stage_uri.rstrip("/")
@@ -203,4 +203,4 @@ def _stage_uri(settings: Settings) -> Iterator[str]:
     parent = report_folder(settings)
     sweep(parent, SystemClock().now().timestamp(), STAGE_KEEP_SECONDS)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
-        yield Path(folder).as_uri()
+        yield f"file://{folder}"  # Spark does not decode a URI's percent signs

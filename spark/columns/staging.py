@@ -39,7 +39,13 @@ def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
         return frame.coalesce(1).localCheckpoint()
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.option("parquet.block.size", ROW_GROUP_BYTES).mode("overwrite").parquet(uri)
-    return frame.sparkSession.read.schema(frame.schema).parquet(uri)
+    return _read_back(frame, uri)
+
+
+def _read_back(frame: DataFrame, uri: str) -> DataFrame:
+    """Return what was written there; a folder's name is no pattern, whatever its characters."""
+    reader = frame.sparkSession.read.option("__globPaths__", "false")
+    return reader.schema(frame.schema).parquet(uri)
 
 
 def stage_counted(frame: DataFrame, uri: str, **sums: Column) -> tuple[DataFrame, dict[str, Any]]:
@@ -80,7 +86,7 @@ def refuse_unshared(spark_session: SparkSession, uri: str) -> None:
     probe = f"{uri}/probe"
     files = spark_session.range(0, PROBE_FILES, 1, numPartitions=PROBE_FILES)
     files.write.mode("overwrite").parquet(probe)
-    if spark_session.read.schema(files.schema).parquet(probe).count() != PROBE_FILES:
+    if _read_back(files, probe).count() != PROBE_FILES:
         raise ConfigurationError(
             f"{uri} is not shared by the driver and all executors: name storage that they share"
         )

@@ -59,7 +59,7 @@ def record(folder: Path) -> Path:
             extra={"spark.driver.extraJavaOptions": options},
         )
         with spark_session(settings) as session:
-            _exercise(session, Path(scratch).as_uri())
+            _exercise(session, f"file://{scratch}")
             _exercise(session, IN_MEMORY)
             _load_connectors(session, folder)
         if not _end_jvm():
