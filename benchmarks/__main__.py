@@ -29,7 +29,7 @@ from chaos.code_version import code_version, versions
 from cli.invocation.exit_codes import CommandFailed
 from devservers.artifacts import PROJECT_ROOT
 from devservers.errors import EmbeddedError
-from outbox.settings.environment import drop_foreign_variables
+from outbox.settings.environment import drop_variables
 
 PAGE = PROJECT_ROOT / "docs" / "performance.md"
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 0."""
     asked = _parser().parse_args(arguments)
     end_in_order()
-    drop_foreign_variables()
+    drop_variables()
     plan = QUICK if asked.quick else WHOLE
     if asked.rounds:
         plan = replace(plan, rounds=asked.rounds)

@@ -15,7 +15,7 @@ import typer
 from chaos.judge.verdict import Verdict
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.program import call_app, run_process, run_program
-from outbox.settings.environment import drop_foreign_variables
+from outbox.settings.environment import drop_variables
 
 NAME: Final = "outbox-chaos"
 ROOT: Final = Path(".outbox-chaos")
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 def main() -> None:
     """Run the command with this process's arguments and exit."""
-    drop_foreign_variables()
+    drop_variables()
     run_process(lambda words: run_program(NAME, _call, words))
 
 

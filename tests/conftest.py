@@ -14,12 +14,12 @@ from xdist.scheduler import LoadFileScheduling
 
 from devservers.postgres import EmbeddedPostgres
 from outbox.postgres.sessions.connections import Pool, make_pool
-from outbox.settings.environment import drop_foreign_variables
+from outbox.settings.environment import drop_variables
 from tests.fixtures_databases import drop_database, make_database, make_template
 
 pytest_plugins = ["tests.fixtures_servers"]
 
-drop_foreign_variables()
+drop_variables()
 
 # Hypothesis measures each example by the wall clock: on a busy machine a pause fails a right one.
 settings.register_profile("outbox", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,7 +14,7 @@ from cli.invocation.context import Context, Output, context_of
 from cli.invocation.dev_state import DEFAULT_DATA_DIR, NAME, DevState
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.settings.environment import (
-    drop_foreign_variables,
+    drop_variables,
     load_settings,
     process_environment,
 )
@@ -73,7 +73,7 @@ def dev(
     if postgres_bin is not None:
         _refuse_incomplete(postgres_bin)
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child
-    drop_foreign_variables()
+    drop_variables()
     ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}
     code = run_dev(
         DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth.value),

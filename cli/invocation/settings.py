@@ -3,7 +3,7 @@
 from cli.invocation.dev_state import running_state
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import drop_foreign_variables, load_settings
+from outbox.settings.environment import drop_variables, load_settings
 
 
 def settings_or_dev() -> Settings:
@@ -15,7 +15,7 @@ def settings_or_dev() -> Settings:
     state = running_state() if settings.database_url is None else None
     if state is None:
         return settings
-    drop_foreign_variables()
+    drop_variables()
     return load_settings(
         overrides={
             "database_url": state.database_url,

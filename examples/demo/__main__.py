@@ -21,7 +21,7 @@ from examples.demo.narrator import Narrator
 from examples.demo.poller import DeadlineExceeded
 from examples.demo.reconciliation import ReconcileFailed, RunResult, reconcile
 from examples.demo.shoppers import Plan
-from outbox.settings.environment import drop_foreign_variables
+from outbox.settings.environment import drop_variables
 from outbox_client import OutboxError
 
 INTERRUPTED = 130
@@ -34,7 +34,7 @@ KNOWN = (
 def main() -> None:
     """Play the demo with this process's arguments and exit."""
     arguments = _arguments()
-    drop_foreign_variables()
+    drop_variables()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     purchases = arguments.purchases
     plan = Plan(purchases=purchases, deaths=6, lost_ends=max(1, purchases // 50), reviews=5)

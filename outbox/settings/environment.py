@@ -80,9 +80,12 @@ def process_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def drop_foreign_variables() -> None:
-    """Take them from this process and its children: it runs, or asks, only servers of its own."""
-    for name in filter(FOREIGN.fullmatch, [*os.environ]):
+def drop_variables(names: re.Pattern[str] = FOREIGN) -> None:
+    """Take variables from this process, and so from its children.
+
+    Those for other servers: where it runs, or asks, only servers of its own.
+    """
+    for name in filter(names.fullmatch, [*os.environ]):
         del os.environ[name]
 
 

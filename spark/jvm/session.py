@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
 from spark.jvm.artifacts_folder import remove_at_exit
-from spark.jvm.child_processes import no_child_left
 from spark.jvm.class_archive import archive_options
+from spark.jvm.launch import launching
 from spark.jvm.spark_errors import SparkFailure
 
 SPARK_VERSION: Final = "4.0.0"
@@ -120,8 +120,9 @@ class SessionSettings:
 def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """Open a session and stop it at the end.
 
-    Raises ConfigurationError if a jar, Java or the client of Spark Connect is missing, or if a
-    Spark Connect server refuses a setting; SparkFailure if that server does not answer.
+    Raises ConfigurationError if a jar or the client of Spark Connect is missing, if Spark does not
+    start, or if a Spark Connect server refuses a setting; SparkFailure if that server does not
+    answer.
     """
     remote = settings.remote
     session = _own_session(settings) if remote is None else _remote_session(remote, settings)
@@ -135,17 +136,12 @@ def _own_session(settings: SessionSettings) -> SparkSession:
     jars = required_jars(settings.jars_dir)
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     remove_at_exit()
-    builder = SparkSession.Builder().master(settings.master)
-    for name, text in (_with_jars(jars, settings) | session_settings(settings)).items():
-        builder = builder.config(name, text)
     interrupt = signal.getsignal(signal.SIGINT)
-    try:
-        with _stderr_to(settings.log_file), no_child_left():
-            session = builder.getOrCreate()
-    except PySparkRuntimeError:
-        raise ConfigurationError(
-            f"Spark did not start; it needs Java 17 or newer (see {settings.log_file})"
-        ) from None
+    with launching(settings.log_file, local=is_local(settings.master)):
+        builder = SparkSession.Builder().master(settings.master)
+        for name, text in (_with_jars(jars, settings) | session_settings(settings)).items():
+            builder = builder.config(name, text)
+        session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
         # PySpark's own handler calls the JVM within a call under way, and both fail.
         signal.signal(signal.SIGINT, interrupt)
@@ -281,18 +277,3 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
     ours["spark.pyspark.python"] = sys.executable
     ours["spark.pyspark.driver.python"] = sys.executable
     return ours | settings.extra_texts()
-
-
-@contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """Redirect the stderr of a child process started in this block to the file."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with path.open("ab") as log:
-            os.dup2(log.fileno(), 2)
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)

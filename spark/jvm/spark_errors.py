@@ -58,7 +58,7 @@ def one_line_failures(log_file: object) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         text = str(error)
         sign = next((each for each in UNREACHABLE_SIGNS if each in text), None)
-        cause = sign or _last_cause(text)
+        cause = sign or last_cause(text)
         raise SparkFailure(
             f"Spark: {cause[:LINE]} (see {log_file})", unreachable=sign is not None
         ) from error
@@ -79,7 +79,7 @@ def exit_code_of(error: Exception) -> int:
             return ERROR
 
 
-def _last_cause(text: str) -> str:
+def last_cause(text: str) -> str:
     """Return the innermost cause that a Java stack trace names, else its first line."""
     causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else text.strip().splitlines()[0]
