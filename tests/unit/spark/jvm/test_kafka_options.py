@@ -35,6 +35,18 @@ def test_a_login_is_written_as_java_expects_it() -> None:
     assert options["kafka.ssl.truststore.type"] == "PEM"
 
 
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"ssl.key.pem": "-----BEGIN EC PRIVATE KEY-----"}, "PKCS#8"),
+        ({"ssl.key.location": "/nowhere"}, "ssl.key.location: no readable PEM file"),
+    ],
+)
+def test_a_key_that_java_cannot_read_is_refused(config: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        kafka_options("broker:9092", config)
+
+
 def test_a_security_property_without_translation_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"sasl\.oauthbearer\.config"):
         kafka_options("broker:9092", {"sasl.oauthbearer.config": "x"})
