@@ -19,7 +19,7 @@ from api.metrics.shared_metrics import Workers, shared_directory
 from api.wiring import application, refuse_to_start
 from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import load_settings, traces_are_sent
+from outbox.settings.environment import load_settings, process_environment, traces_are_sent
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         host, port = read_bind(settings.http_bind)
         refuse_insecure_bind(settings, host)
-        traces = traces_are_sent()
+        traces = traces_are_sent(process_environment())
         refuse_to_start(settings)
         with _listen(host, port) as listener:
             return _serve(settings, host, listener, traces=traces)

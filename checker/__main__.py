@@ -14,7 +14,12 @@ from checker.wiring import chosen_tasks, open_daemon
 from outbox.errors import ConfigurationError
 from outbox.failpoints import arm
 from outbox.settings.catalogue import Settings
-from outbox.settings.environment import failpoints, load_settings, traces_are_sent
+from outbox.settings.environment import (
+    failpoints,
+    load_settings,
+    process_environment,
+    traces_are_sent,
+)
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.events import configure_logging, log_style, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
@@ -49,7 +54,7 @@ async def _run(settings: Settings, chosen: frozenset[str]) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number)
-    spans = open_tracing("outbox-checker", on=traces_are_sent())
+    spans = open_tracing("outbox-checker", on=traces_are_sent(process_environment()))
     async with open_daemon(settings, chosen, spans) as daemon:
         await daemon.run(stop)
     return INTERRUPTED if signal.SIGINT in received else OK

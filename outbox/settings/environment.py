@@ -15,8 +15,8 @@ from outbox.errors import ConfigurationError
 from outbox.settings.catalogue import SECRETS, Settings
 
 PREFIX: Final = "OUTBOX_"
-NO_SETTINGS: Final = frozenset({"OUTBOX_CHECK_SECRET", "OUTBOX_FAILPOINTS"})
-"""Variables of the same prefix: one of a producer's own program, and one of crash tests."""
+NO_SETTINGS: Final = frozenset({"OUTBOX_CHECK_SECRET", "OUTBOX_CONFIG_FILE", "OUTBOX_FAILPOINTS"})
+"""Variables of the same prefix: of a producer's own program, of the file, and of crash tests."""
 UNKNOWN: Final = "docs/reference/settings.md lists all settings"
 """The next step after a name that no setting has."""
 FOREIGN: Final = re.compile(
@@ -50,29 +50,27 @@ def gather(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, st
     """Return the values from environment and file, and the origin of each."""
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
-    path = environment.get(f"{PREFIX}CONFIG_FILE")
+    path = environment.get("OUTBOX_CONFIG_FILE")
     for name, value in (_from_file(path) if path else {}).items():
         values[name], origin[name] = value, str(path)
-    others = NO_SETTINGS | {f"{PREFIX}CONFIG_FILE"}
     for key, text in environment.items():
-        if key.startswith(PREFIX) and key not in others:
+        if key.startswith(PREFIX) and key not in NO_SETTINGS:
             name, value = _from_environment(key, text, environment)
             values[name], origin[name] = value, key
     return values, origin
 
 
-def traces_are_sent(environment: Mapping[str, str] | None = None) -> bool:
+def traces_are_sent(environment: Mapping[str, str]) -> bool:
     """Return True if OpenTelemetry's own variables name a collector, to which OTLP goes by HTTP."""
-    given = os.environ if environment is None else environment
-    disabled = given.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    if disabled or given.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower() == "none":
+    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if disabled or environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower() == "none":
         return False
-    return any(given.get(name, "").strip() for name in OTLP_ENDPOINTS)
+    return any(environment.get(name, "").strip() for name in OTLP_ENDPOINTS)
 
 
-def failpoints(environment: Mapping[str, str] | None = None) -> str | None:
+def failpoints() -> str | None:
     """Return the named points where a process dies, for crash tests."""
-    return (os.environ if environment is None else environment).get("OUTBOX_FAILPOINTS")
+    return os.environ.get("OUTBOX_FAILPOINTS")
 
 
 def process_environment() -> dict[str, str]:

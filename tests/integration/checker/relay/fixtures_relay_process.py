@@ -13,7 +13,7 @@ import threading
 from checker.relay_wiring import RelayBuilder
 from outbox.failpoints import arm
 from outbox.relay.protocol.state import Phase
-from outbox.settings.environment import failpoints, load_settings
+from outbox.settings.environment import load_settings
 from outbox.telemetry.events import configure_logging
 from outbox.telemetry.metrics import Metrics
 
@@ -23,7 +23,7 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     configure_logging("error", "json")
     settings = load_settings(asked["environment"])
-    arm(failpoints(asked["environment"]))
+    arm(asked["environment"].get("OUTBOX_FAILPOINTS"))
     builder = RelayBuilder(
         settings, Metrics(), asked["progress_topic"], batch_max=asked["batch_max"]
     )
