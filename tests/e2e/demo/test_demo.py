@@ -14,6 +14,13 @@ from tests.fixtures_paths import PROJECT
 pytestmark = [pytest.mark.e2e, pytest.mark.deep]
 
 SECONDS = 400.0
+FOR_OTHERS = {
+    "JAVA_TOOL_OPTIONS": "-Xmx1m",
+    "PGOPTIONS": "-c statement_timeout=1",
+    "PGSSLMODE": "require",
+    "SPARK_HOME": "/nowhere",
+}
+"""What a user has set for other servers."""
 
 
 def processes_of(marker: str) -> list[str]:
@@ -32,7 +39,7 @@ def processes_of(marker: str) -> list[str]:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A temporary folder that PostgreSQL's user can also enter."""
-    with tempfile.TemporaryDirectory(prefix="demo-test-") as name:
+    with tempfile.TemporaryDirectory(prefix="demo, 100% of [ä] ") as name:
         place = Path(name)
         place.chmod(0o711)
         yield place
@@ -41,12 +48,12 @@ def place() -> Iterator[Path]:
 def test_a24_payments_records_and_points_agree_and_the_report_is_clean(
     tmp_path: Path, place: Path
 ) -> None:
-    reports = tmp_path / "reports"
+    reports = tmp_path / "reports, 100% of [ä]"
     arguments = [sys.executable, "-m", "examples.demo", "--purchases", "200"]
     demo = subprocess.run(
         [*arguments, "--report", str(reports)],
         cwd=PROJECT,
-        env={**process_environment(), "TMPDIR": str(place)},
+        env={**process_environment(), **FOR_OTHERS, "TMPDIR": str(place)},
         capture_output=True,
         text=True,
         timeout=SECONDS,
