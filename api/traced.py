@@ -6,17 +6,21 @@ record and with a check.
 
 from __future__ import annotations
 
+import os
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
+from opentelemetry.trace import get_current_span
 
-from api.http.exchange import App, AsgiScope
+from api.http.exchange import App, AsgiScope, Receive, Send
 
 if TYPE_CHECKING:
     from api.guard import Guard
     from outbox.telemetry.spans import Spans
 
 PROBES = "/livez$,/readyz$,/metrics$"
+ROUTE = "http.route"
 
 
 def traced(service: Guard, spans: Spans) -> App:
@@ -28,10 +32,24 @@ def traced(service: Guard, spans: Spans) -> App:
         route = service.find_hot_route(method, scope["path"])
         if route is None:
             return method, {}
-        return f"{method} {route.template}", {"http.route": route.template}
+        return f"{method} {route.template}", {ROUTE: route.template}
 
+    async def routed(scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Serve a request; its span has the name of the route that the framework finds."""
+
+        async def named(message: MutableMapping[str, Any]) -> None:
+            template = getattr(scope.get("route"), "path", None)
+            if template is not None and message["type"] == "http.response.start":
+                span = get_current_span()
+                span.update_name(f"{scope['method']} {template}")
+                span.set_attribute(ROUTE, template)
+            await send(message)
+
+        await service(scope, receive, named)
+
+    os.environ.setdefault("OTEL_SEMCONV_STABILITY_OPT_IN", "http")  # noqa: TID251  read below
     return OpenTelemetryMiddleware(
-        service,
+        routed,
         excluded_urls=PROBES,
         default_span_details=details,
         tracer_provider=spans.provider,
