@@ -19,6 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
+from api.console.static_file import file_content
 from api.http.docs_page import docs_page
 from api.http.exchange import AsgiScope, entity_tag, is_known
 from api.http.json_body import pointer_to
@@ -32,6 +33,7 @@ Contract = Callable[[], dict[str, Any]]
 
 ERRORS_MAX: Final = 100
 """Most broken rules that one answer lists."""
+NO_ROBOTS: Final = b"User-agent: *\nDisallow: /\n"
 SLUG_OF_STATUS: Final = {400: "malformed-json", 404: "not-found"}
 
 
@@ -67,10 +69,12 @@ def operation_id(route: APIRoute) -> str:
 
 
 def _serve_contract(app: FastAPI, contract: Contract) -> None:
-    """Serve the OpenAPI document and its page."""
+    """Serve the OpenAPI document and its page, and what browsers ask for by themselves."""
     app.add_route(
         "/openapi.json", _constant(lambda: msgspec.json.encode(contract()), "application/json")
     )
+    app.add_route("/robots.txt", _constant(lambda: NO_ROBOTS, "text/plain; charset=utf-8"))
+    app.add_route("/favicon.ico", _constant(lambda: file_content("icon.svg"), "image/svg+xml"))
     app.add_route(
         "/docs", _constant(lambda: docs_page(contract()).encode(), "text/html; charset=utf-8")
     )

@@ -23,7 +23,12 @@ from outbox.access import NOBODY, Caller
 from outbox.errors import OutboxError
 from outbox.telemetry.events import Event, get_logger
 
-PUBLIC: Final = frozenset({"/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"})
+PUBLIC: Final = frozenset(
+    {
+        *("/livez", "/readyz", "/version", "/metrics", "/openapi.json", "/docs"),
+        *("/favicon.ico", "/robots.txt"),
+    }
+)
 PUBLIC_PREFIX: Final = "/problems/"
 READS: Final = frozenset({"GET", "HEAD"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})

@@ -33,6 +33,18 @@ async def test_a_public_path_answers_without_reading_a_body(
                         assert (answer.headers.get("allow") == "get, head") is (status == 405)
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/favicon.ico", "image/svg+xml"), ("/robots.txt", "text/plain")]
+)
+async def test_what_a_browser_asks_for_by_itself_needs_no_key(
+    database_url: str, path: str, kind: str
+) -> None:
+    async with guarded(database_url) as service:
+        answer = await service.client.get(path, headers={"authorization": ""})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(kind)
+
+
 async def test_probes_cost_the_same_however_many_strangers_ask(
     database_url: str, pool: Pool
 ) -> None:
