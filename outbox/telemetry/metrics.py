@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 
 from outbox.telemetry.version import installed_version
 
@@ -224,10 +231,12 @@ CATALOGUE: Final = (
 
 
 class Metrics:
-    """The catalogue's metrics on a separate registry, by name."""
+    """The catalogue's metrics on a separate registry, by name, beside those of the process."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
         self._by_name: dict[str, Any] = {metric.name: self._make(metric) for metric in CATALOGUE}
 
     def __getitem__(self, name: str) -> Any:

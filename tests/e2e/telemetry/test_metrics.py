@@ -19,6 +19,8 @@ from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e]
 
+PROCESS = {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
+
 
 class Pages:
     """The metrics of a running installation."""
@@ -59,16 +61,20 @@ class Pages:
 
 def test_every_sample_has_exactly_the_labels_of_the_catalogue(service: Service) -> None:
     known = {metric.name: set(metric.labels) for metric in CATALOGUE}
-    served = set()
-    for name, labels, _ in Pages(service).samples():
+    served, pages = set(), Pages(service)
+    for name, labels, _ in pages.samples():
+        if name.startswith("process_"):
+            continue
         base = name
-        for suffix in ("_bucket", "_count", "_sum", "_created"):
+        for suffix in ("_bucket", "_count", "_sum"):
             if name not in known and name.endswith(suffix):
                 base = name.removesuffix(suffix)
         base = base if base in known else f"{base}_total"
         assert labels.keys() - {"le"} == known[base], name
         served.add(base)
     assert {"build_info", "db_pool_max", "checker_heartbeat_timestamp_seconds"} <= served
+    for program in pages.by_program():
+        assert {name for name, _, _ in program} >= PROCESS
 
 
 def test_ends_checks_and_publications_are_counted(service: Service) -> None:
