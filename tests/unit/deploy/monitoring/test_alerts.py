@@ -51,8 +51,9 @@ def test_alerts_speak_of_metrics_and_labels_in_the_catalogue() -> None:
 
 
 def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
-    stored = {rule["alert"]: rule["annotations"].get("runbook") for rule in rules()}
+    stored = {rule["alert"]: rule["annotations"].get("runbook_url") for rule in rules()}
     assert stored.keys() >= CONTRACT
+    assert all(rule["annotations"]["description"] for rule in rules())
     for runbook in stored.values():
         page, _, anchor = (runbook or "").partition("#")
         assert anchor in anchors(PROJECT / page), runbook
