@@ -19,6 +19,7 @@ FROM_TABLES: Final = (
     "publish_backlog_messages",
     "check_interval_seconds",
     "check_failing_seconds",
+    "group_paused",
     "checker_heartbeat_timestamp_seconds",
     "op_table_rows",
     "last_vacuum_timestamp_seconds",
@@ -47,6 +48,8 @@ def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
         metrics["checker_heartbeat_timestamp_seconds"].labels(beat["chore"]).set(beat["beaten_at"])
     for each in facts.failing:
         metrics["check_failing_seconds"].labels(each["producer_group"]).set(each["seconds"])
+    for each in facts.paused:
+        metrics["group_paused"].labels(each["producer_group"]).set(1)
     for table in facts.tables:
         metrics["op_table_rows"].labels(table["table"]).set(table["live_rows"])
         if table["vacuumed_at"] is not None:

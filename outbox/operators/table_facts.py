@@ -20,6 +20,7 @@ class GaugeFacts:
     unfinished: Rows = ()
     heartbeats: Rows = ()
     failing: Rows = ()
+    paused: Rows = ()
     tables: Rows = ()
     unread: dict[str, str | None] = field(default_factory=dict)
     """Each part, and the error if it could not be read; the others are whole."""

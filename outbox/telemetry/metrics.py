@@ -148,6 +148,7 @@ CATALOGUE: Final = (
         "Interval of the checks of a group with unfinished messages",
         ("producer_group",),
     ),
+    Metric("group_paused", "gauge", "1 for a group whose checks are paused", ("producer_group",)),
     Metric("check_ssrf_blocked_total", "counter", "Checks refused by the SSRF guard", ("rule",)),
     Metric("relay_drops_total", "counter", "Kafka producers dropped by the relay", ("reason",)),
     Metric(
