@@ -10,7 +10,7 @@ from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
 from outbox.postgres.sessions import connections
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import Service, running, settings_for
+from tests.integration.api.fixtures_service import GROUP, GROUPS, Service, running, settings_for
 
 pytestmark = pytest.mark.postgres
 
@@ -107,8 +107,12 @@ async def test_the_gauges_equal_the_tables(service: Service) -> None:
     ids = [await service.prepared_id() for _ in range(5)]
     await service.end(ids[0], "COMMIT")
     await service.end(ids[1], "ROLLBACK")
+    await service.client.post(f"{GROUPS}/{GROUP}/pause", json={"reason": "maintenance"})
     metrics = (await service.client.get("/metrics")).text
     assert 'outbox_half_messages{producer_group="billing",state="PREPARED"} 3.0' in metrics
     assert 'outbox_half_messages{producer_group="billing",state="COMMITTED"} 1.0' in metrics
     assert 'outbox_publish_backlog_messages{topic="invoices.issued"} 1.0' in metrics
     assert 'outbox_check_interval_seconds{producer_group="billing"} 30.0' in metrics
+    assert 'outbox_group_paused{producer_group="billing"} 1.0' in metrics
+    for unknown in ("last_success_timestamp_seconds", "cut_lag_seconds", "coverage_ratio"):
+        assert f"outbox_reconcile_{unknown} NaN" in metrics
