@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from structlog.testing import capture_logs
 
 from outbox.errors import KafkaUnavailable
+from outbox.telemetry import dependency_log
 from outbox.telemetry.dependency_log import DependencyLog
 
+LOSS = KafkaUnavailable("no broker answers")
 LOST = {
     "event": "dependency_lost",
     "log_level": "warning",
@@ -26,10 +29,22 @@ def test_a_loss_and_a_return_are_one_line_each() -> None:
     kafka = DependencyLog("kafka", chore="orphans")
     with capture_logs() as lines:
         for _ in range(3):
-            kafka.lost(KafkaUnavailable("no broker answers"))
+            kafka.lost(LOSS)
         for _ in range(3):
             kafka.back()
     assert lines == [LOST, BACK]
+
+
+def test_a_loss_that_lasts_is_said_again_and_so_is_another_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka, full = DependencyLog("kafka", chore="orphans"), KafkaUnavailable("disk full: 7")
+    with capture_logs() as lines:
+        for error in (LOSS, full, LOSS, KafkaUnavailable("disk full: 8")):
+            kafka.lost(error)
+        monkeypatch.setattr(dependency_log, "REPEAT_SECONDS", 0.0)
+        kafka.lost(full)
+    assert [line["error"] for line in lines] == [str(LOSS), str(full), str(full)]
 
 
 def test_a_dependency_that_never_was_lost_is_not_back() -> None:
