@@ -16,6 +16,7 @@ from api.ingest.prepare_rules import INTERNAL_TOPICS, traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
+from api.ingest.watched_flushes import WatchedFlushes
 from outbox.clock import SystemClock
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.messages.topics import TopicCatalogue
@@ -27,6 +28,7 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
+FLUSHES: Final = ("prepare", "end")
 WAITING_ROWS: Final = 40_000
 """Prepares that may wait for a flush, one tenant's half of them about one second at the measured
 rates."""
@@ -52,8 +54,11 @@ class IngestWiring:
         )
         self.name_cache = NameCache(PostgresInternedNames(pool), clock)
         store, seconds = PostgresHalfStore(pool), metrics["db_tx_duration_seconds"].labels
-        self._prepares = MicroBatcher(store.prepare, seconds("prepare").observe, WAITING_ROWS)
-        self._ends = MicroBatcher(store.end, seconds("end").observe)
+        self._watched = prepares, ends = [WatchedFlushes(kind, clock) for kind in FLUSHES]
+        self._prepares = MicroBatcher(
+            prepares.watch(store.prepare), seconds("prepare").observe, WAITING_ROWS
+        )
+        self._ends = MicroBatcher(ends.watch(store.end), seconds("end").observe)
 
     def hot_routes(self, *, traced: bool) -> HotRoutes:
         """Return the routes; ``traced``: a prepare stores the context of its own span."""
@@ -75,6 +80,10 @@ class IngestWiring:
             BODY_MAX_BYTES,
             _own_or_given if traced else traceparent_of,
         )
+
+    def refusal(self) -> str | None:
+        """Return PostgreSQL's words if it refused the last flush of a kind, else None."""
+        return next(filter(None, (each.refusal() for each in self._watched)), None)
 
     async def drain(self) -> None:
         """Flush everything that was accepted."""

@@ -17,7 +17,7 @@ from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
-from outbox.operators.health_check import HealthCheck
+from outbox.operators.health_check import HealthCheck, health_check
 from outbox.operators.shown_settings import shown_settings
 from outbox.operators.store_view import PartitionState, ShardState, ShownSetting, shard_state
 from outbox.postgres.operators.operator_view import OperatorView
@@ -39,11 +39,19 @@ class StoresView:
     """Reads the state of both stores, each look in a thread; callers that come meanwhile share it.
 
     Each look has a session and a client of its own. ``kafka_answers`` is what the process knows
-    already: a cluster that is away costs no wait.
+    already: a cluster that is away costs no wait. ``refused_flush`` is why the last flush of this
+    process was refused.
     """
 
-    def __init__(self, settings: Settings, kafka_answers: Callable[[], bool], clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        kafka_answers: Callable[[], bool],
+        refused_flush: Callable[[], str | None],
+        clock: Clock,
+    ) -> None:
         self._settings = settings
+        self._refused_flush = refused_flush
         self._kafka_answers = kafka_answers
         self._clock = clock
         self.shards = SharedRead(partial(to_thread, self._read_shards), clock, FRESH_SECONDS)
@@ -85,7 +93,9 @@ class StoresView:
         return partition_states(log, self._servers, config, topics, now)
 
     def _read_health(self) -> Sequence[HealthCheck]:
-        found = [*postgres_checks(self._settings)]
+        refused = self._refused_flush()
+        flushed = health_check("prepares and ends", refused is None, refused or "none was refused")
+        found = [*postgres_checks(self._settings), flushed]
         try:
             self._require_kafka()
             found += kafka_checks(self._settings, stored_topics(self._settings))
