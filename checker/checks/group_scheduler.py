@@ -15,6 +15,7 @@ from checker.checks.check_observer import CheckObserver
 from outbox.checks.breaker import BreakerState
 from outbox.clock import Clock
 from outbox.errors import ConfigurationError, DatabaseUnavailable
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 
 POLL_SECONDS: Final = 0.1
@@ -46,6 +47,8 @@ class GroupScheduler:
         self._paused_until: dict[int, float] = {}
         self._unreadable: set[int] = set()
         """Groups whose secret cannot be opened, as the log says already."""
+        self._lost: dict[int, DependencyLog] = {}
+        """The groups whose rounds PostgreSQL refuses: it may answer the look for them."""
         self._log = get_logger()
 
     async def step(self) -> float:
@@ -83,10 +86,14 @@ class GroupScheduler:
                 pass
             self._paused_until.pop(number, None)
             self._unreadable.discard(number)
+            if lost := self._lost.pop(number, None):
+                lost.back()
         except ConfigurationError as error:
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
             self._note_unreadable(number, name, error)
-        except DatabaseUnavailable:
+        except DatabaseUnavailable as error:
+            log = DependencyLog("postgres", chore="check", producer_group=name)
+            self._lost.setdefault(number, log).lost(error)
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
         except Exception as error:
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
