@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from math import nan
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Metric, generate_latest
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from outbox.postgres.reconciliation.finished_runs import PostgresReconciliationRuns
 
 FRESH_SECONDS: Final = 5.0
-OF_A_RUN: Final = ("last_success_timestamp_seconds", "cut_lag_seconds", "coverage_ratio")
-"""The gauges of the last reconciliation for which 0 would be a claim: NaN before the first."""
 READ_SECONDS: Final = 30.0
 """How long a thread waits for the gauges."""
 
@@ -54,8 +51,6 @@ class MetricsPage:
         self.rendered = SharedRead(self._render, clock)
         """The metrics in Prometheus' text format."""
         self._unread = frozenset[str]()
-        for name in OF_A_RUN:
-            metrics[f"reconcile_{name}"].set(nan)
 
     async def _render(self) -> bytes:
         await self._refresh()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import nan
 from typing import Any, Final, Literal
 
 from prometheus_client import (
@@ -25,6 +26,14 @@ SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 
 OVER_WORKERS: Final = "livesum"
 """The multiprocess mode of a gauge per worker: the sum over the living workers."""
+
+
+UNKNOWN: Final = (
+    "reconcile_last_success_timestamp_seconds",
+    "reconcile_cut_lag_seconds",
+    "reconcile_coverage_ratio",
+)
+"""What no program knows before the first audit, and most never. 0 would be a claim."""
 
 
 RECORDS: Final = (1, 10, 50, 100, 250, 500, 1000, 2000, 4096)
@@ -239,6 +248,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._by_name: dict[str, Any] = {metric.name: self._make(metric) for metric in CATALOGUE}
+        for name in UNKNOWN:
+            self[name].set(nan)
 
     def __getitem__(self, name: str) -> Any:
         return self._by_name[name]

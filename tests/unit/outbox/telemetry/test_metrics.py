@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from outbox.telemetry.metrics import CATALOGUE, NAMESPACE, Metrics
+from math import isnan
+
+from outbox.telemetry.metrics import CATALOGUE, NAMESPACE, UNKNOWN, Metrics
 from tests.fixtures_paths import PROJECT
 
 ROW = "| `{name}` | {kind} | {labels} | {help} |\n"
@@ -19,6 +21,12 @@ def test_each_metric_is_exported_with_its_help() -> None:
     for metric in CATALOGUE:
         family = exported[f"{NAMESPACE}_{metric.name.removesuffix('_total')}"]
         assert (family.type, family.documentation) == (metric.kind, metric.help)
+
+
+def test_no_program_claims_a_time_of_an_audit_that_it_does_not_know() -> None:
+    registry = Metrics().registry
+    for name in UNKNOWN:
+        assert isnan(registry.get_sample_value(f"{NAMESPACE}_{name}") or 0.0)
 
 
 def test_the_page_of_metrics_equals_the_catalogue() -> None:
