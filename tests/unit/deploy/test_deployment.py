@@ -99,5 +99,7 @@ def test_the_image_is_built_from_pinned_parts_and_ends_as_an_ordinary_user() -> 
     bases = {line.split()[1] for line in lines if line.startswith("FROM ")}
     assert all(re.fullmatch(r"service|python:\d+\.\d+\.\d+-slim-bookworm", each) for each in bases)
     assert [line for line in lines if line.startswith("USER ")][-1] == "USER 10001:10001"
-    installs = [line for line in lines if "pip install" in line]
+    installs = [line for line in lines if re.search(r"\bpip .*install", line)]
+    assert len(installs) == 3
+    assert "RUN python -m venv --without-pip /opt/outbox" in lines
     assert all("--require-hashes" in line or "--no-index" in line for line in installs)
