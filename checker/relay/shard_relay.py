@@ -27,6 +27,8 @@ class RelayRound(NamedTuple):
     until_commits: bool
     """A new commit in the shard ends the rest."""
     halt: HaltReason | None
+    failed: bool = False
+    """It owns the shard, and a store or a record has failed since it last published or was idle."""
 
 
 class ShardRelay:
@@ -79,6 +81,7 @@ class ShardRelay:
                     rest.seconds,
                     rest.until_commits,
                     self._state.halt,
+                    self._state.failures > 0 and self._state.phase not in (Phase.IDLE, Phase.HALT),
                 )
 
     def _performed(self, plan: tuple[actions.Action, ...]) -> answers.Answer:

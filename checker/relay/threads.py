@@ -114,7 +114,7 @@ class RelayThreads:
                 thread.join(max(0.0, deadline - self._clock.monotonic()))
 
     def silent_seconds(self) -> float:
-        """Return the longest time that a shard has made no round (s)."""
+        """Return the longest time for which a shard made no round, or failed in each (s)."""
         return self._clock.monotonic() - min(self._progress.values())
 
     def _start_when_admitted(self) -> None:
@@ -148,7 +148,8 @@ class RelayThreads:
             while not self._stop.is_set():
                 wake.clear()
                 done = relay.run_once()
-                self._progress[shard] = self._clock.monotonic()
+                if not done.failed:
+                    self._progress[shard] = self._clock.monotonic()
                 if done.published:
                     self._used.add(shard)
                 if done.rest_seconds and not self._stop.is_set():

@@ -19,9 +19,11 @@ from outbox.relay.protocol.state import Phase
 BOUND_SECONDS = 10.0
 
 
-def rest(seconds: float, *, until_commits: bool, published: int = 0) -> RelayRound:
+def rest(
+    seconds: float, *, until_commits: bool, published: int = 0, failed: bool = False
+) -> RelayRound:
     """Return a round after which a relay rests."""
-    return RelayRound(Phase.RUN, published, seconds, until_commits, None)
+    return RelayRound(Phase.RUN, published, seconds, until_commits, None, failed)
 
 
 class CountingRelay:
@@ -108,6 +110,25 @@ def test_a_refused_relay_stays_silent_and_one_that_waits_for_a_server_does_not()
 
     assert silence(Admission.REFUSED) == 100.0
     assert silence(Admission.UNREACHABLE) == 0.0
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_relay_whose_rounds_all_fail_is_silent(failed: bool) -> None:
+    done, ticks = Event(), count()
+
+    class Clock(SystemClock):
+        def monotonic(self) -> float:
+            return float(next(ticks))
+
+    failing = rest(0.001, until_commits=False, failed=failed)
+    relay = CountingRelay(failing, 50, done)
+    threads = RelayThreads([0], lambda _: relay, Watch(frozenset), Clock(), admitted)
+    threads.start()
+    assert done.wait(BOUND_SECONDS)
+    before = next(ticks)
+    progress = before - threads.silent_seconds()
+    threads.stop()
+    assert (progress < 5) is failed
 
 
 def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:

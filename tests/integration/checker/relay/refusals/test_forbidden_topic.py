@@ -17,7 +17,7 @@ from outbox.messages.record import Record
 from outbox.relay.protocol.state import Phase, Refused
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_waiting import wait_for
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 from tests.integration.checker.relay.refusals.fixtures_refused_records import drops
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -149,3 +149,15 @@ def test_f15_a_refusal_that_comes_while_a_large_batch_is_produced_is_noticed(
     assert delivery.refused is not None
     assert delivery.refused[1:] == ("TOPIC_AUTHORIZATION_FAILED", Refused.TOPIC, False)
     publisher.drop()
+
+
+def test_each_round_in_which_kafka_takes_no_manifest_has_failed(world: RelayWorld) -> None:
+    """By this the process knows that its relay makes no progress, and sends no heartbeat."""
+    relay = world.relay()
+    drain(relay)
+    forbid(world.bootstrap_servers, world.progress_topic)
+    world.commit_values(b"v")
+    rounds = [relay.run_once() for _ in range(3)]
+    assert [(each.failed, each.published) for each in rounds] == [(True, 0)] * 3
+    allow(world.bootstrap_servers, world.progress_topic)
+    assert first_batch(relay) == 1
