@@ -6,8 +6,10 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.containers.fixtures_page import commands, typed
@@ -18,6 +20,8 @@ from tests.fixtures_waiting import wait_for
 
 LASTING = ("postgres", "kafka", "api", "proxy", "checker")
 ONE_SHOT = ("migrate", "logins")
+BY_THE_WALK = {"OutboxApiSilent", "OutboxCheckerSilent", "OutboxRequestsFail"}
+"""The alerts that tests of this module may cause: they kill and stop each part for a while."""
 AWAY = (502, 503, 504)
 """What the proxy, or the API, answers while a part is missing."""
 TOPIC = "orders"
@@ -36,6 +40,42 @@ def group(stack: Stack) -> Iterator[str]:
         yield GROUP
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What Prometheus has seen of the stack since a moment of its own clock."""
+
+    url: str
+    since: float
+
+    def seconds(self) -> float:
+        """Return how long it watches."""
+        return self.now(self.url) - self.since
+
+    def fired(self) -> set[str]:
+        """Return the alerts that have fired meanwhile."""
+        window = f"{round(self.seconds())}s"
+        asked = f'max_over_time(ALERTS{{alertstate="firing"}}[{window}])'
+        found = self.ask(self.url, asked)["result"]
+        return {each["metric"]["alertname"] for each in found}
+
+    @staticmethod
+    def ask(url: str, query: str) -> Any:
+        answer = httpx2.get(url, params={"query": query}, trust_env=False, timeout=60)
+        return answer.json()["data"]
+
+    @classmethod
+    def now(cls, url: str) -> float:
+        return float(cls.ask(url, "time()")["result"][1])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def watch(stack: Stack, images_of_profiles: None) -> Watch:
+    """Let Prometheus watch the stack while the tests of this module run."""
+    stack.compose("up", "--detach", "--wait", "prometheus")
+    url = f"http://127.0.0.1:{stack.ports['PROMETHEUS_PORT']}/api/v1/query"
+    return Watch(url, Watch.now(url))
+
+
 def prepare(stack: Stack, group: str) -> dict[str, Any]:
     """Prepare a message through the published port; a broken connection is tried again."""
     body = {"producer_group": group, "topic": TOPIC, "value": "paid", "key": "k"}
@@ -48,8 +88,6 @@ def prepare(stack: Stack, group: str) -> dict[str, Any]:
 
 def attempt(call: Any) -> Any:
     """Return the answer of a call, or nothing while the service is away."""
-    import httpx2
-
     try:
         answer = call()
     except httpx2.TransportError:
@@ -119,6 +157,11 @@ def test_no_secret_is_shown_by_the_engine(stack: Stack) -> None:
     assert [each for each in passwords if each in shown] == []
 
 
+def test_no_alert_fires_in_the_first_minutes(watch: Watch) -> None:
+    wait_for(lambda: watch.seconds() > 90, 180, every=5)
+    assert watch.fired() == set()
+
+
 @pytest.mark.parametrize("service", LASTING)
 def test_messages_go_through_after_a_crash_of_any_container(
     stack: Stack, group: str, service: str
@@ -138,6 +181,12 @@ def test_a_container_stops_within_its_grace_and_starts_again(
     stack.compose("up", "--detach", "--wait", service)
     message_id = publish(stack, group)
     assert consumed(stack).count(message_id) == 1
+
+
+def test_no_other_alert_fires_in_ten_minutes_of_crashes_and_stops(watch: Watch) -> None:
+    """Prometheus watched the tests before; what they lack of ten minutes is waited for."""
+    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
+    assert watch.fired() <= BY_THE_WALK
 
 
 def test_what_was_stopped_comes_up_with_its_data_and_leaves_nothing_else(
