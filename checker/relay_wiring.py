@@ -26,6 +26,7 @@ from outbox.kafka.client_config import (
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
 from outbox.kafka.publisher import KafkaPublisher
+from outbox.kafka.ready_topics import ReadyTopics
 from outbox.kafka.topics import read_topics, weak_topics
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.operators.operator_view import OperatorView
@@ -126,9 +127,10 @@ class RelayBuilder:
         )
         publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
         manifests = KafkaProgressLog(self._admin, self._consumer, shard, self._topic)
+        topics = ReadyTopics(self._admin, self._topic, shard)
         return ShardRelay(
             shard,
-            RelayStores(commit_log, publisher, manifests),
+            RelayStores(commit_log, publisher, manifests, topics),
             self._clock,
             RelayObserver(self._metrics, self._clock, self._spans),
             self._slots,

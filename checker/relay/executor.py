@@ -22,6 +22,7 @@ from outbox.relay.protocol.state import Identity, Relay
 from outbox.relay.publisher import THIS_CLOCK, ProgressLog, Publisher
 
 if TYPE_CHECKING:
+    from outbox.kafka.ready_topics import ReadyTopics
     from outbox.postgres.relay.commit_log import PostgresCommitLog
 
 
@@ -31,6 +32,8 @@ class RelayStores(NamedTuple):
     commit_log: PostgresCommitLog
     publisher: Publisher
     manifests: ProgressLog
+    topics: ReadyTopics | None = None
+    """None: no topic is looked at before its records are sent."""
 
 
 class RelayExecutor:
@@ -42,7 +45,7 @@ class RelayExecutor:
         clock: Clock,
         observer: RelayObserver,
     ) -> None:
-        self._commit_log, self._publisher, self._manifests = stores
+        self._commit_log, self._publisher, self._manifests, self._topics = stores
         self._clock = clock
         self._observer = observer
         self._messages: Sequence[Committed] = ()
@@ -160,12 +163,10 @@ class RelayExecutor:
 
     def _publish(self, state: Relay, asked: actions.Publish) -> answers.Answer:
         self._began = self._clock.monotonic()
-        self._publisher.begin()
-        hit("relay.after_begin")
         batch, manifest = asked.batch, encode(asked.batch)
         self._unlogged.confirm(batch.batch_no - 1, batch.prev_crc)
         records = self._render(batch)
-        delivery = self._publisher.publish(records, manifest, self._clock_ms, apart=asked.apart)
+        delivery = self._send(records, manifest, apart=asked.apart)
         half_ids = [message.half_id for message in self._sent]
         self._delivery = delivery = replace(delivery, crc=crc_of(manifest), half_ids=half_ids)
         if delivery.refused is not None:
@@ -174,6 +175,25 @@ class RelayExecutor:
         elif batch.entries and delivery.good == len(records):
             self._unlogged.doubt((batch, delivery))
         return delivery
+
+    def _send(
+        self, records: Sequence[Record], manifest: bytes, *, apart: bool
+    ) -> answers.DeliveryReport:
+        """Send a batch, unless a topic of it takes no records.
+
+        Then only an empty record is sent, to the log of the manifests. Its acknowledgement proves
+        that no newer producer has published the refused record; the next fence aborts it.
+        """
+        topics = [record.topic for record in records]
+        refusal = self._topics.refusal(topics) if self._topics else None
+        self._publisher.begin()
+        hit("relay.after_begin")
+        if refusal is None:
+            return self._publisher.publish(records, manifest, self._clock_ms, apart=apart)
+        proof = self._publisher.publish((), b"", self._clock_ms)
+        if proof.offset == answers.UNKNOWN_OFFSET:
+            return proof
+        return answers.DeliveryReport(0, refusal)
 
     def _render(self, batch: Manifest) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."

@@ -16,6 +16,8 @@ from outbox.relay.server_requirements import TRANSACTION_SECONDS
 
 REQUEST_SECONDS: Final = 10.0
 """The time limit of a request for metadata."""
+DELIVERY_SECONDS: Final = 8.0
+"""The time that a record has until Kafka must have acknowledged it."""
 WHOLE_MAX: Final = 64
 """Characters of a value that the library surely quotes as a whole."""
 RECENT_SECONDS: Final = 60.0
@@ -35,7 +37,7 @@ PRODUCER_FIXED: Final[Mapping[str, Any]] = {
     "max.in.flight.requests.per.connection": 5,
     "retry.backoff.ms": 1000,
     "retry.backoff.max.ms": 1000,
-    "message.timeout.ms": 8_000,
+    "message.timeout.ms": int(DELIVERY_SECONDS * 1000),
     "topic.metadata.propagation.max.ms": 3_000,
     "partitioner": "murmur2_random",
 }

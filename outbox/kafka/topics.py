@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,6 +26,7 @@ _T = TypeVar("_T")
 TO_READ: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
 """What every program needs on each topic: its records, and whether it loses some."""
 TO_RELAY: Final = (AclOperation.WRITE, *TO_READ)
+NO_LEADER: Final = -1
 SAFE_REPLICAS: Final = 3
 SAFE_IN_SYNC: Final = 2
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
@@ -42,6 +43,8 @@ class Topic:
     """of the partition that has the fewest"""
     present: int = 0
     """in-sync replicas of the partition that has the fewest; 0: a partition has no leader"""
+    leaders: Sequence[int] = ()
+    """The broker that leads each partition, or NO_LEADER."""
     allowed: Collection[Enum] | None = None
     """What this principal may do; None: the broker does not say, and refuses nothing."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -133,6 +136,7 @@ def _topic(known: TopicDescription, settings: Mapping[str, str]) -> Topic:
         partitions=len(parts),
         replicas=min((len(each.replicas) for each in parts), default=0),
         present=min((len(each.isr) if each.leader else 0 for each in parts), default=0),
+        leaders=[each.leader.id if each.leader else NO_LEADER for each in parts],
         allowed=known.authorized_operations or None,
         settings=settings,
     )

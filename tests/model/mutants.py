@@ -184,6 +184,12 @@ MUTANTS: Final = (
         rules=Rules(mark_in_history=False, skip_published=False),
     ),
     Mutant("a fenced relay may hold", _REFUSED_TWICE, "I1", rules=Rules(own_to_hold=False)),
+    Mutant(
+        "a fenced relay may refuse unsent",
+        _REFUSED_TWICE,
+        "I1",
+        rules=Rules(prove_the_handle=False),
+    ),
     Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
     Mutant("a missing report ignored", _ONE, "I8", commit_in_spite_of_a_report),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),

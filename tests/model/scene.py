@@ -59,6 +59,8 @@ class Rules:
     """A release does not publish messages that Kafka already has."""
     own_to_hold: bool = True
     """Only the owner of the stored generation may hold a message."""
+    prove_the_handle: bool = True
+    """A record is refused unsent only on a handle that Kafka has just accepted."""
     void_with_session: bool = True
     """A relay loses its state with the session that a lost tail ends."""
     fence_moves_epoch: bool = True

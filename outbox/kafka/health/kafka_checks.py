@@ -90,7 +90,7 @@ def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
 
 
 def writable_health(topics: Collection[Topic]) -> HealthCheck:
-    """Check that every topic takes records: a shard waits for the next one, whatever its topic."""
+    """Check that every topic takes records."""
     waiting = [
         f"{each.name} ({each.present} replicas in sync, min.insync.replicas {each.in_sync})"
         for each in topics
@@ -98,7 +98,7 @@ def writable_health(topics: Collection[Topic]) -> HealthCheck:
     ]
     detail = "every topic takes records"
     if waiting:
-        detail = f"{_named(waiting)}: shards wait, with all their topics; bring its brokers back"
+        detail = f"{_named(waiting)}: its messages wait; bring its brokers back"
     return health_check("topics in sync", not waiting, detail)
 
 

@@ -73,6 +73,8 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     """Send records and manifest; a report may be missing though the record is there."""
     if not scene.owner:
         yield _fenced(scene, asked)
+        if not scene.rules.prove_the_handle:
+            yield from _unsent(scene, asked)
         return
     records, offset = _records_of(asked), len(scene.broker.progress)
     good, crc = len(records), found(offset, asked.batch).crc
@@ -83,6 +85,17 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     unknown = answers.DeliveryReport(good, crc=crc)
     yield Outcome(f"{told}, report lost", unknown, broker=whole, cost=Fault.CRASH)
     yield from (_apart if asked.apart else _together)(scene, asked, text)
+    yield from _unsent(scene, asked)
+
+
+def _unsent(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
+    """Refuse a record whose topic takes none: only a record is sent that proves the handle."""
+    proved = produce_manifest(scene.broker, asked.batch) if scene.owner else None
+    for place, message in enumerate(asked.batch.published):
+        refusal = Refusal(place, "takes no records", Refused.TOPIC, named=True)
+        text = f"Publish: {named(numbers((message,)))} is refused unsent"
+        answer = answers.DeliveryReport(0, refusal)
+        yield Outcome(text, answer, broker=proved, cost=Fault.REFUSE)
 
 
 def _records_of(asked: actions.Publish) -> tuple[Record, ...]:

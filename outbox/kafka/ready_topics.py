@@ -1,0 +1,125 @@
+"""Finds topics that take no records, before a record of theirs is sent.
+
+A partition that is in a transaction must take its marker too: until then Kafka lets the shard begin
+no other transaction, so all of its topics would wait. A topic is refused after the time that a
+record has for its delivery. Until then its shard tries again, as when Kafka is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import OFFSET_INVALID, KafkaException, TopicPartition
+from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
+
+from outbox.errors import KafkaUnavailable
+from outbox.kafka.client_config import DELIVERY_SECONDS
+from outbox.kafka.topics import NO_LEADER, Topic, read_topics
+from outbox.relay.protocol.state import Refusal, Refused
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+LOOK_SECONDS: Final = 1.0
+"""A topic that took records is not looked at again for so long."""
+LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+ANSWER_SECONDS: Final = 3.0
+"""The time limit of a leader's answer."""
+TAKES_NO_RECORDS: Final = "TAKES_NO_RECORDS"
+"""The error of its records."""
+
+
+class ReadyTopics:
+    """What one shard knows of the topics that it publishes to."""
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        progress_topic: str,
+        shard: int,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._admin = admin
+        self._progress = progress_topic
+        self._shard = shard
+        self._clock = clock
+        self._seen: dict[str, float] = {}
+        """When each topic was last seen to take records."""
+        self._away: dict[str, float] = {}
+        """Since when each of the others takes none."""
+
+    def refusal(self, topics: Sequence[str]) -> Refusal | None:
+        """Return the refusal of the first of these records whose topic is not ready.
+
+        Raises KafkaUnavailable while that may still pass, and while the shard's manifests have no
+        leader that answers: then all of Kafka may be away, which is no fault of a topic.
+        """
+        began = self._clock()
+        due = {
+            name for name in topics if began - self._seen.get(name, -LOOK_SECONDS) >= LOOK_SECONDS
+        }
+        if not due:
+            return None
+        self._look(due)
+        away = self._away.keys() & due
+        late = {name for name in away if began - self._away[name] >= DELIVERY_SECONDS}
+        for place, name in enumerate(topics):
+            if name in late:
+                return Refusal(place, TAKES_NO_RECORDS, Refused.TOPIC, named=True)
+        if away:
+            raise KafkaUnavailable(f"{min(away)}: {TAKES_NO_RECORDS}")
+        return None
+
+    def _look(self, names: set[str]) -> None:
+        """Note which of these topics take records; a missing one is for the publisher to refuse."""
+        found = read_topics(self._admin, {*names, self._progress})
+        answering = set(self._answering(found.values()))
+        ready = {
+            name
+            for name in names
+            if name not in found
+            or (found[name].takes_records and answering.issuperset(found[name].leaders))
+        }
+        now = self._clock()
+        self._seen.update(dict.fromkeys(ready, now))
+        for name in ready:
+            self._away.pop(name, None)
+        if ready != names and self._leader(found) not in answering:
+            raise KafkaUnavailable(f"{self._progress}: {TAKES_NO_RECORDS}")
+        for name in names - ready:
+            self._away.setdefault(name, now)
+
+    def _leader(self, found: Mapping[str, Topic]) -> int:
+        """Return the leader of the shard's manifests."""
+        leaders = found[self._progress].leaders if self._progress in found else ()
+        return leaders[self._shard] if self._shard < len(leaders) else NO_LEADER
+
+    def _answering(self, topics: Collection[Topic]) -> Iterator[int]:
+        """Yield the leaders that answer: one that has just died is a leader for some seconds."""
+        led = {
+            (topic.name, number): leader
+            for topic in topics
+            for number, leader in enumerate(topic.leaders)
+            if leader != NO_LEADER
+        }
+        one_of_each = {leader: TopicPartition(*partition) for partition, leader in led.items()}
+        if not one_of_each:
+            return
+        latest = dict.fromkeys(one_of_each.values(), LATEST)
+        answers = self._admin.list_offsets(latest, request_timeout=ANSWER_SECONDS)
+        for asked, answer in answers.items():
+            if _has_come(answer):
+                yield led[asked.topic, asked.partition]
+
+
+def _has_come(answer: Future[ListOffsetsResultInfo]) -> bool:
+    """Return whether a broker answered; an error of the broker is an answer, too."""
+    try:
+        return answer.result(2 * ANSWER_SECONDS).offset != OFFSET_INVALID
+    except TimeoutError:
+        return False
+    except KafkaException as error:
+        return bool(error.args[0].code() > 0)
