@@ -59,7 +59,9 @@ class ReadyTopics:
         """
         began = self._clock()
         due = {
-            name for name in topics if began - self._seen.get(name, -LOOK_SECONDS) >= LOOK_SECONDS
+            name
+            for name in set(topics)
+            if began - self._seen.get(name, -LOOK_SECONDS) >= LOOK_SECONDS
         }
         if not due:
             return None

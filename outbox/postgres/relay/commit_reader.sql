@@ -145,12 +145,16 @@ SELECT half_id FROM (SELECT * FROM refused UNION ALL SELECT * FROM waiting) due 
 
 -- name: read_scope
 -- Reads the first messages of the scope of a record, in commit order. A record that was itself refused is read alone;
--- otherwise all up to the next such record. Of a repair, all up to the first that is not due.
+-- otherwise all up to the next such record. Where the topic has none such any more, its scopes are read together. Of a
+-- repair, all up to the first that is not due.
 WITH head AS MATERIALIZED (
-    SELECT h.shard, h.redriven, h.topic_id, h.scope, (
-        SELECT true FROM outbox.open_held w
-        WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide LIMIT 1
-    ) AS wide
+    SELECT h.shard, h.redriven, h.topic_id, h.scope, EXISTS (
+        SELECT FROM outbox.open_held w
+        WHERE w.shard = h.shard AND w.redriven = h.redriven AND w.topic_id = h.topic_id AND w.topic_wide
+    ) OR (h.redriven = '' AND NOT EXISTS (
+        SELECT FROM outbox.open_held w
+        WHERE w.shard = h.shard AND w.redriven = '' AND w.topic_id = h.topic_id AND w.attempts > 0
+    )) AS wide
     FROM outbox.open_held h WHERE h.half_id = %(head)s
 ), scoped AS (
     SELECT r.* FROM head CROSS JOIN LATERAL (
@@ -165,7 +169,7 @@ WITH head AS MATERIALIZED (
         WHERE f.shard = head.shard AND f.redriven = head.redriven AND f.topic_id = head.topic_id AND f.scope = head.scope
             AND (f.xid, f.n) <= (%(xid)s::int8, %(n)s::int4)
         ORDER BY f.xid, f.n LIMIT %(most)s
-    ) r WHERE head.wide IS NULL
+    ) r WHERE NOT head.wide
 ), placed AS (
     SELECT *, row_number() OVER in_order AS place, count(*) FILTER (WHERE attempts > 0) OVER in_order AS refused,
         count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > statement_timestamp()) OVER in_order AS early
