@@ -23,7 +23,7 @@ from outbox.relay.protocol.state import Refusal, Refused
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.2
 """A topic that took records is not looked at again for so long."""
 LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 ANSWER_SECONDS: Final = 3.0
