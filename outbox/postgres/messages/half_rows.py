@@ -167,7 +167,7 @@ def read_headers(names_and_values: list[str] | None) -> Headers:
 
 
 def same_request(stored: Message, asked: Message) -> bool:
-    """Return whether a repeated prepare has equal fields, byte by byte; headers in any order."""
+    """Return whether a repeated prepare has equal fields; headers and tags in any order."""
     return _fields(stored) == _fields(asked)
 
 
@@ -179,7 +179,7 @@ def _fields(message: Message) -> tuple[object, ...]:
         message.value,
         dict(message.headers),
         message.content_type,
-        message.tags,
+        set(message.tags),
         message.check_immunity_seconds,
     )
 

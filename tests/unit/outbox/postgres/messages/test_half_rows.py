@@ -49,9 +49,10 @@ def test_another_value_of_a_field_is_another_request(field: str, stored: Any, as
     assert not same_request(second, first)
 
 
-def test_the_order_of_headers_is_free_because_json_objects_have_none() -> None:
-    turned = tuple(reversed(FULL["headers"]))
-    assert same_request(make_message(**FULL), make_message(**(FULL | {"headers": turned})))
+@pytest.mark.parametrize("field", ["headers", "tags"])
+def test_the_order_of_headers_and_tags_is_free_because_they_are_sets(field: str) -> None:
+    turned = tuple(reversed(FULL[field]))
+    assert same_request(make_message(**FULL), make_message(**(FULL | {field: turned})))
 
 
 def test_a_retry_may_come_with_another_trace_and_another_api_key() -> None:
