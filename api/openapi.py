@@ -82,7 +82,7 @@ def _finish(operation: dict[str, Any]) -> None:
 
 
 def _hot_paths() -> dict[str, dict[str, Any]]:
-    prefer = _header("Prefer", "`wait=N`: wait up to N seconds (0..30) for Kafka.", "wait=5")
+    prefer = _header("Prefer", "`wait=N`: wait up to N seconds (at most 30) for Kafka.", "wait=5")
     idempotency = _header("Idempotency-Key", "An alias of `transaction_id`.", '"invoice-7731"')
     traceparent = _header(
         "traceparent",

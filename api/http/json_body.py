@@ -20,7 +20,14 @@ _AT: Final = " - at `"
 REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 """What a decoder raises."""
 
-_ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
+
+def _number(text: str) -> int | float:
+    """Read a number with a fraction or an exponent: 60.0 is an integer (JSON Schema)."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+_ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=_number)
 
 
 def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:

@@ -6,6 +6,7 @@ memory. The proxy in front keeps a body until it is complete.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import MutableMapping
 from typing import Any, Final
 
@@ -30,8 +31,8 @@ def validate_media_type(headers: dict[bytes, bytes]) -> None:
     media_type = headers.get(b"content-type", b"")
     if media_type != b"application/json":
         name, _, parameters = media_type.lower().partition(b";")
-        charset = parameters.replace(b" ", b"").replace(b'"', b"")
-        if name.strip() != b"application/json" or charset not in (b"", b"charset=utf-8"):
+        charset = parameters.translate(None, b' \t"_-;')
+        if name.strip() != b"application/json" or charset not in (b"", b"charset=utf8"):
             raise Problem(slug="unsupported-media-type")
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise Problem(slug="unsupported-media-type")
@@ -54,7 +55,10 @@ def declared_size(headers: dict[bytes, bytes], max_bytes: int) -> int:
 
 
 async def read_body(receive: Receive, max_bytes: int) -> bytes:
-    """Read the whole body. Raises Problem ``payload-too-large``, and ClientGone."""
+    """Read the whole body without its byte order mark, which some programs write.
+
+    Raises Problem ``payload-too-large``, and ClientGone.
+    """
     parts: list[bytes] = []
     size, more = 0, True
     while more and size <= max_bytes:
@@ -66,7 +70,7 @@ async def read_body(receive: Receive, max_bytes: int) -> bytes:
         more = message.get("more_body", False)
     if size > max_bytes:
         raise too_large(max_bytes)
-    return b"".join(parts)
+    return b"".join(parts).removeprefix(BOM_UTF8)
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

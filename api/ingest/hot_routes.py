@@ -5,13 +5,13 @@ They bypass the framework's router; ``openapi`` adds them to the OpenAPI documen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
+from urllib.request import parse_http_list
 
 from api.http.exchange import JSON, Exchange, HeaderList, HotRoute, HttpResponse
 from api.http.json_body import decode
-from api.http.problems import Problem, document, invalid
+from api.http.problems import Problem, document
 from api.http.rate_limits import RateLimit
 from api.ingest.batch_items import each_valid, items_of, texts_of
 from api.ingest.ends import Ends
@@ -31,8 +31,6 @@ from outbox.access import Scope
 PREFIX: Final = "/v1/half-messages"
 CREATED: Final = 201
 WAIT_MAX_SECONDS: Final = 30
-_WAIT: Final = re.compile(r"(?:^|,)\s*wait\s*(?:=([^,]*))?(?=,|$)", re.IGNORECASE)
-_SECONDS: Final = re.compile(r"\s*[0-9]{1,9}\s*")
 _MESSAGE: Final = f"{PREFIX}/"
 _END_SUFFIX: Final = "/end"
 
@@ -139,11 +137,13 @@ def _applied(wait: int | None, waited: bool) -> HeaderList:
 
 
 def _wait_of(request: Exchange) -> int | None:
-    """Return the seconds that ``Prefer: wait=N`` asks for."""
-    found = _WAIT.search(request.header(b"prefer") or "")
-    if found is None:
-        return None
-    seconds = found[1] or ""
-    if not _SECONDS.fullmatch(seconds) or int(seconds) > WAIT_MAX_SECONDS:
-        raise invalid("", f"Prefer: wait takes 0 to {WAIT_MAX_SECONDS} seconds")
-    return int(seconds)
+    """Return the seconds that ``Prefer: wait=N`` asks for, at most the longest wait.
+
+    What is not understood is ignored (RFC 7240): no decision is lost for a preference.
+    """
+    for preference in parse_http_list(request.header(b"prefer") or ""):
+        name, _, value = preference.partition(";")[0].partition("=")
+        seconds = value.strip().strip('"')
+        if name.strip().lower() == "wait" and seconds.isascii() and seconds.isdigit():
+            return min(int(seconds[:10]), WAIT_MAX_SECONDS)
+    return None

@@ -59,13 +59,13 @@ def message_of(
         topic=request.topic,
         value=value,
         key=key,
-        partition=request.partition,
+        partition=_integer(request.partition),
         headers=tuple(request.headers.items()) if request.headers else (),
         content_type=request.content_type or None,
         traceparent=traceparent,
         producer_group=request.producer_group,
         transaction_id=_transaction_id_of(request, idempotency_key),
-        check_immunity_seconds=request.check_immunity_seconds,
+        check_immunity_seconds=_integer(request.check_immunity_seconds),
         tags=tuple(request.tags) if request.tags else (),
         key_id=key_id,
     )
@@ -135,6 +135,10 @@ def _validate_header(name: str, text: str) -> int:
     if CONTROLS.search(text):
         raise invalid(pointer, "holds a control character")
     return size
+
+
+def _integer(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
 def _transaction_id_of(request: PrepareRequest, idempotency_key: str | None) -> str | None:

@@ -44,8 +44,14 @@ TopicName = Annotated[str, _text(TOPIC_PATTERN, 249, example="invoices.issued")]
 TransactionId = Annotated[str, _text(NO_CONTROLS, 128, example="invoice-7731")]
 Reason = Annotated[str, _text(NO_NUL, 500, min_length=None)]
 Tag = Annotated[str, _text(NO_NUL, 64)]
-PartitionNumber = Annotated[int, Meta(ge=0, le=2_147_483_647)]
-ImmunitySeconds = Annotated[int, Meta(ge=1, le=3600)]
+PartitionNumber = (
+    Annotated[int, Meta(ge=0, le=2_147_483_647)]
+    | Annotated[float, Meta(ge=0, le=2_147_483_647, multiple_of=1)]
+)
+"""An integer as JSON Schema means it: 7.0 is one."""
+ImmunitySeconds = (
+    Annotated[int, Meta(ge=1, le=3600)] | Annotated[float, Meta(ge=1, le=3600, multiple_of=1)]
+)
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
 Tags = Annotated[list[Tag], Meta(max_length=16)]
 

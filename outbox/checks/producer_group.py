@@ -63,8 +63,8 @@ class AnyVersion(Enum):
     ANY = "*"
 
 
-Precondition = int | AnyVersion | None
-"""The version that the caller has read; None when the caller gave none."""
+Precondition = frozenset[int] | AnyVersion | None
+"""The versions that the caller knows; None when the caller gave none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def require_version(precondition: Precondition, version: int) -> None:
     """
     if precondition is None:
         raise PreconditionRequired
-    if precondition is not AnyVersion.ANY and precondition != version:
+    if precondition is not AnyVersion.ANY and version not in precondition:
         raise PreconditionFailed(version)
 
 

@@ -77,7 +77,7 @@ def _document(headers: Mapping[str, str], body: bytes | None) -> dict[str, Any] 
         return "content_type"
     try:
         document = json.loads(
-            body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse
+            body.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse
         )
     except (ValueError, RecursionError):
         return "json"

@@ -28,7 +28,7 @@ from api.admin.models.producer_groups import (
     SimulationResource,
 )
 from api.admin.services import Services
-from api.http.problems import Problem, invalid
+from api.http.problems import invalid
 from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
 from outbox.checks.producer_group import (
@@ -244,10 +244,7 @@ def _precondition(if_match: str | None) -> Precondition:
         return None
     if if_match.strip() == "*":
         return AnyVersion.ANY
-    found = _ETAG.fullmatch(if_match.strip())
-    if found is None:
-        raise Problem(slug="precondition-failed")
-    return int(found[1])
+    return frozenset(map(int, _ETAG.findall(if_match)))
 
 
 def _log_change(change: str, name: str, caller: Caller) -> None:

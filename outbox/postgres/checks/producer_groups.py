@@ -122,7 +122,7 @@ class PostgresProducerGroups:
         async with self._change(group.name) as connection:
             rows = await _rows(connection, [group.name])
             stored = read_group(rows[0]) if rows else None
-            if stored is None and isinstance(precondition, int):
+            if stored is None and isinstance(precondition, frozenset):
                 raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
             if stored is not None and settings_of(stored) == settings:

@@ -48,8 +48,9 @@ def test_a_valid_verdict_is_accepted(outcome: Outcome, spent: bool) -> None:
 COMMIT = json.dumps({"message_id": ID, "decision": "COMMIT"})
 
 
-def test_a_charset_changes_nothing() -> None:
-    [answer] = read(200, COMMIT, content_type="application/json; charset=utf-8")
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_a_charset_and_a_byte_order_mark_change_nothing(before: str) -> None:
+    [answer] = read(200, before + COMMIT, content_type='application/json; charset="UTF8"')
     assert answer.outcome is Outcome.COMMIT
 
 
