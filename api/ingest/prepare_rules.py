@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import UNSET
 
 from api.http.problems import Problem, invalid
+from api.ingest.record_size import REST_MAX_BYTES, batch_bytes
 from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
 from outbox.messages.message import Message
 from outbox.messages.record import asks_for_delay, is_reserved
@@ -52,8 +53,9 @@ def message_of(
     _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
     header_bytes = _validate_headers(request.headers) if request.headers else 0
-    if len(key or b"") + len(value or b"") + header_bytes > MESSAGE_MAX_BYTES:
-        detail = f"key, value and headers exceed {MESSAGE_MAX_BYTES} bytes"
+    size = len(key or b"") + len(value or b"") + header_bytes
+    if size > MESSAGE_MAX_BYTES:
+        detail = f"key, value and headers have {size} bytes, and may have {MESSAGE_MAX_BYTES}"
         raise invalid("", detail, "payload-too-large")
     return Message(
         topic=request.topic,
@@ -76,14 +78,15 @@ def refuse_unpublishable(message: Message, seen: SeenTopic) -> None:
     if seen.may_write is False:
         detail = "Kafka does not let the relay write this topic: grant its principal WRITE"
         raise invalid("/topic", detail, "topic-not-allowed")
-    limit = seen.max_content_bytes
-    if limit is None:
+    if seen.compacted and message.key is None:
+        raise invalid("/key", "the topic is compacted: Kafka takes no record without a key")
+    limit, content = seen.max_message_bytes, len(message.key or b"") + len(message.value or b"")
+    if limit is None or content + REST_MAX_BYTES <= limit:
         return
-    size = len(message.key or b"") + len(message.value or b"")
-    size += sum(len(name) + len(text.encode()) for name, text in message.headers)
+    size = batch_bytes(message)
     if size > limit:
-        detail = f"key, value and headers exceed the {limit} bytes that the topic accepts"
-        raise invalid("", detail, "payload-too-large")
+        detail = f"the record has {size} bytes with its headers, and the topic accepts {limit}"
+        raise invalid("", f"{detail} (max.message.bytes)", "payload-too-large")
 
 
 def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) -> None:

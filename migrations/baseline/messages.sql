@@ -19,15 +19,16 @@ CREATE FUNCTION outbox.current_xid() RETURNS bigint LANGUAGE sql VOLATILE
 RETURN pg_current_xact_id()::text::bigint + (SELECT base FROM outbox.installation);
 
 -- Names are interned: a hot row carries four bytes for a topic and four for a producer group. partitions,
--- max_content_bytes and may_write are what the relay's principal last saw of the topic in Kafka; NULL: it could not see
--- it. max_content_bytes: the most bytes of key, value and headers that a record can have.
+-- max_message_bytes, may_write and compacted are what the relay's principal last saw of the topic in Kafka; NULL: it
+-- could not see it. max_message_bytes: the most bytes of a batch.
 CREATE TABLE outbox.topic (
     id integer GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_topic PRIMARY KEY,
     name text NOT NULL CONSTRAINT uq_topic_name UNIQUE,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     partitions integer,
-    max_content_bytes integer,
-    may_write boolean
+    max_message_bytes integer,
+    may_write boolean,
+    compacted boolean
 );
 
 -- One row a half message, written once by COPY, never updated. half_id = (xid8 + base) << 15 | n << 4 | shard.

@@ -124,9 +124,10 @@ BEGIN
     RETURN nullif(flat, '{}');
 END $$;
 
--- Returns the interned ids of a group that the calling role may publish for and of a topic that it may write.
+-- Returns the interned ids of a group that the calling role may publish for and of a topic that it may write, and what
+-- the relay last saw of the topic.
 CREATE FUNCTION outbox.plain_target(
-    group_name text, topic_name text, OUT group_id integer, OUT topic_id integer
+    group_name text, topic_name text, OUT group_id integer, OUT topic_id integer, OUT max_bytes integer, OUT compacted boolean
 ) LANGUAGE plpgsql STABLE AS $$
 DECLARE
     allowed text[];
@@ -138,7 +139,7 @@ BEGIN
     IF group_id IS NULL THEN
         PERFORM outbox.refuse(format('role %I may not publish for producer group %L', session_user, group_name), '42501');
     END IF;
-    SELECT t.id INTO topic_id FROM outbox.topic t
+    SELECT t.id, t.max_message_bytes, t.compacted INTO topic_id, max_bytes, compacted FROM outbox.topic t
     WHERE t.name = topic_name AND (cardinality(allowed) = 0 OR EXISTS (
         SELECT FROM unnest(allowed) AS a (pattern)
         WHERE a.pattern = t.name
@@ -147,6 +148,24 @@ BEGIN
         PERFORM outbox.refuse(format('topic %L is not known, or the group may not write it', topic_name), '42501');
     END IF;
 END $$;
+
+-- The bytes of a varint in a record: a byte has seven bits, and the first of all is the sign.
+CREATE FUNCTION outbox.varint_bytes(number integer) RETURNS integer LANGUAGE sql IMMUTABLE
+RETURN 1 + (number > 63)::integer + (number > 8191)::integer + (number > 1048575)::integer;
+
+-- The bytes of a field of a record, with its length; the length of none is -1, in one byte.
+CREATE FUNCTION outbox.field_bytes(field bytea) RETURNS integer LANGUAGE sql IMMUTABLE
+RETURN coalesce(outbox.varint_bytes(octet_length(field)) + octet_length(field), 1);
+
+-- The most bytes of a batch, not compressed, with this record alone, as a prepare counts them (api.ingest.record_size):
+-- the given headers, and those that are known only when it is published.
+CREATE FUNCTION outbox.batch_bytes(key bytea, value bytea, headers text[]) RETURNS integer LANGUAGE sql STABLE
+RETURN (
+    SELECT 61 + outbox.varint_bytes(size) + size
+    FROM (SELECT 3 + outbox.field_bytes(key) + outbox.field_bytes(value) + outbox.varint_bytes((count(*) / 2)::integer)
+            + sum(outbox.field_bytes(convert_to(text, 'UTF8')))::integer AS size
+        FROM unnest(headers || ARRAY['outbox_message_id', repeat('-', 36), 'outbox_batch', '15.999999999999.1999',
+            'outbox_decided_by', 'producer']) AS text) AS record);
 
 -- Returns the next half id of the calling transaction; one transaction has 2 048. The transaction itself keeps its last
 -- id, and no table is read: of two SERIALIZABLE transactions that publish at a time, PostgreSQL would refuse one, because
@@ -181,6 +200,9 @@ DECLARE
     flat CONSTANT text[] := outbox.plain_headers(coalesce(headers, '{}'));
     raw_key CONSTANT bytea := convert_to(key, 'UTF8');
     random CONSTANT bigint := outbox.make_nonce();
+    size CONSTANT integer := outbox.batch_bytes(raw_key, value, flat || ARRAY['outbox_producer_group', producer_group]
+        || CASE WHEN transaction_id IS NOT NULL THEN ARRAY['outbox_transaction_id', transaction_id] END
+        || CASE WHEN content_type IS NOT NULL THEN ARRAY['content-type', content_type] END);
     new_id bigint;
 BEGIN
     IF octet_length(raw_key) > 8192 THEN
@@ -193,6 +215,11 @@ BEGIN
     ELSIF length(content_type) > 255
         OR content_type !~ '^[A-Za-z0-9!#$&^_.+*''`|~%-]+/[A-Za-z0-9!#$&^_.+*''`|~%-]+[\u0020-\u007e]*$' THEN
         PERFORM outbox.refuse('content_type is not a media type');
+    ELSIF size > target.max_bytes THEN
+        PERFORM outbox.refuse(format('the record has %s bytes with its headers, and the topic accepts %s'
+            ' (max.message.bytes)', size, target.max_bytes));
+    ELSIF target.compacted AND raw_key IS NULL THEN
+        PERFORM outbox.refuse('the topic is compacted: Kafka takes no record without a key');
     END IF;
     new_id := outbox.next_half_id(CASE
         WHEN raw_key IS NULL THEN random % 16

@@ -10,18 +10,8 @@ from confluent_kafka.admin._acl import AclOperation
 from outbox.kafka.client_config import PRODUCER_DEFAULTS, admin_client
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.kafka.topics import TO_RELAY, Topic, read_topics
-from outbox.messages.record import BATCH, DECIDED_BY, MESSAGE_ID, PRODUCER_GROUP
 from outbox.messages.topics import SeenTopic
 
-OWN_HEADERS: Final = (
-    MESSAGE_ID + "-" * 36,
-    BATCH + "0.1.0",
-    DECIDED_BY + "check",
-    PRODUCER_GROUP + "g",
-)
-"""The names of the headers that each record has, with their shortest values."""
-BATCH_BYTES: Final = 68 + sum(len(header) + 2 for header in OWN_HEADERS)
-"""The fewest bytes of a batch with one record, apart from the caller's key, value and headers."""
 _COMPRESSION: Final = ("compression.type", "compression.codec")
 _MAX_MESSAGE: Final = "message.max.bytes"
 
@@ -52,6 +42,8 @@ class KafkaTopicView:
         if not topic.partitions:
             return SeenTopic(may_write=False)
         may_write = None if topic.allowed is None else AclOperation.WRITE in topic.allowed
-        limit = topic.settings.get("max.message.bytes")
-        most = None if limit is None else min(self._own_limit, int(limit) - BATCH_BYTES)
-        return SeenTopic(topic.partitions, self._own_limit if self._compresses else most, may_write)
+        limit, own = topic.settings.get("max.message.bytes"), self._own_limit
+        most = None if limit is None else min(own, int(limit))
+        policy = topic.settings.get("cleanup.policy")
+        compacted = None if policy is None else "compact" in policy
+        return SeenTopic(topic.partitions, own if self._compresses else most, may_write, compacted)

@@ -23,9 +23,11 @@ class SeenTopic(NamedTuple):
     """A topic as the relay's principal last saw it; None: it could not be seen."""
 
     partitions: int | None = None
-    max_content_bytes: int | None = None
-    """The most bytes of key, value and headers that a record can have."""
+    max_message_bytes: int | None = None
+    """The most bytes of a batch, as Kafka's ``max.message.bytes`` and the relay's own limit."""
     may_write: bool | None = None
+    compacted: bool | None = None
+    """Each record needs a key."""
 
 
 UNSEEN: Final = SeenTopic()

@@ -28,13 +28,8 @@ class PostgresSeenTopics:
 
     async def store(self, seen: Mapping[str, SeenTopic]) -> None:
         """Store new views."""
-        asked = {
-            "names": list(seen),
-            "partitions": [each.partitions for each in seen.values()],
-            "max_content_bytes": [each.max_content_bytes for each in seen.values()],
-            "may_write": [each.may_write for each in seen.values()],
-        }
-        await rows_from(self._pool, SQL["store"], asked)
+        columns = zip(SeenTopic._fields, map(list, zip(*seen.values(), strict=True)), strict=True)
+        await rows_from(self._pool, SQL["store"], {"names": list(seen), **dict(columns)})
 
     async def note_growth(self, topic: str, before: int, after: int) -> None:
         """Tell operators that a topic has more partitions: an audit row."""

@@ -68,8 +68,9 @@ topic = Table(
     needed("name", Text, unique=True),
     needed("created_at", TIME),
     Column("partitions", Integer),
-    Column("max_content_bytes", Integer),
+    Column("max_message_bytes", Integer),
     Column("may_write", Boolean),
+    Column("compacted", Boolean),
 )
 
 producer_group = Table(

@@ -29,10 +29,10 @@ PARTITIONS = 2
 
 UNSEEN_LIMITS = """
 CREATE OR REPLACE FUNCTION outbox.forget_limit() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN NEW.max_content_bytes := NULL; RETURN NEW; END';
+    'BEGIN NEW.max_message_bytes := NULL; RETURN NEW; END';
 CREATE OR REPLACE TRIGGER forget_limit BEFORE UPDATE ON outbox.topic
     FOR EACH ROW EXECUTE FUNCTION outbox.forget_limit();
-UPDATE outbox.topic SET max_content_bytes = NULL
+UPDATE outbox.topic SET max_message_bytes = NULL
 """
 """Forgets the limits of topics, so that prepares are accepted which Kafka will refuse."""
 

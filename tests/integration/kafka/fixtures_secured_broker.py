@@ -113,7 +113,7 @@ class SecuredBroker:
         for done in self.admin.create_acls(page_rules()).values():
             done.result(timeout=60)
         view = KafkaTopicView(self.servers, self.config("outbox-checker"))
-        wait_for(lambda: view.read([TOPIC])[TOPIC].max_content_bytes is not None)
+        wait_for(lambda: view.read([TOPIC])[TOPIC].max_message_bytes is not None)
 
     @contextmanager
     def without(self, rule: AclBinding) -> Iterator[None]:

@@ -38,7 +38,7 @@ def test_the_checkers_principal_publishes(database_url: str, secured: SecuredBro
         assert world.one(batch_no) == before + 1
     seen = KafkaTopicView(secured.servers, config).read([TOPIC])[TOPIC]
     assert seen.may_write is True
-    assert seen.max_content_bytes is not None
+    assert seen.max_message_bytes is not None
 
 
 def test_the_apis_principal_sees_topics_and_writes_none(secured: SecuredBroker) -> None:

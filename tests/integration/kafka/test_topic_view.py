@@ -1,55 +1,78 @@
-"""The size limit that is stored for a topic is that of the brokers."""
+"""What is stored of a topic, and the size that a prepare counts, agree with the broker."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from api.http.problems import Problem
+from api.ingest.prepare_rules import refuse_unpublishable
+from api.ingest.record_size import LONGEST_BATCH, batch_bytes
 from devservers.kafka import EmbeddedKafka
-from outbox.kafka.client_config import idempotent_producer_config
 from outbox.kafka.topic_view import KafkaTopicView
+from outbox.messages import message
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.record import Committed, record_of
+from outbox.messages.topics import SeenTopic
 from tests.fixtures_kafka import make_topic
 
 pytestmark = pytest.mark.kafka
 
-LIMIT: Final = 2_000
-LENGTHS: Final = 2
-"""The bytes by which the lengths of such a record and its value are longer than the shortest."""
+LIMIT: Final = 20_000
+MEMBERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"key": b"k" * 63},
+    {"key": b"k" * 64, "transaction_id": "\u00fc" * 32},
+    {"content_type": "application/json", "traceparent": "0" * 55},
+    {"headers": tuple((f"name-{n}", "v" * n) for n in range(60))},
+    {"headers": tuple((f"name-{n}", "\u00fc" * n) for n in range(64)), "key": b""},
+)
 
 
-def least(topic: str, size: int) -> Committed:
-    """Return a message of this size whose record has the fewest bytes beside it."""
-    value = b"v" * size
-    return Committed(
-        HalfId(1), Nonce(1), "check", "g", None, topic, None, value, None, None, None, ()
-    )
+def asked(topic: str, size: int, members: dict[str, Any]) -> message.Message:
+    return message.Message(producer_group="g", topic=topic, value=b"v" * size, **members)
 
 
-def refusal_of(servers: str, message: Committed) -> str | None:
-    """Return the error with which Kafka refuses the record of a message."""
-    told: list[KafkaError | None] = []
-
-    def note(error: KafkaError | None, _: Message) -> None:
-        told.append(error)
-
-    producer = Producer(idempotent_producer_config(servers, {}))
-    topic, key, value, _, headers = record_of(message, "3.1.0")
-    producer.produce(topic, value, key, headers=list(headers), on_delivery=note)
-    producer.flush(60)
-    [error] = told
-    return error.name() if error else None
+def is_admitted(seen: SeenTopic, wanted: message.Message) -> bool:
+    try:
+        refuse_unpublishable(wanted, seen)
+    except Problem:
+        return False
+    return True
 
 
-def test_what_is_larger_than_the_limit_is_refused_and_what_is_not_is_taken(
-    kafka_broker: EmbeddedKafka,
+def taken_by(servers: str, messages: list[message.Message]) -> list[bool]:
+    """Return which records Kafka takes, each in a batch of its own, with their longest headers."""
+    told: dict[int, KafkaError | None] = {}
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "batch.num.messages": 1})
+    for place, each in enumerate(messages):
+
+        def note(error: KafkaError | None, _: Message, place: int = place) -> None:
+            told[place] = error
+
+        named = ("transaction_id", "topic", "key", "value", "partition")
+        texts = ("content_type", "traceparent", "headers")
+        fields = [getattr(each, name) for name in (*named, *texts)]
+        committed = Committed(HalfId(1), Nonce(1), "producer", "g", *fields)
+        topic, key, value, _, headers = record_of(committed, LONGEST_BATCH)
+        producer.produce(topic, value, key, headers=list(headers), on_delivery=note)
+    assert producer.flush(120) == 0
+    errors = [told[place] for place in range(len(messages))]
+    assert {error.name() for error in errors if error} <= {"MSG_SIZE_TOO_LARGE"}
+    return [error is None for error in errors]
+
+
+@pytest.mark.parametrize("members", MEMBERS, ids=range(len(MEMBERS)))
+def test_a_prepare_admits_the_sizes_that_the_broker_takes(
+    kafka_broker: EmbeddedKafka, members: dict[str, Any]
 ) -> None:
     servers = kafka_broker.bootstrap_servers
     topic = make_topic(servers, partitions=1, config={"max.message.bytes": str(LIMIT)})
-    most = KafkaTopicView(servers, {}).read([topic])[topic].max_content_bytes
-    assert most is not None
-    assert refusal_of(servers, least(topic, most - LENGTHS)) is None
-    assert refusal_of(servers, least(topic, most - LENGTHS + 1)) == "MSG_SIZE_TOO_LARGE"
+    seen = KafkaTopicView(servers, {}).read([topic])[topic]
+    rest = batch_bytes(asked(topic, LIMIT, members)) - LIMIT
+    messages = [asked(topic, LIMIT - rest + more, members) for more in range(-200, 2)]
+    admitted = [is_admitted(seen, each) for each in messages]
+    assert admitted == [True] * 201 + [False]
+    assert taken_by(servers, messages) == admitted

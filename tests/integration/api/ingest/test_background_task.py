@@ -17,13 +17,13 @@ from tests.integration.api.fixtures_service import TOPIC, running, settings_for
 pytestmark = pytest.mark.postgres
 
 SEEN: LiteralString = (
-    "INSERT INTO outbox.topic (name, partitions, max_content_bytes, may_write)"
+    "INSERT INTO outbox.topic (name, partitions, max_message_bytes, may_write)"
     " VALUES (%s, 3, 1000000, false)"
 )
 BREAK: tuple[LiteralString, ...] = (
     "ALTER TABLE outbox.topic RENAME TO whole_topic",
-    "CREATE VIEW outbox.topic AS SELECT id, name, 1 / (id - id) AS partitions, max_content_bytes,"
-    " may_write FROM outbox.whole_topic",
+    "CREATE VIEW outbox.topic AS SELECT id, name, 1 / (id - id) AS partitions, max_message_bytes,"
+    " may_write, compacted FROM outbox.whole_topic",
     "GRANT SELECT ON outbox.topic TO outbox_api",
 )
 REPAIR: tuple[LiteralString, ...] = (

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from checker.maintenance.topic_watch import TopicWatch
 from devservers.kafka import EmbeddedKafka
-from outbox.kafka.topic_view import BATCH_BYTES, KafkaTopicView
+from outbox.kafka.topic_view import KafkaTopicView
 from outbox.messages.topics import SeenTopic
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.sessions.connections import Pool
@@ -22,15 +22,15 @@ from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import running, settings_for
+from tests.integration.api.fixtures_service import HALVES, prepare_body, running, settings_for
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 TRIES = 200
 """A service that has just started reads what is stored in the background."""
-USUAL = 1_048_576
-"""The limit of the relay's own producer is smaller by some bytes than Kafka's."""
+USUAL = 1_048_588
+"""Kafka's limit, and that of the relay's own producer."""
 
 
 @dataclass
@@ -81,14 +81,13 @@ def ground(kafka_broker: EmbeddedKafka, pool: Pool) -> Ground:
 
 
 async def test_the_view_of_the_relays_principal_is_stored(ground: Ground) -> None:
-    usual, small = await ground.topic(), await ground.topic(max_message_bytes="2000")
-    closed = await ground.topic()
+    usual, closed = await ground.topic(), await ground.topic()
+    small = await ground.topic(max_message_bytes="2000", cleanup_policy="compact,delete")
     ground.forbid_writing(closed)
     stored = await ground.look()
-    assert stored[small] == SeenTopic(1, 2000 - BATCH_BYTES, True)
+    assert stored[small] == SeenTopic(1, 2000, may_write=True, compacted=True)
     assert stored[closed].may_write is False
-    assert stored[usual].may_write is True
-    assert (stored[usual].max_content_bytes or 0) > USUAL - 1000
+    assert stored[usual] == SeenTopic(1, USUAL, may_write=True, compacted=False)
 
 
 async def test_o7_added_partitions_are_reported_to_the_operator(ground: Ground) -> None:
@@ -113,20 +112,26 @@ async def test_a_prepare_that_can_never_be_published_is_refused_unless_kafka_is_
     ground: Ground, database_url: str
 ) -> None:
     small, closed = await ground.topic(max_message_bytes="2000"), await ground.topic()
+    compacted = await ground.topic(cleanup_policy="compact")
     ground.forbid_writing(closed)
     await ground.look()
-    catalogue = MemoryTopicCatalogue(counts={small: 1, closed: 1})
+    catalogue = MemoryTopicCatalogue(counts={small: 1, closed: 1, compacted: 1})
     async with running(settings_for(database_url), catalogue) as service:
         await service.put_group()
         for _ in range(TRIES):
             if (await service.prepare(topic=closed)).status_code == 403:
                 break
             await asyncio.sleep(0.05)
-        fits = await service.prepare(topic=small, value="v" * (2000 - BATCH_BYTES))
-        large = await service.prepare(topic=small, value="v" * 2000)
+        fits = await service.prepare(topic=small, value="v" * 1700)
+        large = await service.prepare(topic=small, value="v" * 1900)
+        unkeyed = [prepare_body(topic=compacted, value=value) for value in ("v", None)]
+        batch = await service.client.post(f"{HALVES}/batch", json={"items": unkeyed})
+        keyed = await service.prepare(topic=compacted, key="k", value=None)
         forbidden = await service.prepare(topic=closed)
     assert (fits.status_code, large.status_code, forbidden.status_code) == (201, 413, 403)
     assert large.json()["code"] == "payload-too-large"
+    assert [item["status"] for item in batch.json()["items"]] == [422, 422]
+    assert keyed.status_code == 201
     assert forbidden.json()["code"] == "topic-not-allowed"
     away = MemoryTopicCatalogue(unavailable=True)
     async with running(settings_for(database_url), away) as service:

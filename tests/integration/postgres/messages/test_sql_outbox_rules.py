@@ -7,8 +7,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from psycopg import errors
 
+from api.ingest.record_size import batch_bytes
+from outbox.messages.message import Message
 from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -82,6 +85,41 @@ def test_publish_refuses_what_prepare_refuses(shop: Shop) -> None:
             with pytest.raises(errors.InvalidParameterValue), session.transaction():
                 session.execute(f"SELECT outbox.publish({arguments})".encode(), asked)
     assert shop.world.one(WAITING) == 0
+
+
+def test_what_the_topic_never_takes_is_refused_with_the_size_that_a_prepare_counts(
+    shop: Shop,
+) -> None:
+    seen = "UPDATE outbox.topic SET max_message_bytes = 2000, compacted = true WHERE name = %s"
+    shop.world.connection.execute(seen, (shop.world.topic,))
+    headers = (("tenant", "\u00fc" * 70), *((f"n-{n}", "") for n in range(63)))
+    named: dict[str, Any] = {"transaction_id": "\u00fc-1", "content_type": "text/plain"}
+    message = Message(
+        producer_group="account",
+        topic=shop.world.topic,
+        key=b"k",
+        value=b"",
+        headers=headers,
+        **named,
+    )
+    fits = b"v" * (2000 - 1 - batch_bytes(message))  # its length takes one byte more
+    given = {"group": "account", "key": "k", "headers": json.dumps(dict(headers)), **named}
+    publish = (
+        "SELECT outbox.publish(%(group)s, %(topic)s, %(value)s, key => %(key)s,"
+        " headers => %(headers)s, transaction_id => %(transaction_id)s,"
+        " content_type => %(content_type)s)"
+    )
+    assert batch_bytes(replace(message, value=fits)) == 2000
+    with shop.transaction() as session:
+        asked = {**given, "topic": shop.world.topic, "value": fits}
+        session.execute(publish, asked)
+        for refused, why in (({"value": fits + b"v"}, "2001 bytes"), ({"key": None}, "compacted")):
+            with (
+                pytest.raises(errors.InvalidParameterValue, match=why),
+                session.transaction(),
+            ):
+                session.execute(publish, {**asked, **refused})
+    assert shop.world.one(WAITING) == 1
 
 
 def test_a_service_without_superuser_rights_recognizes_foreign_transactions(shop: Shop) -> None:
