@@ -92,22 +92,25 @@ BEGIN
     RAISE EXCEPTION 'outbox.publish: %', broken USING ERRCODE = code;
 END $$;
 
--- Judges headers by the rules of prepare; returns names and values in turn.
-CREATE FUNCTION outbox.plain_headers(headers jsonb) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+-- Judges headers by the rules of prepare; returns names and values in turn. json keeps their order, jsonb does not.
+CREATE FUNCTION outbox.plain_headers(headers json) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
     header record;
     flat text[] := '{}';
 BEGIN
-    IF jsonb_typeof(headers) <> 'object' THEN
+    IF json_typeof(headers) <> 'object' THEN
         PERFORM outbox.refuse('headers must be a JSON object');
     END IF;
-    FOR header IN SELECT name, kind.kind, lower(name) AS low, headers ->> name AS text
-        FROM jsonb_object_keys(headers) AS name, LATERAL (SELECT jsonb_typeof(headers -> name) AS kind) AS kind
+    FOR header IN SELECT key AS name, json_typeof(value) AS kind, lower(key) AS low, value #>> '{}' AS text,
+            count(*) OVER (PARTITION BY key) > 1 AS repeated
+        FROM json_each(headers) WITH ORDINALITY AS each (key, value, place) ORDER BY place
     LOOP
         IF header.kind <> 'string' THEN
             PERFORM outbox.refuse(format('the value of header %L is not a string', header.name));
         ELSIF header.name !~ '^[A-Za-z0-9._-]{1,128}$' THEN
             PERFORM outbox.refuse('a header name may hold 1 to 128 of A-Z a-z 0-9 . _ -');
+        ELSIF header.repeated THEN
+            PERFORM outbox.refuse(format('the header name %L is repeated', header.name));
         ELSIF header.low = 'delay' OR starts_with(header.low, 'timer_') THEN
             PERFORM outbox.refuse('a message has no delay');
         ELSIF header.low IN ('content-type', 'traceparent', 'tracestate')
@@ -192,7 +195,7 @@ END $$;
 -- EXECUTE alone. Raises 42501 for a group or topic that is not the caller's, 22023 for a value that prepare would
 -- refuse, 54000 beyond 2 048 messages in one transaction.
 CREATE FUNCTION outbox.publish(
-    producer_group text, topic text, value bytea, key text DEFAULT NULL, headers jsonb DEFAULT '{}',
+    producer_group text, topic text, value bytea, key text DEFAULT NULL, headers json DEFAULT '{}',
     transaction_id text DEFAULT NULL, content_type text DEFAULT NULL
 ) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -62,6 +62,7 @@ REFUSED: tuple[dict[str, Any], ...] = (
     {"headers": '{"a": 1}'},
     {"headers": '{"a": "line\\nbreak"}'},
     {"headers": '["a"]'},
+    {"headers": '{"a": "1", "b": "2", "a": "1"}'},
     {"headers": json.dumps({str(n): "v" for n in range(65)})},
     {"transaction_id": "t" * 129},
     {"transaction_id": ""},
