@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 from outbox_client.calls.async_shared_requests import AsyncSharedRequests
 from outbox_client.calls.async_transport import AsyncTransport
@@ -112,7 +113,7 @@ class AsyncTransactionProducer:
 
     async def end(
         self,
-        message_id: str,
+        message_id: str | UUID,
         decision: LocalTransactionState,
         reason: str | None = None,
         wait: int = 0,

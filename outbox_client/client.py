@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Event
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 from outbox_client.calls.forks import renew_in_children
 from outbox_client.calls.linger import Linger
@@ -124,7 +125,7 @@ class TransactionProducer:
 
     def end(
         self,
-        message_id: str,
+        message_id: str | UUID,
         decision: LocalTransactionState,
         reason: str | None = None,
         wait: int = 0,

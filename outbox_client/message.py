@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from uuid import uuid4
+from uuid import UUID, uuid4
+
+Data = bytes | bytearray | memoryview
+"""Bytes; a message keeps a copy of those that may change."""
 
 
 class LocalTransactionState(StrEnum):
@@ -20,25 +23,36 @@ class Message:
     """One event to publish if, and only if, the local transaction commits.
 
     ``value`` and ``key`` are bytes, text (sent as its UTF-8 bytes) or None (a tombstone, no key).
+    A UUID is sent as its text. Raises TypeError for one text as ``tags``.
     A missing ``transaction_id`` is generated once, so the same object always names the same half
     message and a prepare can be repeated safely. A new event is a new ``Message``.
     """
 
     topic: str
-    value: bytes | str | None
-    key: bytes | str | None = None
+    value: Data | str | None
+    key: Data | str | UUID | None = None
     partition: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str | None = None
-    transaction_id: str | None = None
+    transaction_id: str | UUID | None = None
     check_immunity_seconds: int | None = None
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.tags, str | bytes):
+            raise TypeError(f"tags are several texts: ({self.tags!r},), not {self.tags!r}")
         if self.transaction_id is None:
             object.__setattr__(self, "transaction_id", str(uuid4()))
         object.__setattr__(self, "headers", dict(self.headers))
         object.__setattr__(self, "tags", tuple(self.tags))
+        for name in ("value", "key", "transaction_id"):
+            object.__setattr__(self, name, _plain(getattr(self, name)))
+
+
+def _plain(given: Data | str | UUID | None) -> bytes | str | None:
+    if isinstance(given, UUID):
+        return str(given)
+    return bytes(given) if isinstance(given, bytearray | memoryview) else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +78,7 @@ class PreparedMessage:
 class Ending:
     """One decision of ``end_batch``."""
 
-    message_id: str
+    message_id: str | UUID
     decision: LocalTransactionState
     reason: str | None = None
 

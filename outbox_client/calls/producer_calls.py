@@ -52,7 +52,7 @@ class ProducerCalls:
         except AlreadyEnded:
             raise
         except OutboxError as error:
-            raise PrepareFailed(message.transaction_id, error) from error
+            raise PrepareFailed(str(message.transaction_id), error) from error
 
     def end(self, ending: Ending, wait: int) -> Steps[EndResult]:
         """Decide a message. An end that waits for publication delays no other: it is sent alone."""

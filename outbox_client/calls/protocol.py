@@ -76,7 +76,7 @@ def prepare_item(producer_group: str, message: Message) -> bytes:
 
 def end_item(ending: Ending, *, with_id: bool) -> bytes:
     """Return the JSON body of one end; ``with_id`` adds the message id, for a batch."""
-    members: dict[str, object] = {"message_id": ending.message_id} if with_id else {}
+    members: dict[str, object] = {"message_id": str(ending.message_id)} if with_id else {}
     members["decision"] = LocalTransactionState(ending.decision).value
     if ending.reason is not None:
         members["reason"] = ending.reason
@@ -90,7 +90,7 @@ def prepare_request(item: bytes) -> Request:
 
 def end_request(ending: Ending, wait: int) -> Request:
     """Return the request of a single end that waits up to ``wait`` seconds for publication."""
-    path = f"/v1/half-messages/{quote(ending.message_id, safe='')}/end"
+    path = f"/v1/half-messages/{quote(str(ending.message_id), safe='')}/end"
     return Request(path=path, body=end_item(ending, with_id=False), headers=prefer(wait))
 
 
@@ -265,7 +265,7 @@ def _time_or_none(members: Members, name: str) -> datetime | None:
     return None if members.get(name) is None else _time(members, name)
 
 
-def _text_or_base64(name: str, value: bytes | str | None) -> dict[str, object]:
+def _text_or_base64(name: str, value: object) -> dict[str, object]:
     if isinstance(value, bytes):
         return {f"{name}_base64": b64encode(value).decode("ascii")}
     return {name: value}

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
@@ -89,6 +90,12 @@ def test_every_field_of_a_message_is_sent() -> None:
         "check_immunity_seconds": 60,
         "tags": ["night"],
     }
+
+
+def test_an_end_takes_a_uuid_as_the_id_of_its_message() -> None:
+    ending = Ending(UUID(int=7), COMMIT)
+    assert protocol.end_request(ending, wait=0).path.endswith("-000000000007/end")
+    assert json.loads(protocol.end_item(ending, with_id=True))["message_id"] == str(UUID(int=7))
 
 
 def test_an_end_names_its_message_in_the_path_and_its_wait_in_the_prefer_header() -> None:
