@@ -33,7 +33,7 @@ from outbox.http_checks.conformance import (
     planned,
     simulate,
 )
-from outbox.http_checks.endpoint import HttpCheckEndpoint
+from outbox.http_checks.endpoint import UNTRUSTED, HttpCheckEndpoint
 from outbox.messages.message_id import NONCE_BITS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class CheckEndpointProbe:
                 signature_accepted=signed.outcome in ANSWERED,
                 forgery_refused=forged.http_status in REFUSED,
                 latency_ms=round(latency * 1000),
-                outcome=signed.outcome.value,
+                outcome=UNTRUSTED if signed.error == UNTRUSTED else signed.outcome.value,
                 http_status=signed.http_status,
             )
 

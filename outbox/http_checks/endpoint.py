@@ -30,6 +30,9 @@ ANSWER_BYTES: Final = 16 * 1024
 BATCH_ANSWER_BYTES: Final = 64 * 1024
 HEADER_BYTES: Final = 16 * 1024
 READ_BYTES: Final = 4096
+UNTRUSTED: Final = "certificate not trusted"
+"""The error of an endpoint whose certificate is of an unknown authority, for another name, or old.
+"""
 
 
 class HttpCheckEndpoint:
@@ -61,7 +64,10 @@ class HttpCheckEndpoint:
             failed = Answer(outcome=Outcome.TIMEOUT, error="timeout")
         except (aiohttp.ClientError, OSError) as error:
             _forget_frames(error)
-            failed = Answer(outcome=Outcome.UNREACHABLE, error=type(error).__name__)
+            untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            failed = Answer(
+                outcome=Outcome.UNREACHABLE, error=UNTRUSTED if untrusted else type(error).__name__
+            )
         return [failed] * len(request.message_ids)
 
     async def _post(self, check_url: str, request: CheckRequest) -> Sequence[Answer]:

@@ -90,7 +90,10 @@ class RotatedSecret(BaseModel):
 
 
 class EndpointTestResource(BaseModel):
-    """The result of a test; ``outcome`` is the outcome that the signed check would have."""
+    """The result of a test; ``outcome`` is the outcome that the signed check would have.
+
+    It is ``certificate not trusted`` where such a check would be ``unreachable`` for that reason.
+    """
 
     reachable: bool
     signature_accepted: bool

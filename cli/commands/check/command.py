@@ -38,7 +38,6 @@ ANYWHERE: Final = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"])
 FAILURES: Final = {
     "ClientConnectorError": "nothing listens there, or a firewall is in the way",
     "ClientConnectorDNSError": "its host has no address",
-    "ClientConnectorCertificateError": "its certificate is not valid",
     "ClientConnectorSSLError": "no TLS connection is possible",
     "ServerDisconnectedError": "it closed the connection without an answer",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,17 +17,20 @@ Answer = Callable[[web.Request, Check], Awaitable[web.StreamResponse]]
 class Producer:
     """Answers checks with the given answers and keeps the requests."""
 
-    def __init__(self, answer: Answer, port: int = 0) -> None:
-        """``port`` 0 is any free one."""
+    def __init__(
+        self, answer: Answer, port: int = 0, certificate: ssl.SSLContext | None = None
+    ) -> None:
+        """``port`` 0 is any free one; with a certificate the endpoint speaks TLS."""
         self.answer = answer
         self.asked: list[Check] = []
         self.headers: list[dict[str, str]] = []
         app = web.Application()
         app.router.add_post("/check", self._check)
         self._server = TestServer(app, port=port)
+        self._certificate = certificate
 
     async def __aenter__(self) -> Producer:
-        await self._server.start_server()
+        await self._server.start_server(ssl=self._certificate)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -35,7 +39,8 @@ class Producer:
     @property
     def url(self) -> str:
         """The check URL to register."""
-        return f"http://127.0.0.1:{self._server.port}/check"
+        scheme = "https" if self._certificate else "http"
+        return f"{scheme}://127.0.0.1:{self._server.port}/check"
 
     @property
     def port(self) -> int:

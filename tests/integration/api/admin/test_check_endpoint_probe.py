@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from outbox.http_checks.endpoint import UNTRUSTED
 from outbox.postgres.sessions.connections import Pool
+from tests.fixtures_certificates import CertificateAuthority
 from tests.integration.api.fixtures_rows import stored
 from tests.integration.api.fixtures_service import GROUPS, Service
 from tests.integration.checker.fixtures_producer import (
@@ -58,6 +63,19 @@ async def test_an_endpoint_that_verifies_passes_and_decides_nothing(
     assert (len(producer.asked), len(endpoint.accepted)) == (2, 1)
     assert producer.asked[0]["message_id"] == producer.asked[1]["message_id"]
     assert await stored(pool) == (0, 0, 0, 0)
+
+
+async def test_a_certificate_of_an_own_authority_is_named_as_the_reason(
+    bare_service: Service, tmp_path: Path
+) -> None:
+    certificate = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.load_cert_chain(*CertificateAuthority(tmp_path).sign("127.0.0.1"))
+    async with Producer(says("COMMIT"), certificate=certificate) as producer:
+        await bare_service.put_group(check_url=producer.url)
+        tested = await bare_service.client.post(f"{GROUPS}/billing/test")
+        simulated = await bare_service.client.post(f"{GROUPS}/billing/simulate", json={})
+    assert (tested.json()["reachable"], tested.json()["outcome"]) == (False, UNTRUSTED)
+    assert UNTRUSTED in simulated.json()["cases"][0]["why"]
 
 
 async def test_an_endpoint_that_accepts_or_refuses_every_signature_is_reported(
