@@ -44,6 +44,5 @@ class KafkaTopicView:
         may_write = None if topic.allowed is None else AclOperation.WRITE in topic.allowed
         limit, own = topic.settings.get("max.message.bytes"), self._own_limit
         most = None if limit is None else min(own, int(limit))
-        policy = topic.settings.get("cleanup.policy")
-        compacted = None if policy is None else "compact" in policy
+        compacted = "compact" in topic.settings.get("cleanup.policy", "")
         return SeenTopic(topic.partitions, own if self._compresses else most, may_write, compacted)

@@ -27,7 +27,7 @@ class SeenTopic(NamedTuple):
     """The most bytes of a batch, as Kafka's ``max.message.bytes`` and the relay's own limit."""
     may_write: bool | None = None
     compacted: bool | None = None
-    """Each record needs a key."""
+    """Whether the topic is known to be compacted: then each record needs a key."""
 
 
 UNSEEN: Final = SeenTopic()
