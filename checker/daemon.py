@@ -50,7 +50,7 @@ class Daemon:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run every task until ``stop`` is set, then stop cleanly."""
-        self._log.info(Event.STARTED, chores=self._names)
+        self._log.info(Event.STARTED, tasks=self._names)
         if self._relay is not None:
             self._relay.start()
         try:

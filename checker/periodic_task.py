@@ -60,7 +60,7 @@ class PeriodicTaskLoop:
         self._beat_seconds = beat_seconds
         self._next_beat = 0.0
         self._pause = FIRST_PAUSE_SECONDS
-        self._postgres = DependencyLog("postgres", chore=task.name)
+        self._postgres = DependencyLog("postgres", task=task.name)
         self._well = False
         """The last step was good."""
         self._log = get_logger()
@@ -94,9 +94,7 @@ class PeriodicTaskLoop:
         except DatabaseUnavailable as error:
             self._postgres.lost(error)
         except Exception as error:
-            self._log.exception(
-                Event.STEP_FAILED, chore=self._task.name, error=type(error).__name__
-            )
+            self._log.exception(Event.STEP_FAILED, task=self._task.name, error=type(error).__name__)
         else:
             self._well = True
             self._pause = FIRST_PAUSE_SECONDS

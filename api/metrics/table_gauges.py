@@ -45,7 +45,7 @@ def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
         metrics["table_gauges_unread"].labels(part).set(error is not None)
     _set_unfinished(facts.unfinished, metrics)
     for beat in facts.heartbeats:
-        metrics["checker_heartbeat_timestamp_seconds"].labels(beat["chore"]).set(beat["beaten_at"])
+        metrics["checker_heartbeat_timestamp_seconds"].labels(beat["task"]).set(beat["beaten_at"])
     for each in facts.failing:
         metrics["check_failing_seconds"].labels(each["producer_group"]).set(each["seconds"])
     for each in facts.paused:

@@ -98,7 +98,7 @@ class GroupScheduler:
         except Exception as error:
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
             self._log.exception(
-                Event.STEP_FAILED, chore="check", producer_group=name, error=type(error).__name__
+                Event.STEP_FAILED, task="check", producer_group=name, error=type(error).__name__
             )
 
     def _note_unreadable(self, number: int, name: str, error: ConfigurationError) -> None:

@@ -32,7 +32,7 @@ class OrphanNames:
         self._orphans = orphans
         self._records = records
         self._locks = locks
-        self._kafka = DependencyLog("kafka", chore="orphans")
+        self._kafka = DependencyLog("kafka", task="orphans")
 
     async def step(self) -> float:
         """Name the oldest unnamed ids; return the seconds until the next step."""

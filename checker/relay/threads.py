@@ -137,7 +137,7 @@ class RelayThreads:
                 self._relay(shard)
             except Exception as error:
                 self._log.exception(
-                    Event.STEP_FAILED, chore="relay", shard=shard, error=type(error).__name__
+                    Event.STEP_FAILED, task="relay", shard=shard, error=type(error).__name__
                 )
                 self._stop.wait(PAUSE_SECONDS)
 

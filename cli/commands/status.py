@@ -19,11 +19,11 @@ def status(context: typer.Context) -> None:
     with OperatorView(database_url()) as view:
         tasks = view.rows("tasks")
         shards = [shard_row(shard) for shard in view.rows("shards")]
-    body = {"chores": tasks, "shards": shards}
+    body = {"tasks": tasks, "shards": shards}
     if invocation.output is not Output.TABLE:
         print_object(invocation, body)
         return
-    beats = [{"task": each["chore"], "ago": f"{each['seconds_ago']:.1f} s"} for each in tasks]
+    beats = [{"task": each["task"], "ago": f"{each['seconds_ago']:.1f} s"} for each in tasks]
     print_rows(invocation, beats, ("task", "ago"), none=NO_TASKS)
     print()
     print_rows(invocation, shards, SHARD_COLUMNS)

@@ -1,6 +1,6 @@
 -- The relay: how far each shard is published, where Kafka put what, and what Kafka refuses.
 
--- Cursors and heartbeats: 'sweep', 'relay:<shard>', 'reconcile:<shard>', 'heartbeat:<chore>'.
+-- Cursors and heartbeats: 'sweep', 'relay:<shard>', 'reconcile:<shard>', 'heartbeat:<task>'.
 CREATE TABLE outbox.progress (
     name text CONSTRAINT pk_progress PRIMARY KEY,
     position bigint NOT NULL DEFAULT 0,

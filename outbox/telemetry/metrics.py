@@ -221,7 +221,7 @@ CATALOGUE: Final = (
         "checker_heartbeat_timestamp_seconds",
         "gauge",
         "Last heartbeat of a task of the checker",
-        ("chore",),
+        ("task",),
     ),
     Metric("build_info", "gauge", "Always 1", ("version",)),
     Metric(

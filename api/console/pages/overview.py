@@ -68,7 +68,7 @@ async def show(visit: Visit) -> Response:
         rates=rates,
         answered=ANSWERED,
         failing=values.of("check_failing_seconds"),
-        beats=[(beat.labels["chore"], now - beat.value) for beat in beats],
+        beats=[(beat.labels["task"], now - beat.value) for beat in beats],
         run=next(iter(runs["data"]), None) if runs else None,
         not_run=visit.why_not(Scope.REPORTS_READ),
         not_rates=None if rates else RATES_NEED,

@@ -1,9 +1,9 @@
 -- name: heartbeats
 -- Reads, by key, the time of the last heartbeat of each task that must be alive; 0: it never ran, or not since the clock
 -- was set back.
-SELECT needed.chore, coalesce(extract(epoch FROM p.updated_at), 0)::float8 AS beaten_at
-FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire', 'leaves']) AS needed (chore)
-LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.chore
+SELECT needed.task, coalesce(extract(epoch FROM p.updated_at), 0)::float8 AS beaten_at
+FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire', 'leaves']) AS needed (task)
+LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.task
     AND p.updated_at <= clock_timestamp() + interval '1 minute'
 
 -- name: failing

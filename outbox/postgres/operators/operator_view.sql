@@ -16,7 +16,7 @@ ORDER BY s.shard
 
 -- name: tasks
 -- Reads the heartbeats: one row per task of the checker.
-SELECT substr(name, 11) AS chore, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
+SELECT substr(name, 11) AS task, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
 FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
 
 -- name: without_leaf

@@ -103,7 +103,7 @@ def heartbeat_health(tasks: list[dict[str, Any]]) -> Iterator[HealthCheck]:
     Messages wait for some of them. The others may take long, or be switched off: a warning, but
     not for ever.
     """
-    ages = dict.fromkeys(NEEDED_TASKS) | {task["chore"]: task["seconds_ago"] for task in tasks}
+    ages = dict.fromkeys(NEEDED_TASKS) | {task["task"]: task["seconds_ago"] for task in tasks}
     for name, age in ages.items():
         if age is None:
             detail = "has never run on this database: start `outbox checker`"

@@ -124,11 +124,10 @@ def test_status_shows_every_shard_and_task(outbox: Command) -> None:
     body = outbox("status").json()
     assert [shard["shard"] for shard in body["shards"]] == list(range(16))
     assert all(shard["halt_reason"] is None for shard in body["shards"])
-    assert {"relay", "sweep", "check"} <= {task["chore"] for task in body["chores"]}
+    assert {"relay", "sweep", "check"} <= {task["task"] for task in body["tasks"]}
     table = outbox("-o", "table", "status").out
     assert table.count("\n") > 16
     assert re.search(r"^relay +\d+\.\d s", table, re.MULTILINE)
-    assert "chore" not in table
 
 
 def test_the_doctor_finds_nothing_wrong_with_the_stores(outbox: Command) -> None:

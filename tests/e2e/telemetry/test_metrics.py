@@ -120,7 +120,7 @@ def test_each_program_measures_its_own_work(service: Service) -> None:
         assert (pages.value(f"{name}_count", **labels) or 0) >= 1, (name, labels)
     assert (pages.value("http_requests_total", **route, status="409") or 0) >= 1
     for task in ("relay", "check", "sweep", "retire", "leaves"):
-        beat = pages.value("checker_heartbeat_timestamp_seconds", chore=task)
+        beat = pages.value("checker_heartbeat_timestamp_seconds", task=task)
         assert abs((beat or 0) - time.time()) < 600, task
 
 

@@ -80,7 +80,7 @@ async def test_sigterm_ends_it_cleanly_and_metrics_are_served_before(
         async with asyncio.timeout(60):
             code, said = await checker.stop()
     assert code == 0
-    assert 'outbox_checker_heartbeat_timestamp_seconds{chore="check"}' in metrics
+    assert 'outbox_checker_heartbeat_timestamp_seconds{task="check"}' in metrics
     assert 'outbox_default_leaf_rows{table="half_message"} 0.0' in metrics
     assert f'outbox_build_info{{version="{installed_version()}"}} 1.0' in metrics
     assert "Traceback" not in said

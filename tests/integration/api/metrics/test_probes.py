@@ -46,7 +46,7 @@ async def test_a_heartbeat_from_before_the_clock_was_set_back_is_none(
     answer = await service.client.get("/readyz")
     assert answer.json()["checks"]["checker_heartbeat"] == "silent: relay"
     metrics = (await service.client.get("/metrics")).text
-    assert 'outbox_checker_heartbeat_timestamp_seconds{chore="relay"} 0.0' in metrics
+    assert 'outbox_checker_heartbeat_timestamp_seconds{task="relay"} 0.0' in metrics
     await PostgresHeartbeats(pool).beat("relay")
     assert (await service.client.get("/readyz")).status_code == 200
 

@@ -52,7 +52,7 @@ async def test_kafka_is_lost_once_and_back_once() -> None:
         assert [await task.step() for _ in range(2)] == [KAFKA_LOST_SECONDS] * 2
         records.away = False
         assert [await task.step() for _ in range(2)] == [POLL_SECONDS] * 2
-    assert [(line["event"], line["dependency"], line["chore"]) for line in lines] == [
+    assert [(line["event"], line["dependency"], line["task"]) for line in lines] == [
         ("dependency_lost", "kafka", "orphans"),
         ("dependency_back", "kafka", "orphans"),
     ]

@@ -14,19 +14,19 @@ LOST = {
     "event": "dependency_lost",
     "log_level": "warning",
     "dependency": "kafka",
-    "chore": "orphans",
+    "task": "orphans",
     "error": "no broker answers",
 }
 BACK = {
     "event": "dependency_back",
     "log_level": "info",
     "dependency": "kafka",
-    "chore": "orphans",
+    "task": "orphans",
 }
 
 
 def test_a_loss_and_a_return_are_one_line_each() -> None:
-    kafka = DependencyLog("kafka", chore="orphans")
+    kafka = DependencyLog("kafka", task="orphans")
     with capture_logs() as lines:
         for _ in range(3):
             kafka.lost(LOSS)

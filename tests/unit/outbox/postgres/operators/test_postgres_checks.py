@@ -60,7 +60,7 @@ def test_a_skewed_clock_is_a_warning() -> None:
 
 
 def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
-    tasks = [{"chore": "relay", "seconds_ago": 1.0}, {"chore": "sweep", "seconds_ago": 60.0}]
+    tasks = [{"task": "relay", "seconds_ago": 1.0}, {"task": "sweep", "seconds_ago": 60.0}]
     found = {each.check: each.verdict for each in heartbeat_health(tasks)}
     assert found == {
         "task relay": HealthStatus.OK,
@@ -71,8 +71,8 @@ def test_an_old_heartbeat_fails_and_so_does_a_missing_checker() -> None:
 
 
 def test_a_task_that_no_message_waits_for_is_a_warning_when_it_is_silent() -> None:
-    tasks = [{"chore": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
-    silent = {"chore": "parked", "seconds_ago": 9000.0}
+    tasks = [{"task": name, "seconds_ago": 1.0} for name in ("relay", "check", "sweep")]
+    silent = {"task": "parked", "seconds_ago": 9000.0}
     (found,) = [
         each for each in heartbeat_health([*tasks, silent]) if each.verdict != HealthStatus.OK
     ]
