@@ -93,7 +93,7 @@ BEGIN
         GRANT DELETE ON outbox.plain_message, outbox.recheck, outbox.half_message_default,
             outbox.check_attempt_default, outbox.publication_log_default TO outbox_checker;
         GRANT UPDATE (partitions, max_message_bytes, may_write, compacted) ON outbox.topic TO outbox_checker;
-        GRANT UPDATE (paused, pause_reason, version, updated_at) ON outbox.producer_group TO outbox_checker;
+        GRANT UPDATE (paused, pause_reason, paused_at, paused_by, version, updated_at) ON outbox.producer_group TO outbox_checker;
         GRANT EXECUTE ON FUNCTION outbox.begin_admission, outbox.create_leaf, outbox.lock_leaves, outbox.detach_leaf,
             outbox.drop_leaf, outbox.forget_decisions TO outbox_checker;
     END IF;

@@ -18,6 +18,8 @@ CREATE TABLE outbox.producer_group (
     max_age_seconds integer NOT NULL,
     paused boolean NOT NULL DEFAULT false,
     pause_reason text,
+    paused_at timestamptz,
+    paused_by text,
     secret bytea NOT NULL,
     secret_changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     previous_secrets bytea[] NOT NULL DEFAULT '{}',

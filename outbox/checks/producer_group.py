@@ -46,7 +46,10 @@ class ProducerGroup:
     max_age_seconds: int = 259_200
     paused: bool = False
     pause_reason: str | None = None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
     breaker: BreakerState = BreakerState.CLOSED
+    next_trial_at: datetime | None = None
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None

@@ -64,7 +64,10 @@ class GroupResource(BaseModel):
     max_age_seconds: int
     paused: bool
     pause_reason: str | None
+    paused_at: datetime | None
+    paused_by: str | None
     breaker: str
+    next_trial_at: datetime | None
     version: int
     created_at: datetime
     updated_at: datetime
@@ -77,9 +80,9 @@ class RegisteredGroup(GroupResource):
 
 
 class GroupQuery(PageQuery):
-    """The page of a list of groups; ``not-closed``: only those whose breaker is not closed."""
+    """The page of a list of groups; ``unasked``: only those paused, or with an open breaker."""
 
-    breaker: Literal["not-closed"] | None = None
+    unasked: bool = False
 
 
 class RotatedSecret(BaseModel):

@@ -76,8 +76,8 @@ async def list_producer_groups(
     query: Annotated[GroupQuery, Query()], caller: Reader, services: ServicesDependency
 ) -> Any:
     """List registered groups, ordered by name."""
-    tripped, one_more = query.breaker is not None, query.limit + 1
-    groups = await services.groups.page(caller.groups, query.after, one_more, tripped=tripped)
+    one_more = query.limit + 1
+    groups = await services.groups.page(caller.groups, query.after, one_more, unasked=query.unasked)
     return page_of(groups, query.limit, lambda group: group.name)
 
 

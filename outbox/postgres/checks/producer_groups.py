@@ -68,15 +68,15 @@ class PostgresProducerGroups:
         self._ring = ring
 
     async def page(
-        self, names: Collection[str] | None, after: str, limit: int, *, tripped: bool = False
+        self, names: Collection[str] | None, after: str, limit: int, *, unasked: bool = False
     ) -> list[ProducerGroup]:
         """Return the groups after ``after``, by name; ``names`` None means all.
 
-        ``tripped``: only those whose breaker is not closed.
+        ``unasked``: only those that are paused, or whose breaker is not closed.
         """
         found = None if names is None else list(names)
         async with lent(self._pool) as connection:
-            rows = await _rows(connection, found, after, limit, tripped=tripped)
+            rows = await _rows(connection, found, after, limit, unasked=unasked)
         return [read_group(row) for row in rows]
 
     async def get(self, name: str) -> ProducerGroup:
@@ -165,7 +165,12 @@ class PostgresProducerGroups:
         """Pause or resume the checks of a group; ends always continue. Raises UnknownGroup."""
         async with self._change(name) as connection:
             found = await _row(connection, name)
-            stop = {"name": name, "paused": paused, "reason": reason if paused else None}
+            stop = {
+                "name": name,
+                "paused": paused,
+                "reason": reason if paused else None,
+                "by": operator or key_id if paused else None,
+            }
             await connection.execute(SQL["pause"], stop)
             await connection.execute(SQL["close_breaker"], {"group": found["id"]})
             action = "group.pause" if paused else "group.resume"
@@ -233,9 +238,9 @@ async def _rows(
     after: str = "",
     limit: int = 1,
     *,
-    tripped: bool = False,
+    unasked: bool = False,
 ) -> list[dict[str, Any]]:
-    asked = {"names": names, "after": after, "limit": limit, "tripped": tripped}
+    asked = {"names": names, "after": after, "limit": limit, "unasked": unasked}
     return await rows_of(connection, SQL["page"], asked)
 
 

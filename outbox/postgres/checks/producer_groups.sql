@@ -3,14 +3,14 @@
 SELECT pg_advisory_xact_lock(hashtext('outbox.producer_group'), hashtext(%(name)s))
 
 -- name: page
--- Reads registered groups by name, after the last one of the previous page; if asked, only some names, or only those with
--- a breaker that is not closed. With their secrets, and the database's time.
-SELECT g.*, clock_timestamp() AS now,
+-- Reads registered groups by name, after the last one of the previous page; if asked, only some names, or only those that
+-- are not asked: paused, or with a breaker that is not closed. With their secrets, and the database's time.
+SELECT g.*, clock_timestamp() AS now, b.probe_at AS next_trial_at,
     CASE WHEN b.probe_at IS NULL THEN 'closed' WHEN b.probe_at > clock_timestamp() THEN 'open' ELSE 'half-open' END AS breaker
 FROM outbox.producer_group g
 LEFT JOIN outbox.check_breaker b ON b.producer_group_id = g.id
 WHERE deleted_at IS NULL AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
-    AND (NOT %(tripped)s::bool OR b.probe_at IS NOT NULL)
+    AND (NOT %(unasked)s::bool OR paused OR b.probe_at IS NOT NULL)
 ORDER BY name
 LIMIT %(limit)s
 
@@ -36,7 +36,7 @@ WHERE g.name = %(name)s AND g.deleted_at IS NULL
 -- Registers a group that was deleted once more, with a new secret: its messages still have its id.
 UPDATE outbox.producer_group
 SET deleted_at = NULL, secret = %(secret)s, secret_changed_at = clock_timestamp(), previous_secrets = '{}',
-    previous_expire_at = '{}', paused = false, pause_reason = NULL, created_at = clock_timestamp()
+    previous_expire_at = '{}', paused = false, pause_reason = NULL, paused_at = NULL, paused_by = NULL, created_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NOT NULL
 
 -- name: in_use
@@ -86,7 +86,8 @@ WHERE name = %(name)s
 -- name: pause
 -- Stops or resumes the checks of a group; prepare, end and publishing do not read this.
 UPDATE outbox.producer_group
-SET paused = %(paused)s, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
+SET paused = %(paused)s, pause_reason = %(reason)s, paused_by = %(by)s,
+    paused_at = CASE WHEN %(paused)s THEN clock_timestamp() END, version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
 
 -- name: close_breaker

@@ -73,7 +73,7 @@ RETURNING half_id
 -- name: pause_group
 -- Pauses a group's checks, unless the group was changed since it was read.
 UPDATE outbox.producer_group
-SET paused = true, pause_reason = %(reason)s, version = version + 1, updated_at = clock_timestamp()
+SET paused = true, pause_reason = %(reason)s, paused_at = clock_timestamp(), paused_by = 'checker', version = version + 1, updated_at = clock_timestamp()
 WHERE id = %(group)s AND version = %(version)s AND NOT paused
 
 -- name: open_breaker

@@ -2,14 +2,14 @@
 -- Reads, by key, messages as REST shows them, with their payload or without: the half, its parking, the checks made
 -- since its age began (those of the current round whatever the clock was), and when the next is due: by its row of the
 -- queue, not before an open breaker's probe; before its sweep, by its immunity. What was stored before the clock was set
--- back is due as "due_rows" and the sweep take it. The bounds prune leaves.
+-- back is due as "due_rows" and the sweep take it; of a paused group none is. The bounds prune leaves.
 SELECT h.half_id, h.prepared_at, g.name AS producer_group, t.name AS topic, h."partition", h.transaction_id,
     h.content_type, coalesce(h.tags, '{}') AS tags, octet_length(h.value) AS value_bytes,
     CASE WHEN %(payload)s THEN h.headers END AS headers,
     CASE WHEN %(payload)s THEN h.key END AS key,
     CASE WHEN %(payload)s THEN h.value END AS value,
-    coalesce(greatest(queued.due_at, b.probe_at), least(h.prepared_at, clock_timestamp())
-        + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds))) AS next_check_at,
+    CASE WHEN NOT g.paused THEN coalesce(greatest(queued.due_at, b.probe_at), least(h.prepared_at, clock_timestamp())
+        + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds))) END AS next_check_at,
     p.parked_at, p.parked_reason, spent.check_count, last.last_check
 FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id

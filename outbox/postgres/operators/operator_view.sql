@@ -14,6 +14,11 @@ CROSS JOIN LATERAL (
 ) b
 ORDER BY s.shard
 
+-- name: paused
+-- Reads the paused groups: who paused them, since when, and why.
+SELECT name, coalesce(paused_by, 'a caller without a key') AS paused_by, paused_at, pause_reason FROM outbox.producer_group
+WHERE paused AND deleted_at IS NULL ORDER BY paused_at
+
 -- name: tasks
 -- Reads the heartbeats: one row per task of the checker.
 SELECT substr(name, 11) AS task, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago

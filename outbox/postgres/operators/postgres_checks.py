@@ -67,6 +67,7 @@ def postgres_checks(settings: Settings) -> Iterator[HealthCheck]:
             if is_current:
                 yield from heartbeat_health(view.rows("tasks"))
                 yield halt_health([shard_state(row) for row in view.rows("shards")])
+                yield paused_health(view.rows("paused"))
                 yield leaf_health([row["table_name"] for row in view.rows("without_leaf")])
                 yield watermark_health(next(iter(view.rows("watermark_holder")), None))
                 yield from message_health(view.unfinished())
@@ -161,6 +162,18 @@ def halt_health(shards: Sequence[ShardState]) -> HealthCheck:
         return health_check("halted shards", True, "none")
     detail = "; ".join(f"{each.shard}: {each.halt_reason}, {each.advice}" for each in halted)
     return health_check("halted shards", False, detail, command=halted[0].commands[0])
+
+
+def paused_health(groups: Sequence[Mapping[str, Any]]) -> HealthCheck:
+    """Check that every group is asked; the one that was paused first is the next to resume."""
+    detail = "; ".join(
+        f"{each['name']} since {each['paused_at']:%Y-%m-%d %H:%M} by {each['paused_by']}:"
+        f" {each['pause_reason']}"
+        for each in groups
+    )
+    command = f"outbox group resume {groups[0]['name']} --reason TEXT" if groups else None
+    found = detail or "none"
+    return health_check("paused groups", not groups, found, HealthStatus.WARNING, command)
 
 
 def message_health(unfinished: Sequence[Mapping[str, Any]]) -> Iterator[HealthCheck]:

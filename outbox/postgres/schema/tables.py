@@ -92,6 +92,8 @@ producer_group = Table(
     needed("max_age_seconds", Integer),
     needed("paused", Boolean),
     Column("pause_reason", Text),
+    Column("paused_at", TIME),
+    Column("paused_by", Text),
     needed("secret", LargeBinary),
     needed("secret_changed_at", TIME),
     needed("previous_secrets", ARRAY(LargeBinary)),

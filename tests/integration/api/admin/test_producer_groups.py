@@ -10,7 +10,7 @@ from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, Service
+from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, HALVES, Service
 
 pytestmark = pytest.mark.postgres
 
@@ -117,12 +117,31 @@ async def test_a_group_is_deleted_only_without_unfinished_messages(
 
 async def test_a_paused_group_goes_on_preparing_and_ending(service: Service, pool: Pool) -> None:
     client, at = service.client, f"{GROUPS}/billing"
-    paused = await client.post(f"{at}/pause", json={"reason": "deploy"})
-    assert (paused.json()["paused"], paused.json()["pause_reason"]) == (True, "deploy")
     message_id = await service.prepared_id()
+    half = f"{HALVES}/{message_id}"
+    assert (await client.get(half)).json()["next_check_at"] is not None
+    asked = {"reason": "deploy", "operator": "Ada"}
+    paused = (await client.post(f"{at}/pause", json=asked)).json()
+    assert (paused["paused"], paused["pause_reason"], paused["paused_by"]) == (
+        True,
+        "deploy",
+        "Ada",
+    )
+    assert paused["paused_at"] >= paused["created_at"]
+    assert (await client.get(half)).json()["next_check_at"] is None
+    unasked = (await client.get(GROUPS, params={"unasked": "true"})).json()
+    assert [each["producer_group"] for each in unasked["data"]] == ["billing"]
+    doctor = (await client.get("/v1/doctor")).json()["data"]
+    [found] = [each for each in doctor if each["check"] == "paused groups"]
+    assert (found["verdict"], "by Ada: deploy" in found["detail"]) == ("warning", True)
+    assert found["command"] == "outbox group resume billing --reason TEXT"
+    gauge = 'outbox_group_paused{producer_group="billing"}'
+    assert gauge in (await client.get("/metrics")).text
     assert (await service.end(message_id, "COMMIT")).status_code == 200
     resumed = await client.post(f"{at}/resume", json={"reason": "done"})
-    assert (resumed.json()["paused"], resumed.json()["pause_reason"]) == (False, None)
+    left = [resumed.json()[name] for name in ("paused", "pause_reason", "paused_at", "paused_by")]
+    assert left == [False, None, None, None]
+    assert (await client.get(GROUPS, params={"unasked": "true"})).json()["data"] == []
     for body in ({}, {"reason": ""}, {"reason": "r" * 501}, {"reason": "a\x00"}):
         assert (await client.post(f"{at}/pause", json=body)).status_code == 422
     actions = await select(

@@ -202,7 +202,7 @@ QUERY_VALUES: Final[Mapping[str, Callable[[RouteObjects], str]]] = {
     "include": lambda _: "payload",
     "refused": lambda _: "true",
     "dropped": lambda _: "false",
-    "breaker": lambda _: "not-closed",
+    "unasked": lambda _: "true",
     "action": lambda _: "message.recheck",
     "operator": lambda _: WHO["operator"],
     "key_id": lambda its: its.owner,
