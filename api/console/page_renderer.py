@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
@@ -21,6 +24,9 @@ HEADERS: Final = {
 MINUTE: Final = 60
 HOUR: Final = 3600
 DAY: Final = 86_400
+CELL: Final = re.compile(r"<td(?=[ >])(?![^>]*colspan)")
+"""The begin of a cell of one column."""
+AXIS_STEPS: Final = (2, 4, 6, 8, 10)
 
 
 def page_templates(**shared: Any) -> Environment:
@@ -35,7 +41,10 @@ def page_templates(**shared: Any) -> Environment:
     templates.globals.update(shared)
     templates.filters.update(
         age=age_text,
+        axis_top=axis_top,
+        labelled=labelled,
         moment=moment_text,
+        number=number_text,
         utc=read_moment,
         words=value_words,
     )
@@ -60,9 +69,26 @@ def read_moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def moment_text(text: str) -> str:
-    """Return an RFC 3339 time to the second."""
-    return read_moment(text).strftime("%Y-%m-%d %H:%M:%S")
+def moment_text(text: str, timespec: str = "seconds") -> str:
+    """Return an RFC 3339 time to the second, or to the millisecond."""
+    return read_moment(text).replace(tzinfo=None).isoformat(" ", timespec)
+
+
+def number_text(number: float) -> str:
+    """Return a count with a narrow space between thousands."""
+    return f"{int(number):,}".replace(",", "\u202f")
+
+
+def axis_top(most: int) -> int:
+    """Return an even, round number that is at least ``most``: the top of an axis."""
+    scale: int = 10 ** (len(str(most)) - 1)
+    return next(step * scale for step in AXIS_STEPS if step * scale >= most)
+
+
+def labelled(row: Markup, names: Sequence[str]) -> Markup:
+    """Return a row whose cells name their columns: on a telephone it is a card."""
+    left = iter(names)
+    return Markup(CELL.sub(lambda cell: f'{cell[0]} data-label="{escape(next(left, ""))}"', row))
 
 
 def value_words(value: Any) -> str:

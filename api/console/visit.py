@@ -28,6 +28,7 @@ NOTICES: Final = {
     "ended": "The decision is stored.",
     "paused": "Checks of the group are paused. Prepares, ends and publishing go on.",
     "resumed": "Checks of the group go on.",
+    "breaker-closed": "The breaker is closed: what is due is asked at once.",
     "released": "The relay tries the record again within a second. Reload to see its result.",
     "dropped": "The record is given up: it is never published, and what waited for it goes on.",
     "revoked": "The key is revoked; it stops working within 5 seconds.",

@@ -78,9 +78,13 @@ class MinuteSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupActivity:
-    """What a group did in the last hour, by the names of COUNTS."""
+    """What a group did in the last hour, by the names of COUNTS.
+
+    ``busiest_minute`` is the largest number of messages that it prepared in one minute.
+    """
 
     producer_group: str
+    busiest_minute: int
     counts: Mapping[str, int]
 
 
@@ -97,8 +101,8 @@ class OutcomeCount:
 class LastHour:
     """What the last hour did; its first minute began at ``begins_at``.
 
-    ``groups`` are those with most messages, ``check_outcomes`` counts the checks of the last day.
-    Each process adds what it did every five seconds, so the figures are that late.
+    ``groups`` are those with the busiest minutes, ``check_outcomes`` counts the checks of the last
+    day. Each process adds what it did every five seconds, so the figures are that late.
     """
 
     begins_at: datetime | None

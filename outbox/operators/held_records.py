@@ -15,7 +15,8 @@ class HeldRecord:
     """A committed message that Kafka refuses, or that waits behind a refused one.
 
     ``topic_wide``: Kafka refuses the whole topic, otherwise only the key waits. ``attempts`` is 0
-    while the record only waits; ``waiting_behind`` counts those that wait for it, up to 1 000.
+    while the record only waits; ``waiting_behind`` counts those that wait for it, up to 1 000. The
+    bytes are those of key, value and headers, and the most that the topic takes.
     """
 
     message_id: str
@@ -23,6 +24,8 @@ class HeldRecord:
     topic_wide: bool
     held_at: datetime
     publish_error: str
+    content_bytes: int
+    max_content_bytes: int | None
     attempts: int
     next_attempt_at: datetime
     waiting_behind: int

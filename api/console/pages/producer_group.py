@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from api.console.metric_values import metric_values
 from api.console.visit import Visit
 from outbox.access import Scope
 from outbox.clock import SystemClock
@@ -18,7 +19,12 @@ DUE_COUNTED: Final = 1000
 async def show_all(visit: Visit) -> Response:
     """List the groups."""
     page = await visit.list(GROUPS, "/groups", limit=100)
-    return visit.page("producer_groups.html", page=page)
+    failing = (await metric_values(visit)).of("check_failing_seconds")
+    return visit.page(
+        "producer_groups.html",
+        page=page,
+        failing={each.labels["producer_group"]: each.value for each in failing},
+    )
 
 
 async def show(visit: Visit) -> Response:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from api.console.in_process_api import Refused
-from api.console.pages.overview import metric_values
+from api.console.metric_values import metric_values
 from api.console.visit import Visit
 from api.http.problems import invalid
 from outbox.access import Scope

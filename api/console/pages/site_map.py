@@ -13,10 +13,10 @@ from api.console.pages import (
     key,
     login,
     message,
-    overview,
     producer_group,
     publishing,
     reconciliation,
+    start,
     system,
     unresolved,
 )
@@ -41,10 +41,10 @@ GROUP: Final = "/groups/{name}"
 GROUP_ROUTE: Final = "/v1/producer-groups/{name}"
 
 NAVIGATION: Final = (
-    ("/", "Unresolved"),
-    ("/overview", "Overview"),
+    ("/", "Needs you"),
+    ("/messages", "Messages"),
     ("/parked", "Parked"),
-    ("/groups", "Producer groups"),
+    ("/groups", "Groups"),
     ("/publishing", "Publishing"),
     ("/reconciliations", "Reconciliation"),
     ("/audit", "Audit"),
@@ -52,12 +52,12 @@ NAVIGATION: Final = (
     ("/system", "System"),
 )
 PAGES: Final[dict[str, Handler]] = {
-    "": unresolved.show,
-    "/": unresolved.show,
+    "": start.show,
+    "/": start.show,
+    "/messages": unresolved.show,
     "/export": unresolved.export,
     "/find": unresolved.find,
     "/login": login.show,
-    "/overview": overview.show,
     MESSAGE: message.show,
     "/parked": unresolved.show_parked,
     "/groups": producer_group.show_all,
@@ -82,6 +82,7 @@ FORMS: Final[dict[str, Handler]] = {
     f"{GROUP}/simulate": producer_group.simulate,
     f"{GROUP}/pause": act(f"{GROUP_ROUTE}/pause", GROUP, "paused"),
     f"{GROUP}/resume": act(f"{GROUP_ROUTE}/resume", GROUP, "resumed"),
+    f"{GROUP}/close-breaker": act(f"{GROUP_ROUTE}/resume", GROUP, "breaker-closed"),
     "/held/{message_id}": publishing.settle,
     "/keys/{key_id}/revoke": key.revoke,
     "/bulk-actions": bulk_action.begin,

@@ -20,11 +20,11 @@ async def show(visit: Visit) -> Response:
     is_admin = visit.can(Scope.ADMIN) and not visit.is_bound
     return visit.page(
         "system.html",
-        report=report and sorted(report["data"], key=_rank),
+        report=report and sorted(report["data"], key=rank),
         settings=await visit.read(is_admin, "/v1/config"),
     )
 
 
-def _rank(check: dict[str, Any]) -> tuple[int, bool]:
+def rank(check: dict[str, Any]) -> tuple[int, bool]:
     """Return the place of a check in the report: the worst first, causes before effects."""
     return WORST_FIRST.index(check["verdict"]), check["check"] not in CAUSES

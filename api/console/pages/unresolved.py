@@ -85,8 +85,8 @@ def _queries(given: dict[str, str]) -> list[dict[str, str]]:
 async def _list(visit: Visit, query: dict[str, str]) -> dict[str, Any]:
     return {
         "state": query["state"],
-        "page": await visit.list(MESSAGES, "/", limit=SHOWN, **query),
-        "only": visit.address("/", **query),
+        "page": await visit.list(MESSAGES, "/messages", limit=SHOWN, **query),
+        "only": visit.address("/messages", **query),
         "actions": offered_actions(query["state"]),
     }
 

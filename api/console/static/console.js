@@ -13,6 +13,13 @@
     });
   });
 
+  // An id is shown short; the button beside it copies all of it.
+  document.addEventListener("click", function (event) {
+    var text = event.target.dataset.copy;
+    if (text === undefined) { return; }
+    navigator.clipboard.writeText(text).then(function () { event.target.textContent = "copied"; });
+  });
+
   // A list must not move while somebody points at it or is choosing something in it.
   function isChanged(field) {
     if (field.tagName === "SELECT") { return field.selectedIndex > 0; }

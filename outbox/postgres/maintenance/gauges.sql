@@ -23,7 +23,7 @@ WHERE f.name LIKE 'failing:%%' AND g.deleted_at IS NULL AND NOT g.paused AND EXI
 
 -- name: paused
 -- Reads the groups whose checks are paused; a group is one row.
-SELECT name AS producer_group FROM outbox.producer_group WHERE paused AND deleted_at IS NULL
+SELECT name AS producer_group FROM outbox.producer_group WHERE paused_at IS NOT NULL AND deleted_at IS NULL
 
 -- name: tables
 -- Reads PostgreSQL's statistics of our tables, a partitioned one as the sum of its leaves: the estimated rows, and the

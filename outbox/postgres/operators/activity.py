@@ -65,6 +65,7 @@ class PostgresActivity:
     async def last_hour(self) -> LastHour:
         """Return the last hour minute by minute, and the checks of the last day by outcome."""
         minute, name = activity.c.minute, producer_group.c.name.label("producer_group")
+        busiest = func.max(activity.c.prepared).label("busiest_minute")
         async with transaction(self._pool) as connection:
             [present] = await run(connection, select(THIS_MINUTE.label("minute")))
             now = present["minute"]
@@ -75,10 +76,10 @@ class PostgresActivity:
             by_group = await run(
                 connection,
                 _sums(since)
-                .add_columns(name)
+                .add_columns(name, busiest)
                 .join(producer_group, producer_group.c.id == activity.c.producer_group_id)
                 .group_by(name)
-                .order_by(func.sum(activity.c.prepared).desc(), name)
+                .order_by(busiest.desc(), name)
                 .limit(GROUPS),
             )
             [day] = await run(connection, _sums(now - timedelta(days=1)))
@@ -93,7 +94,11 @@ class PostgresActivity:
                 for series, counts in SERIES.items()
             ),
             groups=tuple(
-                GroupActivity(producer_group=row.pop("producer_group"), counts=row)
+                GroupActivity(
+                    producer_group=row.pop("producer_group"),
+                    busiest_minute=row.pop("busiest_minute"),
+                    counts=row,
+                )
                 for row in by_group
             ),
             check_outcomes=tuple(

@@ -16,8 +16,9 @@ ORDER BY s.shard
 
 -- name: paused
 -- Reads the paused groups: who paused them, since when, and why.
-SELECT name, coalesce(paused_by, 'a caller without a key') AS paused_by, paused_at, pause_reason FROM outbox.producer_group
-WHERE paused AND deleted_at IS NULL ORDER BY paused_at
+SELECT name, coalesce(paused_by, 'a caller without a key') AS paused_by, pause_reason,
+    to_char(paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') AS since
+FROM outbox.producer_group WHERE paused_at IS NOT NULL AND deleted_at IS NULL ORDER BY paused_at
 
 -- name: tasks
 -- Reads the heartbeats: one row per task of the checker.

@@ -167,8 +167,7 @@ def halt_health(shards: Sequence[ShardState]) -> HealthCheck:
 def paused_health(groups: Sequence[Mapping[str, Any]]) -> HealthCheck:
     """Check that every group is asked; the one that was paused first is the next to resume."""
     detail = "; ".join(
-        f"{each['name']} since {each['paused_at']:%Y-%m-%d %H:%M} by {each['paused_by']}:"
-        f" {each['pause_reason']}"
+        f"{each['name']} since {each['since']} UTC by {each['paused_by']}: {each['pause_reason']}"
         for each in groups
     )
     command = f"outbox group resume {groups[0]['name']} --reason TEXT" if groups else None

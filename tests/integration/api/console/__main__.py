@@ -22,12 +22,12 @@ from tests.integration.api.console.browser.fixtures_trouble import let_tasks_bea
 from tests.integration.api.fixtures_service import TOPIC
 
 PICTURES: Final = {
-    "start": "/?producer_group=billing&tag=shown",
+    "start": "/",
     "message": "/messages/{message}",
     "parked": "/parked",
     "group": "/groups/billing",
     "publishing": "/publishing",
-    "overview": "/overview",
+    "messages": "/messages?producer_group=billing&tag=shown",
 }
 """The page of each picture, below the prefix."""
 CALM: Final = 4

@@ -180,9 +180,9 @@ async def test_no_address_breaks_a_page(
             part = quote(text, safe="", errors="surrogatepass")
             for path in (
                 f"/ui/find?id={part}",
-                f"/ui/?state=PREPARED&cursor={part}",
-                f"/ui/?producer_group={part}",
-                f"/ui/?done={part}",
+                f"/ui/messages?state=PREPARED&cursor={part}",
+                f"/ui/messages?producer_group={part}",
+                f"/ui/messages?done={part}",
                 f"/ui/export?tag={part}",
                 f"/ui/messages/{part}",
                 f"/ui/groups/{part}",

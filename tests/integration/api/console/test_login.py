@@ -25,8 +25,8 @@ async def test_a_stranger_is_sent_to_the_login_and_from_there_to_the_page(
         key = key_text(await token(pool, Scope.MESSAGES_READ))
         for path in ("/ui", "/ui/", "/ui/export", "/ui/messages/x", "/ui/nothing"):
             assert (await browser.get(path)).path.startswith("/ui/login?next=%2Fui"), path
-        page = await browser.log_in(key, "/ui/?state=PARKED")
-        assert (page.status, page.path) == (200, "/ui/?state=PARKED")
+        page = await browser.log_in(key, "/ui/messages?state=PARKED")
+        assert (page.status, page.path) == (200, "/ui/messages?state=PARKED")
         assert "Parked" in page.text
 
 
@@ -144,7 +144,7 @@ async def test_without_keys_nobody_logs_in_and_forms_need_their_token(service: S
 
 async def test_every_page_confines_the_browser(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
-        for path in ("/ui/", "/ui/login", "/ui/nothing", "/ui/?prepared_to=x"):
+        for path in ("/ui/", "/ui/login", "/ui/nothing", "/ui/messages?prepared_to=x"):
             page = await browser.get(path)
             policy = page.answer.headers["content-security-policy"]
             assert "default-src 'self'" in policy

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
-from api.console.pages.overview import MetricValues
+from api.console.metric_values import MetricValues
 from outbox.access import Caller
 
 ANYBODY = Caller(key_id="k", scopes=frozenset(), groups=None)

@@ -15,7 +15,7 @@ from tests.integration.api.fixtures_keys import WITH_KEYS, token
 from tests.integration.api.fixtures_service import HALVES, prepare_body, settings_for
 from tests.integration.api.fixtures_sockets import Listener, listening
 
-PAGES: Final = ("overview", "parked", "groups/billing", "publishing", "audit", "keys", "system")
+PAGES: Final = ("messages", "parked", "groups/billing", "publishing", "audit", "keys", "system")
 """Pages that are there on every installation."""
 
 

@@ -23,11 +23,11 @@ pytestmark = [
 LOCK: Final = Path(__file__).with_name("axe_core")
 PATHS: Final = (
     "/",
-    "/?producer_group=billing&tag=shown",
+    "/messages?producer_group=billing&tag=shown",
     "/find?id=nothing-has-this",
-    "/?state=PREPARED&prepared_to=x",
+    "/messages?state=PREPARED&prepared_to=x",
     "/messages/{message}?payload=1",
-    "/overview",
+    "/messages",
     "/parked",
     "/groups",
     "/groups/billing",

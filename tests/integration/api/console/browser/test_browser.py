@@ -49,7 +49,7 @@ async def test_hostile_payloads_are_words_on_the_page(desk: Desk) -> None:
     message_id = await desk.prepare(
         value=HOSTILE, key=HOSTILE, transaction_id=HOSTILE, headers={"h": HOSTILE}
     )
-    for path in (f"/messages/{message_id}?payload=1", "/", "/?state=PREPARED"):
+    for path in (f"/messages/{message_id}?payload=1", "/messages", "/messages?state=PREPARED"):
         await desk.open(path)
         assert "<script>document.title" in await desk.tab.text()
         assert "owned" not in str(await desk.tab.js("document.title"))
@@ -57,7 +57,7 @@ async def test_hostile_payloads_are_words_on_the_page(desk: Desk) -> None:
 
 async def test_the_list_grows_by_itself_and_rests_under_the_pointer(desk: Desk) -> None:
     await desk.tab.point_at(1, 1)
-    await desk.open("/?state=PREPARED")
+    await desk.open("/messages?state=PREPARED")
     first = await desk.prepare()
     await desk.tab.until(f"document.body.innerText.includes('{first}')")
     place = await desk.tab.js(

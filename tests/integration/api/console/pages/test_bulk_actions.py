@@ -21,7 +21,7 @@ BILLING = "state=PREPARED&producer_group=billing&min_checks=0"
 
 async def plan(browser: Browser, filters: str, action: str) -> Page:
     """Ask for a dry run from the start page."""
-    page = await browser.get(f"/ui/?{filters}")
+    page = await browser.get(f"/ui/messages?{filters}")
     return await browser.send(page, "/ui/bulk-actions/plan", action=action)
 
 
@@ -76,7 +76,7 @@ async def test_an_action_is_cancelled_before_it_begins(database_url: str, pool: 
 async def test_an_action_needs_a_filter_and_the_scope(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         message_id = await service.prepared_id()
-        page = await browser.get("/ui/?producer_group=billing")
+        page = await browser.get("/ui/messages?producer_group=billing")
         assert "Your key needs the scope ops:force." in page.text
         fields = page.forms()["/ui/bulk-actions/plan"] | {"action": "rollback"}
         csrf = page.forms()["/ui/logout"]

@@ -23,7 +23,7 @@ async def test_what_is_prepared_after_the_dry_run_is_left_out(
 ) -> None:
     async with logged_in(database_url, pool, *OPERATOR_SCOPES) as (service, browser):
         await service.prepared_id(tags=["mine"])
-        page = await browser.get("/ui/?state=PREPARED&tag=mine")
+        page = await browser.get("/ui/messages?state=PREPARED&tag=mine")
         dry = await browser.send(page, "/ui/bulk-actions/plan", action="rollback")
         assert "matches 1 messages" in dry.text
         await service.prepared_id(tags=["mine"])
@@ -40,7 +40,7 @@ async def test_an_action_takes_the_selected_messages_and_no_others(
             first, second, other = [await service.prepared_id() for _ in range(3)]
             if state == "parked":
                 await select(pool, PARK)
-            page = await browser.get(f"/ui/{search}")
+            page = await browser.get(f"/ui/messages{search}")
             assert {*re.findall(boxes(f"pick-{state}"), page.html)} >= {first, second, other}
             form = f"{plan}#pick-{state}"
             dry = await browser.send(page, form, action="rollback", message=[first, second])

@@ -1,4 +1,4 @@
-"""The start page, the page of a message, and what finds an id."""
+"""Lists of messages, the page of a message, and what finds an id."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tests.integration.api.fixtures_service import TOPIC
 pytestmark = pytest.mark.postgres
 
 
-async def test_the_start_page_lists_what_is_not_finished(database_url: str, pool: Pool) -> None:
+async def test_the_list_of_messages_shows_what_is_not_finished(
+    database_url: str, pool: Pool
+) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         prepared, committed, rolled = [await service.prepared_id() for _ in range(3)]
         await service.end(committed, "COMMIT")
         await service.end(rolled, "ROLLBACK")
-        page = await browser.get("/ui/")
+        page = await browser.get("/ui/messages")
         assert page.status == 200
         assert prepared in page.html
         assert committed in page.html
@@ -39,10 +41,10 @@ async def test_the_fields_filter_and_are_in_the_address(database_url: str, pool:
             ({"tag": "red", "transaction_id": "t-1", "min_checks": "0"}, (mine,)),
             ({"state": "PARKED"}, ()),
         ):
-            page = await browser.send(await browser.get("/ui/"), "/ui/", **fields)
-            found = {each for each in (mine, theirs) if each in page.text}
+            page = await browser.send(await browser.get("/ui/messages"), "/ui/messages", **fields)
+            found = {each for each in (mine, theirs) if each in page.html}
             assert (page.status, found) == (200, set(shown)), fields
-        wrong = await browser.get("/ui/?min_checks=many")
+        wrong = await browser.get("/ui/messages?min_checks=many")
         assert (wrong.status, "min_checks" in wrong.text) == (422, True)
 
 
@@ -63,7 +65,7 @@ async def test_one_box_finds_a_message_by_its_id_its_transaction_and_its_key(
 async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         ids = {await service.prepared_id() for _ in range(60)}
-        page = await browser.get("/ui/?state=PREPARED")
+        page = await browser.get("/ui/messages?state=PREPARED")
         assert "the next page goes on" in page.text
         [following] = re.findall(r'href="([^"]+)">Next page', page.html)
         second = await browser.get(following.replace("&amp;", "&"))
@@ -77,11 +79,11 @@ async def test_a_page_of_a_list_leads_to_the_next(database_url: str, pool: Pool)
 async def test_a_refresh_does_not_renew_the_session(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.MESSAGES_READ) as (service, browser):
         message_id = await service.prepared_id()
-        part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
+        part = await browser.get("/ui/messages", **{"hx-request": "true", "hx-target": "live"})
         assert message_id in part.html
         assert "set-cookie" not in part.answer.headers
         browser.client.cookies.clear()
-        part = await browser.get("/ui/", **{"hx-request": "true", "hx-target": "live"})
+        part = await browser.get("/ui/messages", **{"hx-request": "true", "hx-target": "live"})
         assert (part.status, part.answer.headers["hx-refresh"]) == (204, "true")
 
 
@@ -106,10 +108,10 @@ async def test_a_key_bound_to_a_group_sees_that_group_alone(database_url: str, p
         await service.put_group("other")
         mine = await service.prepared_id()
         theirs = await service.prepared_id(producer_group="other", transaction_id="t-2")
-        for path in ("/ui/", "/ui/?producer_group=other", "/ui/export"):
+        for path in ("/ui/messages", "/ui/messages?producer_group=other", "/ui/export"):
             page = await browser.get(path)
             assert theirs not in page.html
-            assert (mine in page.html) is (path != "/ui/?producer_group=other")
+            assert (mine in page.html) is (path != "/ui/messages?producer_group=other")
         foreign = await browser.get(f"/ui/messages/{theirs}")
         missing = await browser.get("/ui/messages/" + "0" * 36)
         assert foreign.status == missing.status == 404
