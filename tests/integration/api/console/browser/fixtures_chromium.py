@@ -82,21 +82,22 @@ class Tab:
 
     async def js(self, expression: str) -> Any:
         """Return the value of an expression; the debugger is not bound by the page's policy."""
-        answer = await self.command("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = await self.command(
+            "Runtime.evaluate", expression=expression, returnByValue=True, userGesture=True
+        )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    async def resize(self, width: int, height: int = 800) -> None:
+        """Give the window a size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await self.command("Emulation.setDeviceMetricsOverride", **size)
 
     async def picture(self, *, width: int, height: int) -> bytes:
         """Return a picture of the page, as PNG."""
         features = [{"name": "prefers-color-scheme", "value": "light"}]
         await self.command("Emulation.setEmulatedMedia", features=features)
-        await self.command(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        await self.resize(width, height)
         taken = await self.command("Page.captureScreenshot", format="png")
         return base64.b64decode(taken["data"])
 

@@ -71,6 +71,7 @@ RELAYED: Final = (
     " SELECT 'relay:' || shard, xid, 8 FROM outbox.commit_log"
 )
 """Lets the relay have passed every commit: a record is held only behind its position."""
+LATE: Final = "UPDATE outbox.reconciliation_run SET finished_at = now() - interval '27 hours'"
 NEEDS: Final = {
     "Not ready": "/ui/system",
     "kafka": "/ui/system",
@@ -101,6 +102,7 @@ async def test_what_needs_a_person_is_on_the_first_page_with_the_way_on(
         await service.end(held, "COMMIT")
         await hold(pool, held)
         await select(pool, RELAYED)
+        await select(pool, LATE)
         await select(pool, HALT)
         await select(pool, TRIPPED, 60, "broken")
         why = {"reason": "it moves", "operator": "Grace"}
