@@ -10,7 +10,7 @@ from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import logged_in, until_finished
-from tests.integration.api.console.fixtures_overtaken_time import CHECKED, begin_now
+from tests.integration.api.console.fixtures_overtaken_time import CHECKED, TRIPPED, begin_now
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
@@ -119,7 +119,31 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
         assert "Checks of the group are paused." in paused.text
         resumed = await browser.send(paused, f"{at}/resume", reason="done")
         assert "Checks running" in resumed.text
+        await select(pool, TRIPPED, 60, "billing")
+        opened = await browser.get(at)
+        assert re.search(r"Breaker open : next trial \d{4}-\d\d-\d\d", opened.text)
+        closed = await browser.send(opened, f"{at}/close-breaker", reason="it is repaired")
+        assert "The breaker is closed: what is due is asked at once." in closed.text
+        assert "Breaker closed Checks running" in closed.text
+        assert f"{at}/close-breaker" not in closed.forms()
         assert (await browser.send(resumed, f"{at}/pause")).status == 422
+
+
+async def test_a_closed_breaker_is_no_good_news_beside_checks_that_fail(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.GROUPS_READ, Scope.MESSAGES_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.prepared_id()
+        await select(pool, CHECKED, "unknown", 200)
+        await service.prepared_id()
+        await select(pool, CHECKED, "http_error", 401)
+        page = await browser.get("/ui/groups/billing")
+        assert "Last checks 1 of 2 http_error 401, 1 of 2 unknown 200" in page.text
+        for name in ("billing", ""):
+            page = await browser.get(f"/ui/groups/{name}".rstrip("/"))
+            assert "closed" in page.text
+            assert 'class="good"' not in page.html
 
 
 async def test_a_run_shows_its_findings_and_its_reports_are_files(
