@@ -16,8 +16,6 @@ from outbox.checks.answer import Outcome
 from outbox.telemetry.metrics import Metrics
 
 WRITE_SECONDS: Final = 5.0
-MINUTES: Final = 60
-"""How many minutes a reading has."""
 LIVE_MINUTES: Final = 5
 """The last minutes, whose outcomes of checks are counted separately."""
 CHECK: Final = "check_"

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, cast, delete, func, select
+from sqlalchemy import delete, func, select
 
 from outbox.operators.activity import (
     CHECK,
     COUNTS,
     LIVE_MINUTES,
-    MINUTES,
     GroupActivity,
     Growth,
     LastHour,
     MinuteSeries,
     OutcomeCount,
 )
-from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts
+from outbox.postgres.messages.minute_counts import add_counts
 from outbox.postgres.schema.operator_tables import activity
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import transaction
-from outbox.postgres.sessions.reads import run
+from outbox.postgres.sessions.reads import rows_of, run
+from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool
 
+SQL: Final = load(__name__)
 KEPT: Final = timedelta(days=2)
 GROUPS: Final = 50
 """The most groups of a reading."""
@@ -35,8 +36,6 @@ SERIES: Final = {name: (name,) for name in ("prepared", "committed", "published"
     "checked": CHECKED
 }
 """Each series, and the counts that it is the sum of."""
-NOTHING: Final = dict.fromkeys(COUNTS, 0)
-MINUTE: Final = timedelta(minutes=1)
 
 
 class PostgresActivity:
@@ -64,29 +63,12 @@ class PostgresActivity:
 
     async def last_hour(self) -> LastHour:
         """Return the last hour minute by minute, and the checks of the last day by outcome."""
-        minute, name = activity.c.minute, producer_group.c.name.label("producer_group")
-        busiest = func.max(activity.c.prepared).label("busiest_minute")
         async with transaction(self._pool) as connection:
-            [present] = await run(connection, select(THIS_MINUTE.label("minute")))
-            now = present["minute"]
-            since = now - (MINUTES - 1) * MINUTE
-            by_minute = await run(
-                connection, _sums(since).add_columns(minute).group_by(minute).order_by(minute)
-            )
-            by_group = await run(
-                connection,
-                _sums(since)
-                .add_columns(name, busiest)
-                .join(producer_group, producer_group.c.id == activity.c.producer_group_id)
-                .group_by(name)
-                .order_by(busiest.desc(), name)
-                .limit(GROUPS),
-            )
-            [day] = await run(connection, _sums(now - timedelta(days=1)))
-        minutes = {row["minute"]: row for row in by_minute}
-        hour = [minutes.get(since + place * MINUTE, NOTHING) for place in range(MINUTES)]
+            hour = await rows_of(connection, SQL["by_minute"], {})
+            by_group = await rows_of(connection, SQL["by_group"], {"groups": GROUPS})
+            [day] = await rows_of(connection, SQL["day"], {})
         return LastHour(
-            begins_at=since,
+            begins_at=hour[0]["minute"],
             data=tuple(
                 MinuteSeries(
                     name=series, counts=tuple(sum(each[count] for count in counts) for each in hour)
@@ -111,12 +93,3 @@ class PostgresActivity:
                 if day[count]
             ),
         )
-
-
-def _sums(since: datetime) -> Select[Any]:
-    """Return the statement that adds up each count since a minute."""
-    sums: list[ColumnElement[Any]] = [
-        func.coalesce(cast(func.sum(activity.c[name]), BigInteger), 0).label(name)
-        for name in COUNTS
-    ]
-    return select(*sums).where(activity.c.minute >= since)
