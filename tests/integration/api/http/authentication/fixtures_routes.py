@@ -221,7 +221,7 @@ CURSORS: Final = {
     "listReconciliations": encode_page_token("2100-01-01T00:00:00+00:00 z"),
 }
 """Before all objects, where that is not the number 0 or the smallest text."""
-FINDS_NOTHING: Final = {"listProducerGroups": {"breaker"}, "listApiKeys": {"refused"}}
+FINDS_NOTHING: Final = {"listProducerGroups": {"unasked"}, "listApiKeys": {"refused"}}
 """Whose owner has no such object."""
 BULK_FILTERS: Final = sorted(
     DOCUMENT["components"]["schemas"]["BulkConditions"]["properties"].keys()
