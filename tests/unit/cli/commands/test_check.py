@@ -6,7 +6,9 @@ import pytest
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import ExitCode
+from cli.service.check_url_rules import MEANING
 from devservers.loopback import free_ports
+from outbox.checks.ssrf_guard import Rule
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
@@ -28,8 +30,8 @@ def test_an_endpoint_that_is_not_there_is_named_with_its_address(
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("nonsense", "It is no URL such as https://billing.example.com/outbox/check."),
-        ("ftp://127.0.0.1/x", "It must begin with https:// or http://."),
+        ("nonsense", MEANING[Rule.URL_FORM]),
+        ("ftp://127.0.0.1/x", MEANING[Rule.SCHEME]),
     ],
 )
 def test_a_url_that_cannot_be_called_is_a_usage_error(
