@@ -92,7 +92,7 @@ class GroupScheduler:
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
             self._note_unreadable(number, name, error)
         except DatabaseUnavailable as error:
-            log = DependencyLog("postgres", chore="check", producer_group=name)
+            log = DependencyLog("postgres", task="check", producer_group=name)
             self._lost.setdefault(number, log).lost(error)
             self._paused_until[number] = self._clock.monotonic() + PAUSE_SECONDS
         except Exception as error:

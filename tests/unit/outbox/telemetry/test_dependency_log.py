@@ -38,7 +38,7 @@ def test_a_loss_and_a_return_are_one_line_each() -> None:
 def test_a_loss_that_lasts_is_said_again_and_so_is_another_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kafka, full = DependencyLog("kafka", chore="orphans"), KafkaUnavailable("disk full: 7")
+    kafka, full = DependencyLog("kafka", task="orphans"), KafkaUnavailable("disk full: 7")
     with capture_logs() as lines:
         for error in (LOSS, full, LOSS, KafkaUnavailable("disk full: 8")):
             kafka.lost(error)
