@@ -20,7 +20,10 @@ from tests.fixtures_waiting import wait_for
 
 LASTING = ("postgres", "kafka", "api", "proxy", "checker")
 ONE_SHOT = ("migrate", "logins")
-BY_THE_WALK = {"OutboxApiSilent", "OutboxCheckerSilent", "OutboxRequestsFail"}
+BY_THE_WALK = {
+    *("OutboxApiSilent", "OutboxCheckerSilent", "OutboxRequestsFail"),
+    "OutboxPublishSlow",  # each of its few messages waits for a part that comes back
+}
 """The alerts that tests of this module may cause: they kill and stop each part for a while."""
 AWAY = (502, 503, 504)
 """What the proxy, or the API, answers while a part is missing."""
