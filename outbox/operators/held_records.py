@@ -25,7 +25,7 @@ class HeldRecord:
     held_at: datetime
     publish_error: str
     content_bytes: int
-    max_content_bytes: int | None
+    max_message_bytes: int | None
     attempts: int
     next_attempt_at: datetime
     waiting_behind: int

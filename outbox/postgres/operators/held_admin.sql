@@ -3,7 +3,7 @@
 -- rows of the scope come after each, up to a number: of the topic if all of it is held, otherwise of the key, each by its
 -- index. With groups, only records of their messages.
 SELECT r.half_id, r.nonce, t.name AS topic, r.topic_wide, r.held_at, r.publish_error, r.attempts,
-    r.next_attempt_at, r.dropped_at, r.drop_reason, t.max_content_bytes, coalesce((
+    r.next_attempt_at, r.dropped_at, r.drop_reason, t.max_message_bytes, coalesce((
         SELECT coalesce(octet_length(h.key), 0) + coalesce(octet_length(h.value), 0)
             + coalesce(octet_length(array_to_string(h.headers, '')), 0)
         FROM outbox.half_message h WHERE h.half_id = r.half_id), 0) AS content_bytes,

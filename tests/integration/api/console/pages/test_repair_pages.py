@@ -34,9 +34,9 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
     scopes = (Scope.MESSAGES_READ, Scope.OPS_FORCE, Scope.REPORTS_READ)
     async with logged_in(database_url, pool, *scopes) as (service, browser):
         again, given_up = [await held_id(service, pool, f"k-{n}") for n in range(2)]
-        await select(pool, "UPDATE outbox.topic SET max_content_bytes = 2000")
+        await select(pool, "UPDATE outbox.topic SET max_message_bytes = 2000")
         page = await browser.get("/ui/publishing")
-        assert "The record has 5 bytes, and the topic takes 2 000." in page.text
+        assert "Its key, value and headers have 5 bytes, and the topic takes records of 2 000." in page.text
         assert "--entity-name invoices.issued --add-config max.message.bytes=1048576" in page.text
         assert re.search(r"Give up …</summary>\s*<form", page.html)
         assert re.search(r'value="release">.*?value="drop" class="danger"', page.html, re.DOTALL)
