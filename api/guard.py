@@ -48,7 +48,7 @@ class Guard:
     ) -> None:
         """Take the framework's application, and what opens the service without a server."""
         self._cold = cold
-        self.find_hot_route = find_hot_route
+        self._find_hot_route = find_hot_route
         self._admission = admission
         self._observed = observed
         self._console = console
@@ -60,7 +60,7 @@ class Guard:
             await self._cold(scope, receive, send)
             return
         exchange = Exchange(scope, receive, send)
-        route = self.find_hot_route(exchange.method, exchange.path)
+        route = self._find_hot_route(exchange.method, exchange.path)
         try:
             await self._serve(exchange, route)
         except Problem as problem:
@@ -97,7 +97,7 @@ class Guard:
 
     async def _serve_hot(self, exchange: Exchange, route: HotRoute) -> None:
         """Answer a prepare or an end, without the framework."""
-        exchange.route_name = route.template
+        exchange.scope["route"] = route
         admission, headers = self._admission, exchange.headers
         caller = await admission.authenticator.caller(headers.get(b"authorization"))
         if not caller.has(route.scope):
@@ -123,8 +123,6 @@ class Guard:
 
     async def _serve_public(self, exchange: Exchange) -> None:
         """Answer anybody, without reading a body."""
-        if exchange.path in PUBLIC:
-            exchange.route_name = exchange.path
         if exchange.method not in READS:
             raise Problem(slug="method-not-allowed", headers={"allow": "GET, HEAD"})
         if declares_body(exchange.headers):

@@ -20,29 +20,20 @@ if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
 PROBES = "/livez$,/readyz$,/metrics$"
-ROUTE = "http.route"
 
 
 def traced(service: Guard, spans: Spans) -> App:
     """Return the application that records a span for each request."""
 
-    def details(scope: AsgiScope) -> tuple[str, dict[str, Any]]:
-        """Return the name of a span and its attributes; no part of a caller's path."""
-        method = scope["method"]
-        route = service.find_hot_route(method, scope["path"])
-        if route is None:
-            return method, {}
-        return f"{method} {route.template}", {ROUTE: route.template}
-
     async def routed(scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve a request; its span has the name of the route that the framework finds."""
+        """Serve a request; its span has the name of its route, and no part of a caller's path."""
 
         async def named(message: MutableMapping[str, Any]) -> None:
             template = getattr(scope.get("route"), "path", None)
             if template is not None and message["type"] == "http.response.start":
                 span = get_current_span()
                 span.update_name(f"{scope['method']} {template}")
-                span.set_attribute(ROUTE, template)
+                span.set_attribute("http.route", template)
             await send(message)
 
         await service(scope, receive, named)
@@ -51,7 +42,7 @@ def traced(service: Guard, spans: Spans) -> App:
     return OpenTelemetryMiddleware(
         routed,
         excluded_urls=PROBES,
-        default_span_details=details,
+        default_span_details=lambda scope: (scope["method"], {}),
         tracer_provider=spans.provider,
         exclude_spans=["receive", "send"],
     )

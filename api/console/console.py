@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
@@ -133,7 +132,6 @@ class Console:
 
     def _endpoint(self, path: str, handler: Handler) -> RouteEndpoint:
         async def serve(request: Request) -> Response:
-            request.scope["route"] = SimpleNamespace(path=PREFIX + path)  # names it in the metrics
             visitor: Visitor = request.state.visitor
             if not visitor.is_known and path != LOGIN:
                 return self._login_first(request)

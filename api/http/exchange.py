@@ -35,9 +35,9 @@ class HttpResponse(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class HotRoute:
-    """One hot route: its name in the metrics, its access scope and its handler."""
+    """One hot route: its name in metrics and spans, its access scope and its handler."""
 
-    template: str
+    path: str
     scope: Scope
     is_end: bool
     is_batch: bool
@@ -59,8 +59,6 @@ class Exchange:
         self.caller = NOBODY
         self.body = b""
         """Of a hot route: complete, and within its limit."""
-        self.route_name: str | None = None
-        """The route in the metrics; None: the framework knows it."""
         self.for_browser = False
         """True if a person reads the answer, so that a problem is a page."""
         self.status = 0
@@ -79,7 +77,7 @@ class Exchange:
 
     def template(self) -> str:
         """Return the route in its general form, so that no caller adds a metric."""
-        return self.route_name or str(getattr(self.scope.get("route"), "path", "unmatched"))
+        return str(getattr(self.scope.get("route"), "path", "unmatched"))
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Pass an ASGI message of the response on."""
