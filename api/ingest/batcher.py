@@ -71,9 +71,12 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
     ) -> Sequence[OutcomeT]:
         """Return the outcomes of these items, in order, once their flush has committed.
 
-        A submission is never split. Raises Overloaded when the tenant's share of the queue is full,
-        DatabaseUnavailable when no flush begins in time, and whatever the flush raised.
+        A submission is never split, and an empty one needs no flush. Raises Overloaded when the
+        tenant's share of the queue is full, DatabaseUnavailable when no flush begins in time, and
+        whatever the flush raised.
         """
+        if not items:
+            return []
         if self._queue and not self._rows.allow(tenant, len(items)):
             raise Overloaded(RETRY_AFTER_SECONDS)
         loop = asyncio.get_running_loop()

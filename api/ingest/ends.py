@@ -44,8 +44,6 @@ class Ends:
         groups, awaited = await self.names.group_ids(caller), bool(wait_seconds)
         checked = each_valid(requests, lambda request: end_of(*request, groups, awaited=awaited))
         ends = [end for end in checked if isinstance(end, End)]
-        if not ends:
-            return [each for each in checked if isinstance(each, Problem)], True
         outcomes = await self.flushes.submit(ends)
         await self.metrics.ended(outcomes)
         published = await self._wait(outcomes, caller, wait_seconds) if wait_seconds else {}

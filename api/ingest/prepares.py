@@ -76,8 +76,6 @@ class Prepares:
         targets, ids = await self._look_up(valid, groups)
         checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
-        if not messages:
-            return [item for item in checked if isinstance(item, Problem)]
         outcomes = await self.flushes.submit(messages, _weight(messages), caller.tenant)
         self.metrics.prepared(outcomes)
         if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
