@@ -51,7 +51,7 @@ class StoresView:
         clock: Clock,
     ) -> None:
         self._settings = settings
-        self._refused_flush = refused_flush
+        self.refused_flush = refused_flush
         self._kafka_answers = kafka_answers
         self._clock = clock
         self.shards = SharedRead(partial(to_thread, self._read_shards), clock, FRESH_SECONDS)
@@ -93,7 +93,7 @@ class StoresView:
         return partition_states(log, self._servers, config, topics, now)
 
     def _read_health(self) -> Sequence[HealthCheck]:
-        refused = self._refused_flush()
+        refused = self.refused_flush()
         flushed = health_check("prepares and ends", refused is None, refused or "none was refused")
         found = [*postgres_checks(self._settings), flushed]
         try:

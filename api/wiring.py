@@ -216,7 +216,6 @@ def _services(
         keys=keys,
         runs=PostgresReconciliationRuns(share),
         readiness=SharedRead(PostgresReadiness(ingest.pool, newest_revision()).checks, clock),
-        refused_flush=ingest.refusal,
         name_cache=ingest.name_cache,
         topic_cache=ingest.topic_cache,
         metrics=ingest.metrics,

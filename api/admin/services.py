@@ -42,8 +42,6 @@ class Services:
     groups: PostgresProducerGroups
     keys: PostgresApiKeys
     runs: PostgresReconciliationRuns
-    refused_flush: Callable[[], str | None]
-    """Why PostgreSQL refused the last flush of this process; None: it was stored."""
     readiness: SharedRead[Mapping[str, str]]
     """PostgreSQL's checks of the readiness, each with its result."""
     name_cache: NameCache

@@ -25,7 +25,7 @@ async def readyz(services: ServicesDependency) -> dict[str, Any]:
     """Return 200 if prepares, ends, checks and publishing can all run, else 503."""
     checks = dict(await services.readiness.get())
     if checks["postgres"] == "ok":
-        checks["postgres"] = services.refused_flush() or "ok"
+        checks["postgres"] = services.stores.refused_flush() or "ok"
     if not services.topic_cache.reachable:
         await services.topic_cache.refresh()
     checks["kafka"] = "ok" if services.topic_cache.reachable else "unavailable"
