@@ -12,8 +12,10 @@ from outbox.access import KEY_GROUP
 
 NO_NUL = r"^[^\x00]*$"
 """``$`` is the very end of the text: this validator uses Rust's regular expressions."""
-OperatorName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
+"""A name or an id of somebody else."""
 ReasonText = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=NO_NUL)]
+TopicText = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=NO_NUL)]
 AllowedTopic = Annotated[
     str,
     StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),

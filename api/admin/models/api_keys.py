@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
 from api.admin.models.page import PageQuery
-from api.http.wire_types import NO_NUL, KeyGroup, Moment, OperatorName
+from api.http.wire_types import NO_NUL, KeyGroup, Moment, Word
 from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, Scope
 
 
@@ -52,7 +52,7 @@ class RevokeQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    operator: OperatorName | None = None
+    operator: Word | None = None
 
 
 class NewKeyResource(KeyResource):

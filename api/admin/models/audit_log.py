@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
-from pydantic import Field
-
+from api.admin.models.base import GroupName
 from api.admin.models.page import Page, PageQuery
-from api.http.wire_types import NO_NUL, Moment
-from api.ingest.schemas import GROUP_PATTERN
+from api.http.wire_types import Moment, TopicText, Word
 from outbox.operators.audit_log import AuditEntry
-
-Word = Annotated[str, Field(min_length=1, max_length=128, pattern=NO_NUL)]
 
 
 class AuditQuery(PageQuery):
@@ -26,8 +21,8 @@ class AuditQuery(PageQuery):
     operator: Word | None = None
     key_id: Word | None = None
     message_id: Word | None = None
-    producer_group: str | None = Field(None, pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"$"))
-    topic: Annotated[str, Field(min_length=1, max_length=249, pattern=NO_NUL)] | None = None
+    producer_group: GroupName | None = None
+    topic: TopicText | None = None
     transaction_id: Word | None = None
     at_from: Moment | None = None
     at_to: Moment | None = None

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
 
-from api.http.wire_types import OperatorName, ReasonText
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from api.http.wire_types import ReasonText, Word
+from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller
 from outbox.operators.message_view import OperatorAction
+
+GroupName = Annotated[str, StringConstraints(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
+"""``$`` is the very end of the text here, and this validator knows no lookahead."""
 
 
 class StrictBody(BaseModel):
@@ -18,7 +24,7 @@ class StrictBody(BaseModel):
 class OperatorRequest(StrictBody):
     """The operator and the reason; both are written to the audit log."""
 
-    operator: OperatorName
+    operator: Word
     reason: ReasonText
 
     def action_of(self, caller: Caller) -> OperatorAction:

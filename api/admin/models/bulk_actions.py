@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import MessageConditions
-from outbox.operators.bulk_actions import RefusedFinding
+from outbox.operators.bulk_actions import BulkKind, RefusedFinding
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
@@ -35,7 +35,7 @@ class BulkRequest(OperatorRequest):
     while it runs, it can be cancelled.
     """
 
-    action: Literal["recheck", "force_end", "release_held", "drop_held", "republish"]
+    action: Annotated[BulkKind, Field(strict=False)]
     decision: Literal["COMMIT", "ROLLBACK"] | None = None
     filter: Annotated[BulkConditions, Field(strict=False)]
     accept_order: bool = False
@@ -45,9 +45,9 @@ class BulkRequest(OperatorRequest):
 
     @model_validator(mode="after")
     def _validate_combination(self) -> Self:
-        if (self.action == "force_end") != (self.decision is not None):
+        if (self.action is BulkKind.FORCE_END) != (self.decision is not None):
             raise ValueError("decision is required for force_end and allowed only there")
-        republish, given = self.action == "republish", self.filter.model_fields_set
+        republish, given = self.action is BulkKind.REPUBLISH, self.filter.model_fields_set
         if republish != ("finding_ids" in given) or (republish and given != {"finding_ids"}):
             raise ValueError("finding_ids is required for republish, as the only filter")
         if "message_ids" in given and given != {"message_ids"}:

@@ -7,10 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.admin.models.base import OperatorRequest
-from api.admin.models.page import Page
-from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment
-from api.ingest.schemas import GROUP_PATTERN
+from api.admin.models.base import GroupName, OperatorRequest
+from api.admin.models.page import Page, PageQuery
+from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment, TopicText, Word
 from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, State
 from outbox.operators.message_view import MessageResource
@@ -28,9 +27,9 @@ class MessageConditions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     state: State | None = None
-    producer_group: str | None = Field(None, pattern=GROUP_PATTERN.replace(r"(?![\s\S])", r"$"))
-    topic: str | None = Field(None, min_length=1, max_length=249, pattern=NO_NUL)
-    transaction_id: str | None = Field(None, min_length=1, max_length=128, pattern=NO_NUL)
+    producer_group: GroupName | None = None
+    topic: TopicText | None = None
+    transaction_id: Word | None = None
     key: str | None = Field(None, max_length=8192)
     tag: str | None = Field(None, min_length=1, max_length=64, pattern=NO_NUL)
     decided_by: DecidedBy | None = None
@@ -43,11 +42,8 @@ class MessageConditions(BaseModel):
     trace_id: str | None = Field(None, pattern=r"^[0-9a-f]{32}$")
 
 
-class MessageQuery(MessageConditions):
+class MessageQuery(MessageConditions, PageQuery):
     """The filters of a list, and its page."""
-
-    limit: int = Field(50, ge=1, le=500)
-    cursor: str | None = Field(None, max_length=256)
 
 
 class RecordResource(BaseModel):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from api.admin.models.page import PageQuery
-from api.http.wire_types import NO_NUL
+from api.http.wire_types import TopicText
 
 
 class HeldQuery(PageQuery):
     """The filters of a list, and its page; ``refused``: without those that only wait."""
 
-    topic: Annotated[str, Field(min_length=1, max_length=249, pattern=NO_NUL)] | None = None
+    topic: TopicText | None = None
     refused: bool = False
     dropped: bool = False
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
 from api.admin.models.page import PageQuery
-from api.http.wire_types import NO_NUL, AllowedTopic, OperatorName, ReasonText
+from api.http.wire_types import AllowedTopic, ReasonText, Word
+from outbox.checks.producer_group import Backoff, OnCheckMax
 from outbox.checks.ssrf_guard import LONGEST_URL
 from outbox.http_checks.conformance import CaseResult
 
@@ -18,7 +19,7 @@ class ReasonRequest(StrictBody):
     """The reason to pause or resume a group, and who does it; both go into the audit log."""
 
     reason: ReasonText
-    operator: OperatorName | None = None
+    operator: Word | None = None
 
 
 class RotateRequest(StrictBody):
@@ -35,12 +36,12 @@ class GroupRequest(StrictBody):
     check_max: int = Field(15, ge=1, le=1000)
     check_timeout_seconds: int = Field(5, ge=1, le=30)
     transaction_timeout_seconds: int = Field(6, ge=1, le=3600)
-    on_check_max: Literal["park", "rollback"] = "park"
-    backoff: Literal["fixed", "exponential"] = "fixed"
+    on_check_max: OnCheckMax = Field(OnCheckMax.PARK, strict=False)
+    backoff: Backoff = Field(Backoff.FIXED, strict=False)
     max_inflight: int = Field(8, ge=1, le=256)
     batch_check: bool = False
     check_payload: bool = False
-    topics: list[AllowedTopic] = Field(default_factory=list, max_length=1000)
+    topics: tuple[AllowedTopic, ...] = Field((), max_length=1000, strict=False)
     max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
 
 
@@ -109,7 +110,7 @@ class EndpointTestResource(BaseModel):
 class SimulationRequest(StrictBody):
     """What a simulation may expect: the decision of a transaction that the endpoint knows."""
 
-    transaction_id: str | None = Field(None, min_length=1, max_length=128, pattern=NO_NUL)
+    transaction_id: Word | None = None
     expect: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] = "COMMIT"
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import OperatorRequest
 from api.admin.models.page import PageQuery
-from api.http.wire_types import NO_NUL, Moment
+from api.http.wire_types import Moment, TopicText
 from outbox.reconciliation.finding import FindingKind
 from outbox.reconciliation.run import Verdict
 
@@ -50,7 +50,7 @@ class FindingQuery(PageQuery):
     kind: FindingKind | None = None
     finding_class: str | None = Field(None, alias="class", pattern=r"^[A-Z_]{1,40}$")
     status: FindingStatus | None = None
-    topic: str | None = Field(None, min_length=1, max_length=249, pattern=NO_NUL)
+    topic: TopicText | None = None
     hour: Moment | None = None
     """The beginning of an hour, as the totals name it."""
 

@@ -24,7 +24,7 @@ from outbox.access import Caller
 from outbox.errors import InvalidMessageId
 from outbox.messages.message import Resolution, State
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
-from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
+from outbox.operators.bulk_actions import BulkAction, BulkMatch, BulkOrder
 from outbox.operators.message_view import MessageFilter
 
 PATH: Final = "/v1/bulk-actions"
@@ -85,7 +85,7 @@ def _order(body: BulkRequest, caller: Caller, groups: Sequence[int] | None) -> B
     named = None if given.message_ids is None else dict(_named(given.message_ids))
     by_filter = named is None and given.finding_ids is None
     return BulkOrder(
-        kind=BulkKind(body.action),
+        kind=body.action,
         decision=Resolution(body.decision) if body.decision else None,
         filters=_filters(body, caller, groups) if by_filter else (),
         named=named,
@@ -113,7 +113,7 @@ def _filters(
     given = body.filter
     if not given.model_dump(exclude_none=True):
         raise invalid("/filter", "needs at least one condition", "filter-too-broad")
-    allowed = (State.COMMITTED,) if BulkKind(body.action).is_held else UNDECIDED
+    allowed = (State.COMMITTED,) if body.action.is_held else UNDECIDED
     if given.state is not None and given.state not in allowed:
         raise invalid("/filter/state", f"{body.action} takes {' or '.join(allowed)}")
     states = allowed if given.state is None else (given.state,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from api.admin.dependencies import (
     NO_STORE,
@@ -14,6 +14,7 @@ from api.admin.dependencies import (
     StrictRoute,
     needs,
 )
+from api.admin.models.base import GroupName
 from api.admin.models.page import Page, page_of
 from api.admin.models.producer_groups import (
     EndpointTestResource,
@@ -29,13 +30,10 @@ from api.admin.models.producer_groups import (
 )
 from api.admin.services import Services
 from api.http.problems import invalid
-from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller, Scope
 from outbox.checks.producer_group import (
     AnyVersion,
-    Backoff,
     GroupHealth,
-    OnCheckMax,
     Precondition,
     ProducerGroup,
 )
@@ -57,10 +55,7 @@ OF_INSTALLATION: Final = frozenset(
 _ETAG: Final = re.compile(r'(?:W/)?"v(\d{1,9})"')
 
 
-def _visible(
-    producer_group: Annotated[str, Path(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))],
-    request: Request,
-) -> str:
+def _visible(producer_group: GroupName, request: Request) -> str:
     """Return the name of a group that the caller may see. Raises UnknownGroup."""
     caller: Caller = request.state.caller
     if not caller.sees(producer_group):
@@ -227,16 +222,7 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
         refusal = invalid("/check_url", "the check URL is not allowed", "check-url-forbidden")
         refusal.facts = {"rule": error.rule}
         raise refusal from None
-    return ProducerGroup(
-        id=0,
-        name=name,
-        **values
-        | {
-            "topics": tuple(values["topics"]),
-            "on_check_max": OnCheckMax(values["on_check_max"]),
-            "backoff": Backoff(values["backoff"]),
-        },
-    )
+    return ProducerGroup(id=0, name=name, **values)
 
 
 def _precondition(if_match: str | None) -> Precondition:

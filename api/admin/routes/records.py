@@ -10,12 +10,11 @@ from api.admin.dependencies import MessageReader, ServicesDependency, StrictRout
 from api.admin.models.half_messages import RecordResource
 from api.admin.routes.half_messages import find
 from api.http.problems import KAFKA_AWAY, Problem
-from api.http.wire_types import NO_NUL
+from api.http.wire_types import TopicText
 from outbox.errors import KafkaForbidden, MessageNotFound
 
 router = APIRouter(prefix="/v1/records", tags=["records"], route_class=StrictRoute)
 
-Topic = Annotated[str, Path(min_length=1, max_length=249, pattern=NO_NUL)]
 PartitionNumber = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, Path(ge=0, le=2**63 - 1)]
 
@@ -24,7 +23,7 @@ NO_READ = "the API's Kafka principal needs READ on this topic: docs/security.md,
 
 @router.get("/{topic}/{partition}/{offset}")
 async def get_record(
-    topic: Topic,
+    topic: TopicText,
     partition: PartitionNumber,
     offset: Offset,
     caller: MessageReader,
