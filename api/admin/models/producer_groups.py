@@ -28,8 +28,8 @@ class RotateRequest(StrictBody):
     overlap_seconds: int = Field(86_400, ge=0, le=604_800)
 
 
-class GroupRequest(StrictBody):
-    """A producer group's settings; the whole object is replaced."""
+class GroupSettings(BaseModel):
+    """How a group is checked, and what it may write."""
 
     check_url: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_URL)]
     check_interval_seconds: int = Field(30, ge=1, le=86_400)
@@ -45,24 +45,16 @@ class GroupRequest(StrictBody):
     max_age_seconds: int = Field(259_200, ge=60, le=2_592_000)
 
 
-class GroupResource(BaseModel):
+class GroupRequest(GroupSettings, StrictBody):
+    """A producer group's settings; the whole object is replaced."""
+
+
+class GroupResource(GroupSettings):
     """The current settings and status of a producer group."""
 
     model_config = ConfigDict(from_attributes=True, populate_by_name=True)
 
     producer_group: str = Field(validation_alias="name")
-    check_url: str
-    check_interval_seconds: int
-    check_max: int
-    check_timeout_seconds: int
-    transaction_timeout_seconds: int
-    on_check_max: str
-    backoff: str
-    max_inflight: int
-    batch_check: bool
-    check_payload: bool
-    topics: list[str]
-    max_age_seconds: int
     paused: bool
     pause_reason: str | None
     paused_at: datetime | None
