@@ -156,7 +156,7 @@ async def test_a_topic_that_the_api_may_not_see_is_refused_and_the_answer_says_w
     assert (refused.status_code, refused.json()["code"]) == (422, "unknown-topic")
     assert "its Kafka principal needs DESCRIBE" in refused.text
     assert (hidden.status_code, hidden.json()["code"]) == (503, "not-ready")
-    assert "needs READ on this topic" in hidden.text
+    assert f"needs READ on the topic {TOPIC}" in hidden.text
     assert taken_back.status_code == 201
 
 
