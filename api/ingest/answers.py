@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from api.http.problems import Problem, invalid
-from api.ingest.schemas import EndedHalf, PreparedHalf, PublicationAt
+from api.ingest.schemas import EndedHalf, PreparedHalf
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import (
     AlreadyDecided,
@@ -82,7 +82,7 @@ def already_ended(status: MessageStatus, detail: str | None = None) -> Problem:
 
 def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:
     """Return the final decision as callers see it."""
-    op, place = status.op, status.publication
+    op = status.op
     return EndedHalf(
         message_id=message_id_text(status.half_id, status.nonce),
         state=status.state,
@@ -90,12 +90,5 @@ def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:
         decided_by=op.decided_by if op else None,
         decided_at=op.decided_at if op else None,
         already_ended=already_ended,
-        publication=PublicationAt(
-            topic=place.topic,
-            partition=place.partition,
-            offset=place.offset,
-            published_at=place.published_at,
-        )
-        if place
-        else None,
+        publication=status.publication,
     )

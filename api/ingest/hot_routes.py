@@ -54,11 +54,12 @@ class HotRoutes:
         self._traceparent = traceparent
         write, end = Scope.MESSAGES_WRITE, Scope.MESSAGES_END
         self._end = HotRoute(f"{PREFIX}/{{message_id}}/end", end, True, False, self.end)
-        self._fixed = {
-            PREFIX: HotRoute(PREFIX, write, False, False, self.prepare),
-            f"{PREFIX}/batch": HotRoute(f"{PREFIX}/batch", write, False, True, self.prepare_batch),
-            f"{PREFIX}/end-batch": HotRoute(f"{PREFIX}/end-batch", end, True, True, self.end_batch),
-        }
+        fixed = (
+            HotRoute(PREFIX, write, False, False, self.prepare),
+            HotRoute(f"{PREFIX}/batch", write, False, True, self.prepare_batch),
+            HotRoute(f"{PREFIX}/end-batch", end, True, True, self.end_batch),
+        )
+        self._fixed = {route.path: route for route in fixed}
 
     def find(self, method: str, path: str) -> HotRoute | None:
         """Return the hot route of a request, or None for every other request."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outbox.messages.message import DecidedBy, Resolution, State
+from outbox.messages.message import DecidedBy, Publication, Resolution, State
 
 BATCH_ITEMS_MAX: Final = 1000
 _END: Final = r"(?![\s\S])"
@@ -26,22 +26,19 @@ _TOKEN: Final = r"[A-Za-z0-9!#$&^_.+*'`|~%-]+"
 MEDIA_TYPE_PATTERN: Final = rf"^{_TOKEN}/{_TOKEN}[\x20-\x7e]*{_END}"
 
 
-def _text(
-    pattern: str, max_length: int, *, min_length: int | None = 1, example: str | None = None
-) -> Meta:
+def _text(pattern: str, max_length: int, *, min_length: int | None = 1) -> Meta:
     """Return a text's bounds; its pattern is documented here and matched in ``prepare_rules``.
 
     A regular expression in a decoder costs more time than the rest of it, and most names repeat.
     """
-    documented: dict[str, Any] = {"pattern": pattern}
-    if example is not None:
-        documented["examples"] = [example]
-    return Meta(max_length=max_length, min_length=min_length, extra_json_schema=documented)
+    return Meta(
+        max_length=max_length, min_length=min_length, extra_json_schema={"pattern": pattern}
+    )
 
 
-GroupName = Annotated[str, _text(GROUP_PATTERN, 128, example="billing")]
-TopicName = Annotated[str, _text(TOPIC_PATTERN, 249, example="invoices.issued")]
-TransactionId = Annotated[str, _text(NO_CONTROLS, 128, example="invoice-7731")]
+GroupName = Annotated[str, _text(GROUP_PATTERN, 128)]
+TopicName = Annotated[str, _text(TOPIC_PATTERN, 249)]
+TransactionId = Annotated[str, _text(NO_CONTROLS, 128)]
 Reason = Annotated[str, _text(NO_NUL, 500, min_length=None)]
 Tag = Annotated[str, _text(NO_NUL, 64)]
 PartitionNumber = (
@@ -112,15 +109,6 @@ class PreparedHalf(Struct, kw_only=True, gc=False):
     next_check_at: datetime | None
 
 
-class PublicationAt(Struct, kw_only=True, gc=False):
-    """Where Kafka put the record."""
-
-    topic: str
-    partition: int
-    offset: int
-    published_at: datetime
-
-
 class EndedHalf(Struct, kw_only=True, gc=False):
     """The final decision; its members are null while there is none."""
 
@@ -130,7 +118,7 @@ class EndedHalf(Struct, kw_only=True, gc=False):
     decided_by: DecidedBy | None
     decided_at: datetime | None
     already_ended: bool
-    publication: PublicationAt | None
+    publication: Publication | None
 
 
 class PrepareResult(Struct, omit_defaults=True, gc=False):
