@@ -55,7 +55,7 @@ class Admission:
         shares = self._ends if is_end else self._others
         if not shares.allow(tenant, size):
             if not is_end:
-                raise Problem(slug="overloaded", retry_after_seconds=1)
+                raise Problem(slug="overloaded")
             detail = "too many ends wait for PostgreSQL; nothing was stored"
-            raise Problem(slug="database-unavailable", detail=detail, retry_after_seconds=1)
+            raise Problem(slug="database-unavailable", detail=detail)
         return shares.held(tenant, size)
