@@ -74,12 +74,6 @@ class ApiKey:
     """To the minute, as is ``last_refused_at``."""
     last_refused_at: datetime | None = None
     """When a request with this key came after its end."""
-    root_key_id: str | None = None
-    """The key of some groups from which this one descends: they share limits. None: none.
-
-    Known of a verified key, as are its groups.
-    """
-    root_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +84,7 @@ class Caller:
     scopes: frozenset[Scope]
     groups: frozenset[str] | None
     root_key_id: str | None = None
+    """The key of some groups from which its key descends: they share limits. None: none."""
     root_groups: frozenset[str] = frozenset()
 
     @property
@@ -117,18 +112,6 @@ class Caller:
         """Return whether this caller has all these groups and scopes: keys never grow."""
         own_groups = self.groups is None or self.groups.issuperset(groups)
         return own_groups and all(self.has(scope) for scope in scopes)
-
-
-def caller_of(key: ApiKey) -> Caller:
-    """Return the caller of a valid key."""
-    bound = None if ALL_GROUPS in key.producer_groups else frozenset(key.producer_groups)
-    return Caller(
-        key_id=key.key_id,
-        scopes=frozenset(key.scopes),
-        groups=bound,
-        root_key_id=key.root_key_id,
-        root_groups=frozenset(key.root_groups),
-    )
 
 
 NOBODY: Final = Caller(key_id=None, scopes=frozenset(), groups=frozenset())

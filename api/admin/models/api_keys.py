@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.admin.models.base import StrictBody
 from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, KeyGroup, Moment, Word
-from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, Scope
+from outbox.access import LONGEST_KEY_NAME, MOST_KEY_GROUPS, ApiKey, Scope
 
 
 class KeyRequest(StrictBody):
@@ -22,23 +22,6 @@ class KeyRequest(StrictBody):
     producer_groups: list[KeyGroup] = Field(min_length=1, max_length=MOST_KEY_GROUPS)
     scopes: list[Annotated[Scope, Field(strict=False)]] = Field(min_length=1, max_length=9)
     expires_at: Moment | None = None
-
-
-class KeyResource(BaseModel):
-    """An API key without its secret; ``last_used_at`` and ``last_refused_at`` to the minute.
-
-    A key is refused after it was revoked or has expired.
-    """
-
-    key_id: str
-    name: str
-    producer_groups: list[str]
-    scopes: list[Scope]
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    last_refused_at: datetime | None
 
 
 class KeyQuery(PageQuery):
@@ -55,7 +38,8 @@ class RevokeQuery(BaseModel):
     operator: Word | None = None
 
 
-class NewKeyResource(KeyResource):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedKey(ApiKey):
     """A new key, with the token, which is returned only here."""
 
     api_key: str

@@ -9,15 +9,14 @@ from fastapi import APIRouter, Query, Response
 
 from api.admin.dependencies import NO_STORE, Admin, ServicesDependency, StrictRoute
 from api.admin.models.api_keys import (
+    IssuedKey,
     KeyQuery,
     KeyRequest,
-    KeyResource,
-    NewKeyResource,
     RevokeQuery,
 )
 from api.admin.models.page import Page, page_of
 from api.http.problems import Problem, invalid
-from outbox.access import NewApiKey
+from outbox.access import ApiKey, NewApiKey
 from outbox.errors import TimePast
 from outbox.telemetry.events import Event, get_logger
 
@@ -29,7 +28,7 @@ BEYOND: Final = "a key has no groups and no scopes beyond those of the key that 
 @router.post("", status_code=201)
 async def create_api_key(
     body: KeyRequest, caller: Admin, services: ServicesDependency, response: Response
-) -> NewKeyResource:
+) -> IssuedKey:
     """Create a key within the caller's own groups; `api_key` is returned only here."""
     new = NewApiKey(
         name=body.name,
@@ -46,10 +45,10 @@ async def create_api_key(
     get_logger().info(Event.KEY_CHANGED, change="created", key_id=key.key_id)
     response.headers.update(NO_STORE)
     response.headers["Location"] = f"/v1/api-keys/{key.key_id}"
-    return NewKeyResource(**asdict(key), api_key=token)
+    return IssuedKey(**asdict(key), api_key=token)
 
 
-@router.get("", response_model=Page[KeyResource])
+@router.get("", response_model=Page[ApiKey])
 async def list_api_keys(
     query: Annotated[KeyQuery, Query()], caller: Admin, services: ServicesDependency
 ) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from api.http.fresh_values import FreshValues
 from api.http.problems import Problem
-from outbox.access import Caller, caller_of
+from outbox.access import Caller
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 
@@ -52,8 +52,8 @@ class KeyAuthenticator:
         self._callers.forget(lambda caller: caller is not None and caller.key_id == key_id)
 
     async def _verify(self, tokens: Collection[str]) -> dict[str, Caller]:
-        keys = zip(tokens, await self._keys.verify(list(tokens)), strict=True)
-        return {token: caller_of(key) for token, key in keys if key is not None}
+        found = zip(tokens, await self._keys.verify(list(tokens)), strict=True)
+        return {token: caller for token, caller in found if caller is not None}
 
 
 def _token_of(authorization: bytes | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
-from outbox.access import ApiKey, NewApiKey, Scope
+from outbox.access import ALL_GROUPS, ApiKey, Caller, NewApiKey, Scope
 from outbox.errors import TimePast
 from outbox.postgres.operators.api_key_tokens import ApiKeyTokens
 from outbox.postgres.sessions.availability import lent
@@ -38,8 +38,8 @@ class PostgresApiKeys:
         """Return True if we issued this token; the key may have ended since. Costs no query."""
         return self._tokens.read(token) is not None
 
-    async def verify(self, tokens: Sequence[str]) -> list[ApiKey | None]:
-        """Return the key of each bearer token, or None, by one query.
+    async def verify(self, tokens: Sequence[str]) -> list[Caller | None]:
+        """Return the caller of each bearer token, or None, by one query.
 
         Notes which were used and which have ended, at most once a minute for each key.
         Raises DatabaseUnavailable.
@@ -49,18 +49,19 @@ class PostgresApiKeys:
         async with lent(self._pool) as connection:
             valid = await rows_of(connection, SQL["valid"], {"key_ids": key_ids})
             rows = {row["key_id"]: row for row in valid}
-            found = [self._key(rows.get(part[0]), part[1]) if part else None for part in parts]
-            used = {key.key_id for key in found if key and rows[key.key_id]["unnoted"]}
+            unnoted = {row["key_id"] for row in valid if row["unnoted"]}
+            found = [self._verified(rows.get(part[0]), part[1]) if part else None for part in parts]
+            used = unnoted.intersection(each.key_id for each in found if each)
             refused = {key_id for key_id in key_ids if key_id not in rows}
             if used or refused:
                 await _note(connection, used, refused)
         return found
 
-    def _key(self, row: Mapping[str, Any] | None, secret: str) -> ApiKey | None:
+    def _verified(self, row: Mapping[str, Any] | None, secret: str) -> Caller | None:
         if row is None:
             return None
         equal = hmac.compare_digest(row["secret_hmac"], self._tokens.secret_hmac(secret))
-        return _read(row) if equal else None
+        return _caller(row) if equal else None
 
     async def create(self, key: NewApiKey, actor: str | None) -> tuple[ApiKey, str]:
         """Store a new key; return it with its token, which cannot be read again."""
@@ -129,11 +130,21 @@ async def _note(
             await connection.execute(SQL["note"], {"used": [*used], "refused": [*refused]})
 
 
+def _caller(row: Mapping[str, Any]) -> Caller:
+    groups = frozenset(row["producer_groups"])
+    return Caller(
+        key_id=row["key_id"],
+        scopes=frozenset(map(Scope, row["scopes"])),
+        groups=None if ALL_GROUPS in groups else groups,
+        root_key_id=row["root_key_id"],
+        root_groups=frozenset(row["root_groups"] or ()),
+    )
+
+
 def _read(row: Mapping[str, Any]) -> ApiKey:
     known = {name: row[name] for name in ApiKey.__dataclass_fields__ if name in row}
     lists = {
         "producer_groups": tuple(row["producer_groups"]),
         "scopes": tuple(map(Scope, row["scopes"])),
-        "root_groups": tuple(row.get("root_groups") or ()),
     }
     return ApiKey(**known | lists)

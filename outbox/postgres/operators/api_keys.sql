@@ -1,8 +1,7 @@
 -- name: valid
 -- Reads those of some keys that are neither revoked nor expired, each with the groups of the key from which it descends.
 -- A use that was noted at a later time than the present was noted before the clock was set back.
-SELECT key_id, name, secret_hmac, producer_groups, scopes, expires_at, created_at, revoked_at,
-    used_at AS last_used_at, refused_at AS last_refused_at, root_key_id,
+SELECT key_id, secret_hmac, producer_groups, scopes, root_key_id,
     coalesce(used_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp(), true) AS unnoted,
     (SELECT root.producer_groups FROM outbox.api_key root WHERE root.key_id = api_key.root_key_id) AS root_groups
 FROM outbox.api_key
