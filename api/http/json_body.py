@@ -56,8 +56,6 @@ def refusal(error: Exception) -> Problem:
     pointer = "".join(f"/{name or place}" for name, place in _STEP.findall(path))
     if what.startswith("Invalid enum value"):
         return invalid(pointer, "is not one of the allowed values")
-    if "matching regex" in what:
-        return invalid(pointer, "has characters or a form that is not allowed")
     if what.startswith("Object contains unknown field"):
         return invalid(_pointer(pointer, what.split("`")[1]), "unknown member")
     if what.startswith("Object missing required field"):
