@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from api.http.exchange import Exchange
 from api.http.problems import Problem
@@ -17,19 +17,13 @@ class RequestMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._series: dict[tuple[str, str, int], tuple[Any, Any]] = {}
 
     def served(self, exchange: Exchange) -> None:
         """Count and time a request that was served."""
         labels = (exchange.template(), exchange.method, exchange.status)
-        if labels not in self._series:
-            self._series[labels] = (
-                self._metrics["http_requests_total"].labels(*labels),
-                self._metrics["http_request_duration_seconds"].labels(*labels),
-            )
-        counted, timed = self._series[labels]
-        counted.inc()
-        timed.observe(monotonic() - exchange.began)
+        seconds = monotonic() - exchange.began
+        self._metrics["http_requests_total"].labels(*labels).inc()
+        self._metrics["http_request_duration_seconds"].labels(*labels).observe(seconds)
 
     def refused(self, problem: Problem) -> None:
         """Count a request that was refused at the door."""
