@@ -235,9 +235,6 @@ def headers_of(problem: Problem) -> dict[str, str]:
     return headers
 
 
-KAFKA_AWAY: Final = {"checks": {"kafka": "unavailable"}}
-"""The facts of a `not-ready` whose cause is Kafka."""
-NOT_MIGRATED: Final = {"checks": {"migrations": "behind"}}
 BEHIND: Final = "the database lacks a migration of this version: run `outbox migrate up`"
 SLUG_OF: Final[dict[type[OutboxError], str]] = {
     DatabaseUnavailable: "database-unavailable",
@@ -272,11 +269,12 @@ def problem_of(error: OutboxError, request_id: str | None = None) -> Problem:
         case DatabaseRefused():
             _log_refusal(str(error))
         case SchemaBehind():
-            problem.detail, problem.facts = BEHIND, NOT_MIGRATED
+            problem.detail = BEHIND
+            problem.facts = {"checks": {"migrations": "behind"}}
         case KafkaUnavailable():
             forbidden = isinstance(error, KafkaForbidden)
             problem.detail = str(error) if forbidden else "Kafka does not answer"
-            problem.facts = KAFKA_AWAY
+            problem.facts = {"checks": {"kafka": "unavailable"}}
         case Overloaded():
             problem.retry_after_seconds = error.retry_after_seconds
         case ScopeMissing() | ConfigurationError():

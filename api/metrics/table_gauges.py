@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
+from outbox.messages.message import State
 from outbox.operators.table_facts import GaugeFacts, Rows
 from outbox.telemetry.metrics import Metrics
 
@@ -25,8 +26,6 @@ FROM_TABLES: Final = (
     "last_vacuum_timestamp_seconds",
     "table_gauges_unread",
 )
-PARKED: Final = "PARKED"
-COMMITTED: Final = "COMMITTED"
 HELD: Final = "HELD"
 """COMMITTED, and refused by Kafka."""
 PLAIN: Final = "PLAIN"
@@ -70,16 +69,16 @@ def _set_unfinished(counts: Rows, metrics: Metrics) -> None:
             found["plain_backlog_messages", group] += count["messages"]
             found["plain_oldest_age_seconds", group] = age
             continue
-        state = COMMITTED if count["state"] == HELD else count["state"]
+        state = State.COMMITTED if count["state"] == HELD else count["state"]
         found["half_messages", state, group] += count["messages"]
         capped = ("half_messages_capped", state, group)
         found[capped] = max(found[capped], count["capped"])
         found["half_oldest_age_seconds", state, group] = age
         if count["state"] == HELD:
             found["held_messages", group, count["topic"]] = count["messages"]
-        if state == COMMITTED:
+        if state == State.COMMITTED:
             found["publish_backlog_messages", count["topic"]] += count["messages"]
-        if state == PARKED:
+        if state == State.PARKED:
             found["parked_messages", group] += count["messages"]
     for (name, *labels), value in found.items():
         metrics[name].labels(*labels).set(value)
