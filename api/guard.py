@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import Final
 
 from api.console.console import Console
-from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission
+from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission, require_scope
 from api.http.exchange import App, AsgiScope, Exchange, HotRoute, Receive, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
@@ -78,10 +78,12 @@ class Guard:
 
     async def _refuse(self, exchange: Exchange, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun; a browser gets it as a page."""
-        if not exchange.for_browser:
-            await exchange.problem(problem)
-        elif not exchange.status:
+        if exchange.status:
+            return
+        if exchange.for_browser:
             await self._console.refuse(problem, exchange.scope, exchange.receive, exchange.send)
+        else:
+            await exchange.problem(problem)
 
     async def _serve(self, exchange: Exchange, route: HotRoute | None) -> None:
         """Send the request on its way in; the only place that tells them apart."""
@@ -100,8 +102,7 @@ class Guard:
         exchange.scope["route"] = route
         admission, headers = self._admission, exchange.headers
         caller = await admission.authenticator.caller(headers.get(b"authorization"))
-        if not caller.has(route.scope):
-            raise Problem(slug="scope-missing", detail=f"the key needs {route.scope}")
+        require_scope(caller, route.scope)
         if exchange.scope["query_string"]:
             raise invalid("", "this route takes no query parameters")
         validate_type(headers)

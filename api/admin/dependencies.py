@@ -9,8 +9,9 @@ from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from api.admin.services import Services
+from api.http.admission import require_scope
 from api.http.json_body import parse, pointer_to
-from api.http.problems import Problem, invalid
+from api.http.problems import invalid
 from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId, MessageNotFound
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
@@ -57,8 +58,7 @@ def needs(scope: Scope) -> Any:
 
     def caller(request: Request) -> Caller:
         found: Caller = request.state.caller
-        if not found.has(scope):
-            raise Problem(slug="scope-missing", detail=f"the key needs {scope}")
+        require_scope(found, scope)
         return found
 
     return Depends(caller)

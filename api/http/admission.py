@@ -9,7 +9,7 @@ from api.http.problems import Problem
 from api.http.rate_limits import RateLimit
 from api.http.request_body import declared_size
 from api.http.tenant_shares import TenantShares
-from outbox.access import Caller
+from outbox.access import Caller, Scope
 
 BODY_MAX_BYTES: Final = 1_048_576
 """Largest body, but for a batch; also the largest item of a batch."""
@@ -33,6 +33,12 @@ class Authenticator(Protocol):
 
     def forget(self, key_id: str) -> None:
         """Drop what this process remembers of a key."""
+
+
+def require_scope(caller: Caller, scope: Scope) -> None:
+    """Raise Problem unless the caller has the scope."""
+    if not caller.has(scope):
+        raise Problem(slug="scope-missing", detail=f"the key needs {scope}")
 
 
 class Admission:

@@ -95,9 +95,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": response.body})
 
     async def problem(self, problem: Problem) -> None:
-        """Send a problem document, unless a response has already started."""
-        if self.status:
-            return
+        """Send a problem document."""
         headers = [(name.encode(), text.encode()) for name, text in headers_of(problem).items()]
         body = body_of(problem, self.request_id)
         await self.respond(HttpResponse(problem.status, body, headers))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from api.admin.models.base import GroupName
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import Moment, TopicText, Word
-from outbox.operators.audit_log import AuditEntry
 
 
 class AuditQuery(PageQuery):
@@ -26,9 +23,3 @@ class AuditQuery(PageQuery):
     transaction_id: Word | None = None
     at_from: Moment | None = None
     at_to: Moment | None = None
-
-
-class AuditEntryPage(Page[AuditEntry]):
-    """Entries, the newest first; ``searched_back_to`` is where a filter's scan stopped."""
-
-    searched_back_to: datetime | None

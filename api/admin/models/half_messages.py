@@ -8,11 +8,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.admin.models.base import GroupName, OperatorRequest
-from api.admin.models.page import Page, PageQuery
+from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment, TopicText, Word
 from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, State
-from outbox.operators.message_view import MessageResource
 
 
 class ForceEndRequest(OperatorRequest):
@@ -53,12 +52,6 @@ class RecordResource(BaseModel):
     topic: str
     partition: int
     offset: int
-
-
-class MessagePageResource(Page[MessageResource]):
-    """One page of messages, newest first; ``searched_back_to`` is where a filter's scan stopped."""
-
-    searched_back_to: datetime | None = None
 
 
 class HistoryEventResource(BaseModel):

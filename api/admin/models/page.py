@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +40,12 @@ class Page(Rows[Row], Generic[Row]):
 
     next_cursor: str | None
     has_more: bool
+
+
+class ScannedPage(Page[Row], Generic[Row]):
+    """One page, newest first; ``searched_back_to`` is where a filter's scan stopped."""
+
+    searched_back_to: datetime | None
 
 
 def page_of(found: Sequence[Noun], limit: int, place: Callable[[Noun], str]) -> dict[str, Any]:

@@ -7,18 +7,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from api.admin.dependencies import ReportReader, ServicesDependency, StrictRoute
-from api.admin.models.audit_log import AuditEntryPage, AuditQuery
-from api.admin.models.page import scanned_page
+from api.admin.models.audit_log import AuditQuery
+from api.admin.models.page import ScannedPage, scanned_page
 from api.http.page_token import decode_number_token
 from outbox.errors import InvalidMessageId
 from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.operators.audit_log import AuditEntry
 
 router = APIRouter(prefix="/v1/audit-log", tags=["audit log"], route_class=StrictRoute)
 
 NO_MESSAGE = HalfId(0)
 
 
-@router.get("", response_model=AuditEntryPage)
+@router.get("", response_model=ScannedPage[AuditEntry])
 async def list_audit_log(
     query: Annotated[AuditQuery, Query()], caller: ReportReader, services: ServicesDependency
 ) -> Any:

@@ -57,26 +57,19 @@ async def begin(
 
 
 @router.get("/{action_id}")
-async def read(action_id: str, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
+async def read(action_id: UUID, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
     """Return the progress of an action."""
-    found = await services.bulk_actions.get(_number(action_id), await services.groups_of(caller))
+    found = await services.bulk_actions.get(action_id, await services.groups_of(caller))
     return _known(found)
 
 
 @router.post("/{action_id}/cancel")
 async def cancel(
-    action_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
+    action_id: UUID, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkAction:
     """Do nothing more of an action; what is done stays done, and a finished one stays as it is."""
     groups, action = await services.groups_of(caller), body.action_of(caller)
-    return _known(await services.bulk_actions.cancel(_number(action_id), groups, action))
-
-
-def _number(action_id: str) -> UUID:
-    try:
-        return UUID(action_id)
-    except ValueError:
-        raise Problem(slug="not-found") from None
+    return _known(await services.bulk_actions.cancel(action_id, groups, action))
 
 
 def _order(body: BulkRequest, caller: Caller, groups: Sequence[int] | None) -> BulkOrder:

@@ -22,15 +22,14 @@ from api.admin.models.half_messages import (
     ForceEndRequest,
     HistoryResource,
     MessageConditions,
-    MessagePageResource,
     MessageQuery,
     Rechecked,
 )
-from api.admin.models.page import scanned_page
+from api.admin.models.page import ScannedPage, scanned_page
 from api.admin.services import Services
+from api.http.admission import require_scope
 from api.http.exchange import JSON, entity_tag, is_known
 from api.http.page_token import decode_number_token
-from api.http.problems import Problem
 from api.ingest.answers import already_ended, ended_half
 from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
@@ -41,7 +40,7 @@ PATH: Final = "/v1/half-messages"
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
 
 
-@router.get("", response_model=MessagePageResource, response_model_exclude_unset=True)
+@router.get("", response_model=ScannedPage[MessageResource], response_model_exclude_unset=True)
 async def list_half_messages(
     query: Annotated[MessageQuery, Query()],
     caller: MessageReader,
@@ -73,7 +72,7 @@ async def get_half_message(
 ) -> Response:
     """Return one message; `include=payload` adds key, headers and value."""
     if include is not None:
-        _require_payload(caller)
+        require_scope(caller, Scope.MESSAGES_PAYLOAD)
     message = await find(services, caller, message_id, payload=include is not None)
     body = message.model_dump_json(exclude_unset=True).encode()
     etag = entity_tag(body)
@@ -139,12 +138,7 @@ def filter_of(
 ) -> MessageFilter:
     """Return the requested filter. Raises Problem: a filter by key needs messages:payload."""
     if conditions.key is not None:
-        _require_payload(caller)
+        require_scope(caller, Scope.MESSAGES_PAYLOAD)
     given = {name: getattr(conditions, name) for name in MessageConditions.model_fields}
     given["key"] = None if conditions.key is None else conditions.key.encode()
     return MessageFilter(**given, groups=groups)
-
-
-def _require_payload(caller: Caller) -> None:
-    if not caller.has(Scope.MESSAGES_PAYLOAD):
-        raise Problem(slug="scope-missing", detail=f"the key needs {Scope.MESSAGES_PAYLOAD}")
