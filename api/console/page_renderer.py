@@ -26,7 +26,6 @@ HOUR: Final = 3600
 DAY: Final = 86_400
 CELL: Final = re.compile(r"<td(?=[ >])(?![^>]*colspan)")
 """The begin of a cell of one column."""
-AXIS_STEPS: Final = (2, 4, 6, 8, 10)
 
 
 def page_templates(**shared: Any) -> Environment:
@@ -41,7 +40,6 @@ def page_templates(**shared: Any) -> Environment:
     templates.globals.update(shared)
     templates.filters.update(
         age=age_text,
-        axis_top=axis_top,
         labelled=labelled,
         moment=moment_text,
         number=number_text,
@@ -77,12 +75,6 @@ def moment_text(text: str, timespec: str = "seconds") -> str:
 def number_text(number: float) -> str:
     """Return a count with a narrow space between thousands."""
     return f"{int(number):,}".replace(",", "\u202f")
-
-
-def axis_top(most: int) -> int:
-    """Return an even, round number that is at least ``most``: the top of an axis."""
-    scale: int = 10 ** (len(str(most)) - 1)
-    return next(step * scale for step in AXIS_STEPS if step * scale >= most)
 
 
 def labelled(row: Markup, names: Sequence[str]) -> Markup:
