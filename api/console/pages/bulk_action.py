@@ -11,6 +11,7 @@ from api.console.visit import Visit
 from api.http.problems import invalid
 from outbox.clock import SystemClock
 from outbox.messages.message import State
+from outbox.operators.bulk_actions import BulkKind
 
 BULK: Final = "/v1/bulk-actions"
 MAX_ITEMS: Final = 100_000
@@ -32,7 +33,6 @@ FILTERS: Final = {
     "trace_id": "Trace",
 }
 """The filters of messages: query parameters of ``GET /v1/half-messages``, and their labels."""
-HELD: Final = ("release_held", "drop_held")
 ACTIONS: Final = {
     "recheck": ("Ask the producers again", {"action": "recheck"}),
     "commit": ("Decide COMMIT", {"action": "force_end", "decision": "COMMIT"}),
@@ -120,7 +120,7 @@ def _conditions(given: Given, action: str) -> dict[str, Any]:
     if not asked:
         raise invalid("", "Filter the list first: an action on every message is refused.")
     # Without a state the start page lists, of those that this action takes, the prepared ones.
-    asked.setdefault("state", State.COMMITTED if action in HELD else State.PREPARED)
+    asked.setdefault("state", State.COMMITTED if BulkKind(action).is_held else State.PREPARED)
     # What is prepared after the dry run was not seen by the operator.
     asked.setdefault("prepared_to", SystemClock().now().isoformat())
     return asked

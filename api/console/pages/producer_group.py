@@ -27,24 +27,8 @@ async def show_all(visit: Visit) -> Response:
     )
 
 
-async def show(visit: Visit) -> Response:
-    """Show a group."""
-    return await _show(visit)
-
-
-async def test(visit: Visit) -> Response:
-    """Send the endpoint a signed and a forged check, and show what it answered."""
-    return await _show(visit, tested=await visit.api.post(f"{_route(visit)}/test"))
-
-
-async def simulate(visit: Visit) -> Response:
-    """Send the endpoint every conformance case, and show which failed, and why."""
-    fields = ("transaction_id", "expect")
-    asked = {name: visit.form[name] for name in fields if name in visit.form}
-    return await _show(visit, simulated=await visit.api.post(f"{_route(visit)}/simulate", asked))
-
-
-async def _show(visit: Visit, tested: Any = None, simulated: Any = None) -> Response:
+async def show(visit: Visit, tested: Any = None, simulated: Any = None) -> Response:
+    """Show a group, and what its endpoint has just answered."""
     route = _route(visit)
     return visit.page(
         "producer_group.html",
@@ -59,6 +43,18 @@ async def _show(visit: Visit, tested: Any = None, simulated: Any = None) -> Resp
         not_writing=visit.why_not(Scope.GROUPS_WRITE),
         not_reading=visit.why_not(Scope.MESSAGES_READ),
     )
+
+
+async def test(visit: Visit) -> Response:
+    """Send the endpoint a signed and a forged check, and show what it answered."""
+    return await show(visit, tested=await visit.api.post(f"{_route(visit)}/test"))
+
+
+async def simulate(visit: Visit) -> Response:
+    """Send the endpoint every conformance case, and show which failed, and why."""
+    fields = ("transaction_id", "expect")
+    asked = {name: visit.form[name] for name in fields if name in visit.form}
+    return await show(visit, simulated=await visit.api.post(f"{_route(visit)}/simulate", asked))
 
 
 def _route(visit: Visit) -> str:
