@@ -48,9 +48,9 @@ class QuietHandler(WSGIRequestHandler):
 
 
 @contextmanager
-def wsgi_server(endpoint: CheckEndpoint, port: int = 0) -> Iterator[str]:
+def wsgi_server(endpoint: CheckEndpoint) -> Iterator[str]:
     """Serve the endpoint by WSGI; yield its URL."""
     app = wsgi.check_app(endpoint)
-    server = make_server("127.0.0.1", port, app, WSGIServer, QuietHandler)
+    server = make_server("127.0.0.1", 0, app, WSGIServer, QuietHandler)
     with serving(server):
         yield f"http://127.0.0.1:{server.server_port}/outbox/check"
