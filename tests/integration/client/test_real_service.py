@@ -91,19 +91,11 @@ def a_standing_decision_against_the_local_state_is_raised(producer: TransactionP
     assert caught.value.winning_decision == "ROLLBACK"
 
 
-def nothing_or_an_exception_leaves_it_undecided(producer: TransactionProducer) -> None:
+def nothing_leaves_it_undecided(producer: TransactionProducer) -> None:
     sent = producer.send_in_transaction(Message(TOPIC, "v"), lambda _: None)
     assert (sent.local_state, sent.state, sent.end_delivered) == (UNKNOWN, "PREPARED", True)
     asked = producer.end(sent.message_id, UNKNOWN)
     assert (asked.decision, asked.decided_by, asked.decided_at) == (None, None, None)
-    raised = RuntimeError("no balance")
-
-    def fail(prepared: PreparedMessage) -> LocalTransactionState:
-        raise raised
-
-    with pytest.raises(RuntimeError) as caught:
-        producer.send_in_transaction(Message(TOPIC, "v"), fail)
-    assert caught.value is raised
 
 
 def a_refusal_carries_its_slug(producer: TransactionProducer) -> None:
@@ -142,7 +134,7 @@ TALKS: tuple[Callable[[TransactionProducer], None], ...] = (
     a_message_with_every_field_is_stored_once,
     a_repeated_send_runs_nothing_and_names_who_decided,
     a_standing_decision_against_the_local_state_is_raised,
-    nothing_or_an_exception_leaves_it_undecided,
+    nothing_leaves_it_undecided,
     a_refusal_carries_its_slug,
     each_item_of_a_batch_has_its_own_fate,
 )

@@ -5,7 +5,6 @@ from threading import get_ident
 import pytest
 
 from outbox_client import (
-    AlreadyEnded,
     Check,
     LocalTransactionState,
     Message,
@@ -62,17 +61,6 @@ class Listener:
 def only_half(service: ContractService) -> Half:
     assert len(service.halves) == 1
     return next(iter(service.halves.values()))
-
-
-def test_a_committed_local_transaction_commits_the_message(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    message = Message("invoices", "v", transaction_id="invoice-7")
-    result = producer.send_in_transaction(message, LocalTransaction(COMMIT))
-    half = only_half(service)
-    assert (half.decision, half.decided_by) == ("COMMIT", "producer")
-    assert (result.message_id, result.transaction_id) == (half.message_id, "invoice-7")
-    assert (result.local_state, result.state, result.end_delivered) == (COMMIT, "COMMITTED", True)
 
 
 def test_a_failed_local_transaction_rolls_the_message_back(
@@ -148,19 +136,6 @@ def test_an_answer_for_another_message_runs_no_local_transaction(
     assert local.ran_with == []
 
 
-def test_a_repeated_message_that_was_decided_raises_and_runs_nothing(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    message = Message("invoices", "v", transaction_id="invoice-7")
-    producer.send_in_transaction(message, LocalTransaction(ROLLBACK))
-    again = LocalTransaction(COMMIT)
-    with pytest.raises(AlreadyEnded) as caught:
-        producer.send_in_transaction(message, again)
-    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "producer")
-    assert again.ran_with == []
-    assert only_half(service).decision == "ROLLBACK"
-
-
 def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
     service: ContractService, producer: TransactionProducer
 ) -> None:
@@ -170,18 +145,6 @@ def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
     producer.send_in_transaction(message, local)
     assert local.ran_with[0].replayed
     assert only_half(service).decision == "COMMIT"
-
-
-def test_a_decision_that_contradicts_the_local_state_raises(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    def commit_too_late(prepared: PreparedMessage) -> LocalTransactionState:
-        service.halves[prepared.message_id].decide("ROLLBACK", "check")
-        return COMMIT
-
-    with pytest.raises(AlreadyEnded) as caught:
-        producer.send_in_transaction(Message("invoices", "v"), commit_too_late)
-    assert (caught.value.winning_decision, caught.value.decided_by) == ("ROLLBACK", "check")
 
 
 @pytest.mark.parametrize("code", ["message-not-found", "unauthenticated"])
