@@ -10,11 +10,8 @@ import pytest
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
-from outbox.messages.message_id import SHARDS
-from outbox.postgres.sessions.connections import connect
 from tests.fixtures_databases import migrate
-from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_relay import RelayWorld
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, open_world
 from tests.integration.runbooks.fixtures_clusters import (
     DATABASE,
     OLDEST,
@@ -42,17 +39,7 @@ def old(aged_cluster: EmbeddedPostgres, kafka_broker: EmbeddedKafka) -> Iterator
     """Yield a new installation in the aged cluster."""
     url = create_database(aged_cluster)
     migrate(url)
-    servers = kafka_broker.bootstrap_servers
-    with connect(url, "test") as connection:
-        made = RelayWorld(
-            url,
-            servers,
-            make_topic(servers, partitions=1),
-            make_topic(servers, partitions=SHARDS),
-            connection,
-        )
+    with open_world(url, kafka_broker.bootstrap_servers) as made:
         yield made
-        for relay in made.opened:
-            relay.close()
     with psycopg.connect(aged_cluster.database_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")

@@ -7,29 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from outbox.messages.message_id import SHARDS
-from outbox.postgres.sessions.connections import connect
-from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_relay import RelayWorld
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, open_world
 from tests.integration.checker.relay.fixtures_shop import Shop, open_shop
 
 
 @pytest.fixture
 def world(database_url: str, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld]:
-    """Yield a new world; relays opened through it are closed after the test."""
-    servers = kafka_broker.bootstrap_servers
-    with connect(database_url, "test") as connection:
-        connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")
-        made = RelayWorld(
-            database_url,
-            servers,
-            make_topic(servers, partitions=1),
-            make_topic(servers, partitions=SHARDS),
-            connection,
+    """Yield a new world."""
+    with open_world(database_url, kafka_broker.bootstrap_servers) as made:
+        made.connection.execute(
+            "UPDATE outbox.installation SET installation_id = gen_random_uuid()"
         )
         yield made
-        for relay in made.opened:
-            relay.close()
 
 
 @pytest.fixture

@@ -19,15 +19,15 @@ from checker.relay.shard_relay import RelayRound, ShardRelay
 from checker.relay_wiring import RelayBuilder
 from outbox.clock import SystemClock
 from outbox.messages.message import Message
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import SHARDS, HalfId
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import LOCK_SPACE
-from outbox.postgres.sessions.connections import Connection
+from outbox.postgres.sessions.connections import Connection, connect
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_databases import as_role
-from tests.fixtures_kafka import committed_records
+from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_paths import PROJECT
 
 SHARD = 3
@@ -146,6 +146,22 @@ class RelayWorld:
         """Return the first column of the first row."""
         row = self.connection.execute(statement.encode(), parameters).fetchone()
         return None if row is None else row[0]
+
+
+@contextmanager
+def open_world(database_url: str, bootstrap_servers: str) -> Iterator[RelayWorld]:
+    """Yield an installation with new topics; relays opened through it are closed at the end."""
+    with connect(database_url, "test") as connection:
+        made = RelayWorld(
+            database_url,
+            bootstrap_servers,
+            make_topic(bootstrap_servers, partitions=1),
+            make_topic(bootstrap_servers, partitions=SHARDS),
+            connection,
+        )
+        yield made
+        for relay in made.opened:
+            relay.close()
 
 
 def drain(relay: ShardRelay, rounds: int = ROUNDS) -> RelayRound:
