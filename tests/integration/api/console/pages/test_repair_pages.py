@@ -36,7 +36,10 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         again, given_up = [await held_id(service, pool, f"k-{n}") for n in range(2)]
         await select(pool, "UPDATE outbox.topic SET max_message_bytes = 2000")
         page = await browser.get("/ui/publishing")
-        assert "Its key, value and headers have 5 bytes, and the topic takes records of 2 000." in page.text
+        assert (
+            "Its key, value and headers have 5 bytes, and the topic takes records of 2 000."
+            in page.text
+        )
         assert "--entity-name invoices.issued --add-config max.message.bytes=1048576" in page.text
         assert re.search(r"Give up …</summary>\s*<form", page.html)
         assert re.search(r'value="release">.*?value="drop" class="danger"', page.html, re.DOTALL)
