@@ -49,12 +49,17 @@ class GroupRequest(GroupSettings, StrictBody):
     """A producer group's settings; the whole object is replaced."""
 
 
-class GroupResource(GroupSettings):
-    """The current settings and status of a producer group."""
+class NamedGroup(BaseModel):
+    """The name of a producer group: the first member of its resource."""
 
     model_config = ConfigDict(from_attributes=True, populate_by_name=True)
 
     producer_group: str = Field(validation_alias="name")
+
+
+class GroupResource(GroupSettings, NamedGroup):
+    """The current settings and status of a producer group."""
+
     paused: bool
     pause_reason: str | None
     paused_at: datetime | None
