@@ -19,11 +19,10 @@ from devservers.class_archive import (
     java,
     recording_options,
 )
-from devservers.kafka_cluster import Cluster, new_id
+from devservers.kafka_cluster import NODE_ID, Cluster, new_id, single_node
 from devservers.kafka_config import (
     LOG_CONFIG,
     LOGS,
-    NODE_ID,
     java_options,
     server_properties,
 )
@@ -45,9 +44,6 @@ class EmbeddedKafka(Server):
         data_dir: Path,
         *,
         port: int = 0,
-        controller_port: int = 0,
-        advertised_port: int = 0,
-        java_extra: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
         cluster: Cluster | None = None,
         node_id: int = NODE_ID,
@@ -55,44 +51,35 @@ class EmbeddedKafka(Server):
     ) -> None:
         """Prepare a broker; it is the only node of a new cluster, or `node_id` of `cluster`.
 
-        `port` 0 picks a free port. Clients connect to `advertised_port`, where a proxy may listen.
-        `java_extra` replaces the class archive's options; `settings` override the defaults. A
-        `release` of Kafka other than the usual one must have been fetched (ArtifactsMissing).
+        `port` 0 picks a free port; `settings` override the defaults. A `release` of Kafka other
+        than the usual one must have been fetched (ArtifactsMissing).
         """
         super().__init__(data_dir.resolve())
         free = free_ports(2)
         self.port = port or free[0]
         self.node_id = node_id
-        self._cluster = cluster or Cluster(controllers={node_id: controller_port or free[1]})
-        self._advertised_port = advertised_port or self.port
-        self._java_extra = java_extra
+        self._cluster = cluster or single_node(free[1])
         self._settings = dict(settings or {})
         self._jars = kafka_jars(release)
 
     @property
     def bootstrap_servers(self) -> str:
         """Address for Kafka clients."""
-        return f"{LOOPBACK}:{self._advertised_port}"
+        return f"{LOOPBACK}:{self.port}"
 
     def launch(self) -> None:
         """Start without waiting; the first start formats the storage."""
-        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
-        self._write_properties()
-        if not (self._logs / "meta.properties").exists():
-            self._format()
-        extra = archive_options(self._jars) if self._java_extra is None else self._java_extra
-        self._child = Child(
-            self._command("Kafka", [*self._java(extra), "kafka.Kafka", self._properties.name])
-        )
+        self._launch(archive_options(self._jars))
 
     def wait_ready(self, seconds: float = START_SECONDS) -> None:
         """Return once the broker answers; raise ServerFailed otherwise."""
         if self._child is not None:
             self._child.wait_until(lambda: has_controller(self.port), seconds)
 
-    def record_classes(self) -> None:
+    def record_classes(self, archive: Path) -> None:
         """Start and stop; it writes the class archive at its end, for seconds on a busy machine."""
-        self.start()
+        self._launch(recording_options(archive))
+        self.wait_ready()
         self.signal_stop()
         if self._child is not None:
             self._child.ends_within(RECORDING_SECONDS)
@@ -106,9 +93,18 @@ class EmbeddedKafka(Server):
     def _properties(self) -> Path:
         return self._home / "server.properties"
 
+    def _launch(self, extra: Sequence[str]) -> None:
+        self._home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._write_properties()
+        if not (self._logs / "meta.properties").exists():
+            self._format()
+        self._child = Child(
+            self._command("Kafka", [*self._java(extra), "kafka.Kafka", self._properties.name])
+        )
+
     def _write_properties(self) -> None:
         shutil.copyfile(LOG_CONFIG, self._home / LOG_CONFIG.name)
-        settings = server_properties(self._cluster, self.node_id, self.port, self._advertised_port)
+        settings = server_properties(self._cluster, self.node_id, self.port)
         wanted = {**settings, **self._settings}
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in wanted.items()))
 
@@ -163,10 +159,7 @@ def make_class_archive(release: str = "") -> Path:
     if not archive.exists():
         with tempfile.TemporaryDirectory(prefix="outbox-class-archive-") as scratch:
             made = archive.with_suffix(".new")
-            broker = EmbeddedKafka(
-                Path(scratch), java_extra=recording_options(made), release=release
-            )
-            broker.record_classes()
+            EmbeddedKafka(Path(scratch), release=release).record_classes(made)
             said = Path(scratch, "data", FEATURES)
             if said.is_file():  # the tool of Kafka 4.4 writes them elsewhere, and is run each time
                 copied = features.with_suffix(".new-features")

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from devservers.loopback import LOOPBACK, free_ports
 
+NODE_ID = 1
 MOST_REPLICAS = 3
 
 
@@ -44,6 +45,11 @@ class Cluster:
     def in_sync(self) -> int:
         """Number of replicas that must have a record before its acknowledgement: all but one."""
         return max(1, self.replicas - 1)
+
+
+def single_node(controller_port: int) -> Cluster:
+    """Return a cluster of one node with a chosen port of its controller."""
+    return Cluster(controllers={NODE_ID: controller_port})
 
 
 def new_cluster(nodes: int, controllers: int | None = None) -> Cluster:

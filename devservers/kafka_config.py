@@ -11,7 +11,6 @@ from pathlib import Path
 from devservers.kafka_cluster import Cluster
 from devservers.loopback import LOOPBACK
 
-NODE_ID = 1
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 LOGS = "data"
 """Names in the broker's own folder, where it is started: Kafka and its log would read a comma, a
@@ -27,18 +26,16 @@ Without it an idle broker takes 0.022 cores instead of 0.030.
 """
 
 
-def server_properties(
-    cluster: Cluster, node_id: int, broker_port: int, advertised_port: int
-) -> Mapping[str, str]:
-    """Return the broker's settings for one start; clients get the advertised port."""
-    broker = f"{LOOPBACK}:{broker_port}"
+def server_properties(cluster: Cluster, node_id: int, port: int) -> Mapping[str, str]:
+    """Return the broker's settings for one start."""
+    broker = f"{LOOPBACK}:{port}"
     is_single = cluster.size == 1
     return {
         **_roles(cluster, node_id, broker),
         "node.id": str(node_id),
         "controller.quorum.voters": cluster.voters,
         "controller.listener.names": "CONTROLLER",
-        "advertised.listeners": f"BROKER://{LOOPBACK}:{advertised_port}",
+        "advertised.listeners": f"BROKER://{broker}",
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "BROKER",
         "log.dirs": LOGS,

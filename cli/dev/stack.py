@@ -19,6 +19,7 @@ from cli.dev.supervisor import describe_exit, stop_all
 from cli.service.programs import script
 from devservers.errors import ServerFailed
 from devservers.kafka import EmbeddedKafka
+from devservers.kafka_cluster import single_node
 from devservers.loopback import LOOPBACK
 from devservers.postgres import EmbeddedPostgres
 
@@ -50,7 +51,9 @@ class Stack:
             data_dir.postgres, port=self.ports["postgres"], binaries=options.postgres_bin
         )
         self.kafka = EmbeddedKafka(
-            data_dir.kafka, port=self.ports["kafka"], controller_port=self.ports["kafka_controller"]
+            data_dir.kafka,
+            port=self.ports["kafka"],
+            cluster=single_node(self.ports["kafka_controller"]),
         )
         self.inherited = inherited
         self.api_key: str | None = None

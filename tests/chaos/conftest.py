@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from devservers.loopback import free_ports
+from devservers.loopback import LOOPBACK, free_ports
 from tests.fixtures_link import Link, link_to
 
 
@@ -16,7 +16,7 @@ from tests.fixtures_link import Link, link_to
 class LinkedBroker:
     """A broker and the link to it."""
 
-    broker: EmbeddedKafka
+    servers: str
     link: Link
 
 
@@ -26,10 +26,12 @@ def broker_behind_link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lin
     (port,) = free_ports(1)
     with link_to(port) as link:
         folder = tmp_path_factory.mktemp("servers") / "kafka"
-        broker = EmbeddedKafka(folder, port=port, advertised_port=link.port)
+        servers = f"{LOOPBACK}:{link.port}"
+        listener = {"advertised.listeners": f"BROKER://{servers}"}
+        broker = EmbeddedKafka(folder, port=port, settings=listener)
         broker.start()
         try:
-            yield LinkedBroker(broker=broker, link=link)
+            yield LinkedBroker(servers=servers, link=link)
         finally:
             broker.stop()
             broker.erase()

@@ -34,7 +34,7 @@ TRUSTED_ABORT = Case(publisher=AbortingPublisher, gives_up=True, after_first=Fal
 @pytest.fixture
 def world(database_url: str, linked: LinkedBroker) -> Iterator[RelayWorld]:
     """Yield a new shard and topic behind the link."""
-    servers = linked.broker.bootstrap_servers
+    servers = linked.servers
     topics = make_topic(servers, partitions=1), make_topic(servers, partitions=SHARDS)
     with connect(database_url, "test") as connection:
         connection.execute("UPDATE outbox.installation SET installation_id = gen_random_uuid()")

@@ -42,7 +42,7 @@ def frozen(link: Link) -> Iterator[None]:
 def test_f12_links_that_stand_still_delay_messages_and_lose_none(
     database_url: str, linked: LinkedBroker, tmp_path: Path
 ) -> None:
-    servers = linked.broker.bootstrap_servers
+    servers = linked.servers
     ensure_progress_topic(servers, replication=1)
     topic, parts = make_topic(servers, partitions=1), urlsplit(database_url)
     with link_to(parts.port or 0) as postgres:

@@ -23,6 +23,7 @@ from confluent_kafka.admin._scram import (
 from confluent_kafka.cimpl import NewTopic
 
 from devservers.kafka import EmbeddedKafka
+from devservers.kafka_cluster import single_node
 from devservers.loopback import LOOPBACK, free_ports
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.kafka.topic_view import KafkaTopicView
@@ -165,7 +166,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         "super.users": "User:ANONYMOUS",
     }
     broker = EmbeddedKafka(
-        folder / "kafka", port=plain, controller_port=controller, settings=settings
+        folder / "kafka", port=plain, cluster=single_node(controller), settings=settings
     )
     broker.start()
     try:

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from devservers.kafka import EmbeddedKafka
+from devservers.kafka_cluster import single_node
 from devservers.loopback import LOOPBACK, free_ports
 from outbox.kafka.client_config import idempotent_producer_config
 from outbox.kafka.health.kafka_checks import kafka_checks
@@ -46,7 +47,7 @@ def test_every_client_reaches_a_broker_with_a_certificate_for_another_host(
         "ssl.truststore.location": str(authority.certificate),
     }
     broker = EmbeddedKafka(
-        tmp_path / "kafka", port=plain, controller_port=controller, settings=settings
+        tmp_path / "kafka", port=plain, cluster=single_node(controller), settings=settings
     )
     broker.start()
     try:
