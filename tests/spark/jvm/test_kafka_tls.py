@@ -22,7 +22,7 @@ from spark.jvm.kafka_options import kafka_options
 from tests.fixtures_certificates import CertificateAuthority
 from tests.spark.fixtures_markers import ON_SPARK
 
-pytestmark = [*ON_SPARK, pytest.mark.kafka]
+pytestmark = [*ON_SPARK, pytest.mark.kafka, pytest.mark.deep]
 
 ANOTHER_HOST = "192.0.2.1"
 

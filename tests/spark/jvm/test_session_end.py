@@ -6,8 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from devservers.artifacts import PROJECT_ROOT
 from outbox.settings.environment import process_environment
+from tests.spark.fixtures_markers import ON_SPARK
+
+pytestmark = [*ON_SPARK, pytest.mark.deep]
 
 PROGRAM = """
 import logging, sys, time
