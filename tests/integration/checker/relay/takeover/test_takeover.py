@@ -120,6 +120,7 @@ async def test_shared_shards_of_a_stopped_and_of_a_killed_checker_are_taken_over
     ground: Ground,
 ) -> None:
     async with relaying(ground) as first, relaying(ground) as second:
+        await first.says("started")  # the second may hold all shards before that
         await asyncio.to_thread(wait_for, lambda: ground.holders() == SHARDS, GENEROUS_SECONDS)
         ground.read(ground.commit_everywhere())
         began = time.monotonic()
