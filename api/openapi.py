@@ -57,6 +57,7 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     _, hot_schemas = msgspec.json.schema_components(_STRUCTS, ref_template=_REF)
+    _name_integers(hot_schemas["PrepareRequest"]["properties"])
     schemas.update(hot_schemas)
     schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
@@ -69,6 +70,13 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
                 operation["security"] = []
     document["security"] = [{"key": []}]
     return document
+
+
+def _name_integers(members: dict[str, Any]) -> None:
+    """Describe a number as an integer: JSON Schema counts 7.0 as one, the decoder does not."""
+    for member in members.values():
+        if "anyOf" in member:
+            member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
 
 
 def _finish(operation: dict[str, Any]) -> None:

@@ -72,6 +72,8 @@ async def test_the_openapi_document_is_valid(service: Service) -> None:
     prepare = document["components"]["schemas"]["PrepareRequest"]
     assert prepare["additionalProperties"] is False
     assert set(prepare["required"]) == {"producer_group", "topic"}
+    kinds = [each["type"] for each in prepare["properties"]["partition"]["anyOf"]]
+    assert kinds == ["integer", "null"]
     for operations in document["paths"].values():
         for operation in operations.values():
             assert "application/problem+json" in operation["responses"]["default"]["content"]
