@@ -24,7 +24,7 @@ from api.http.docs_page import docs_page
 from api.http.exchange import AsgiScope, entity_tag, is_known
 from api.http.json_body import pointer_to
 from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
-from api.shared_read import SharedRead
+from api.http.shared_read import SharedRead
 from outbox.clock import SystemClock
 from outbox.errors import OutboxError
 

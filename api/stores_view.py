@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from api.http.shared_read import SharedRead
 from api.http.tenant_shares import SLOW_PLACES, TenantShares
-from api.shared_read import SharedRead
 from outbox.clock import Clock
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.health.kafka_checks import kafka_checks, unreachable

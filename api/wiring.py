@@ -24,12 +24,12 @@ from api.http.authentication.loopback_authenticator import LoopbackAuthenticator
 from api.http.exchange import App
 from api.http.rate_limits import RateLimit
 from api.http.request_metrics import RequestMetrics
+from api.http.shared_read import SharedRead
 from api.ingest.hot_routes import HotRoutes
 from api.ingest_wiring import IngestWiring
 from api.lifecycle import running
 from api.metrics.metrics_page import MetricsPage
 from api.openapi import openapi_document
-from api.shared_read import SharedRead
 from api.stores_view import StoresView
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
@@ -99,7 +99,7 @@ def application(settings: Settings, listens_on: str, *, traces: bool) -> App:
     _tune_garbage_collector()
     if spans is None:
         return service
-    from api.traced import traced
+    from api.http.traced import traced
 
     return traced(service, spans)
 

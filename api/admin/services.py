@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from api.admin.check_endpoint_probe import CheckEndpointProbe
+from api.http.shared_read import SharedRead
 from api.ingest.name_cache import NameCache
 from api.ingest.topic_cache import TopicCache
-from api.shared_read import SharedRead
 from outbox.access import Caller
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.settings.catalogue import Settings

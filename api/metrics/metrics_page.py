@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import Metric, generate_latest
 from prometheus_client.registry import Collector
 
+from api.http.shared_read import SharedRead
 from api.metrics.shared_metrics import page_registry
 from api.metrics.table_gauges import clear_table_gauges, set_table_gauges
-from api.shared_read import SharedRead
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable
 from outbox.reconciliation.gauges import set_last_run, set_open_findings

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 
 from api.admin.dependencies import Admin, ReportReader, ServicesDependency, StrictRoute
 from api.admin.models.page import Rows
-from api.shared_read import SharedRead
+from api.http.shared_read import SharedRead
 from outbox.access import Caller
 from outbox.operators.activity import LastHour
 from outbox.operators.health_check import HealthCheck

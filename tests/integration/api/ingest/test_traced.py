@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from opentelemetry.trace import SpanKind
 
-from api.traced import traced
+from api.http.traced import traced
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_spans import (
     CALLER,
