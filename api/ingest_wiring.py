@@ -82,7 +82,7 @@ class IngestWiring:
         )
 
     def refusal(self) -> str | None:
-        """Return PostgreSQL's words if it refused the last flush of a kind, else None."""
+        """Return PostgreSQL's words if it refused the last prepares or ends; otherwise None."""
         return next(filter(None, (each.refusal() for each in self._watched)), None)
 
     async def drain(self) -> None:

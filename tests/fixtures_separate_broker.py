@@ -1,12 +1,12 @@
-"""A Kafka broker that a test or a file has alone: it may stop it, or give it other settings."""
+"""Kafka brokers that a test or a file has alone: it may stop them, or give them other settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from devservers.kafka import EmbeddedKafka
+from devservers.kafka import START_SECONDS, EmbeddedKafka
 from outbox.kafka.progress_topic import ensure_progress_topic
 
 
@@ -33,3 +33,18 @@ def separate_broker(
     finally:
         broker.kill()
         broker.erase()
+
+
+@contextmanager
+def running_nodes(
+    nodes: Collection[EmbeddedKafka], seconds: float = START_SECONDS
+) -> Iterator[None]:
+    """Run the nodes of a cluster for the block; they start beside each other."""
+    with ExitStack() as stack:
+        for node in nodes:
+            stack.callback(node.erase)
+            stack.callback(node.kill)
+            node.launch()
+        for node in nodes:
+            node.wait_ready(seconds)
+        yield

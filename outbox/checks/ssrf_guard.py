@@ -169,7 +169,7 @@ def _host(text: str) -> str:
     """Return the normalized host; numbers that are no plain IPv4 address are refused."""
     host = _bare(text)
     labels = host.split(".")
-    numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1])
+    numeric = re.fullmatch(r"[0-9]+|0x[0-9a-f]*", labels[-1]) is not None
     if len(host) > LONGEST_HOST or (":" not in host and not all(labels)):
         raise CheckUrlForbidden(Rule.HOST_FORM)
     if (numeric or ":" in host) and _literal(host) is None:
@@ -197,7 +197,7 @@ def _judge_url(url: CheckUrl, policy: SsrfPolicy) -> Rule | None:
         return judge(url, "127.0.0.1", policy)
     if not _is_port_allowed(url, policy):
         return Rule.PORT
-    inside = policy.networks or url.host in policy.hosts
+    inside = bool(policy.networks) or url.host in policy.hosts
     if url.scheme == "http" and not inside:
         return Rule.PLAIN_HTTP
     return None

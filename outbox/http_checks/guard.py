@@ -65,8 +65,9 @@ class Guard(AbstractResolver):
         """Do nothing: a running look-up ends on its own thread."""
 
     def _make_socket(self, info: Any) -> socket.socket:
+        family, kind, protocol, *_ = info
         self._refuse(info)
-        return socket.socket(*info[:3])
+        return socket.socket(family=family, type=kind, proto=protocol)
 
     def _refuse(self, info: Any) -> None:
         rule = self._rule(info)

@@ -10,11 +10,14 @@ from starlette.responses import Response
 from api.console.in_process_api import Refused
 from api.console.metric_values import metric_values
 from api.console.visit import Visit
+from api.http.problems import invalid
 from outbox.access import Scope
 from outbox.operators.held_records import COUNTED
 
 SHOWN: Final = 100
 HELD: Final = "/v1/held-records"
+ACTIONS: Final = ("release", "drop")
+"""How the routes of a held record end."""
 
 
 async def show(visit: Visit) -> Response:
@@ -38,9 +41,11 @@ async def show(visit: Visit) -> Response:
 
 
 async def settle(visit: Visit) -> Response:
-    """Publish a held record again, or give it up: ``release`` or ``drop``, as its routes end."""
+    """Publish a held record again, or give it up."""
     body = visit.filled_in
     action = body.pop("action", "")
+    if action not in ACTIONS:
+        raise invalid("/action", "choose one of the two")
     await visit.api.post(f"{HELD}/{visit.at['message_id']}/{action}", body)
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
 

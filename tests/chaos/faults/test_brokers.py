@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ from devservers.kafka_cluster import new_cluster
 from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.chaos.fixtures_live_service import live_service
 from tests.fixtures_kafka import committed_records
+from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.deep]
@@ -33,12 +33,7 @@ def brokers(tmp_path: Path) -> Iterator[dict[int, EmbeddedKafka]]:
         node: EmbeddedKafka(tmp_path / f"kafka-{node}", cluster=cluster, node_id=node)
         for node in cluster.controllers
     }
-    with ExitStack() as stack:
-        for broker in nodes.values():
-            stack.callback(broker.kill)
-            broker.launch()
-        for broker in nodes.values():
-            broker.wait_ready()
+    with running_nodes(nodes.values()):
         yield nodes
 
 

@@ -42,7 +42,7 @@ def own_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def broken_checker(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return a path to modules that are not ours, one of which has the name of one of ours."""
+    """Return a folder with a module of the user that has the name of a package of the product."""
     folder = tmp_path_factory.mktemp("modules")
     (folder / "checker.py").write_text("raise ImportError('not our checker')\n")
     return {"PYTHONPATH": str(folder)}

@@ -9,6 +9,7 @@ from devservers.errors import ArtifactsMissing
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from devservers.kafka_wire import active_controller, has_controller
+from tests.fixtures_separate_broker import running_nodes
 from tests.integration.devservers.fixtures_finalized_features import finalized_features
 
 pytestmark = pytest.mark.kafka
@@ -50,14 +51,6 @@ def test_a_release_that_is_not_fetched_names_the_command_that_fetches_it(tmp_pat
 def test_a_cluster_with_one_controller_outlives_every_other_node(tmp_path: Path) -> None:
     cluster = new_cluster(2, controllers=1)
     nodes = [EmbeddedKafka(tmp_path / f"{n}", cluster=cluster, node_id=n) for n in (1, 2)]
-    try:
-        for node in nodes:
-            node.launch()
-        for node in nodes:
-            node.wait_ready()
+    with running_nodes(nodes):
         nodes[1].kill()
         assert active_controller(nodes[0].port) == 1
-    finally:
-        for node in nodes:
-            node.kill()
-            node.erase()

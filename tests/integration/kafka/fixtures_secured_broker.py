@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -140,6 +140,25 @@ class SecuredWorld(RelayWorld):
         return super().environment | {"OUTBOX_KAFKA_CONFIG": json.dumps(self.config)}
 
 
+def secure_listener(
+    ports: Sequence[int], protocol: str, signed: tuple[Path, Path], folder: Path
+) -> dict[str, str]:
+    """Return a broker's settings for a TLS listener beside the plain one and the controller's."""
+    plain, controller, secure = ports
+    certificate, key = signed
+    store = folder / "broker.pem"
+    store.write_text(key.read_text() + certificate.read_text())
+    listeners = f"BROKER://{LOOPBACK}:{plain},SECURE://{LOOPBACK}:{secure}"
+    protocols = f"BROKER:PLAINTEXT,SECURE:{protocol},CONTROLLER:PLAINTEXT"
+    return {
+        "listeners": f"{listeners},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": protocols,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+    }
+
+
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     """Start the broker in a folder, with one topic and that of the manifests.
@@ -147,21 +166,13 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     On an aged installation their logs start above 0.
     """
     authority = CertificateAuthority(folder / "authority")
-    certificate, key = authority.sign(LOOPBACK)
-    store = folder / "broker.pem"
-    store.write_text(key.read_text() + certificate.read_text())
-    plain, controller, secure = free_ports(3)
-    listeners = f"BROKER://{LOOPBACK}:{plain},SECURE://{LOOPBACK}:{secure}"
+    plain, controller, secure = ports = free_ports(3)
     settings = {
-        "listeners": f"{listeners},CONTROLLER://{LOOPBACK}:{controller}",
-        "advertised.listeners": listeners,
-        "listener.security.protocol.map": "BROKER:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT",
+        **secure_listener(ports, "SASL_SSL", authority.sign(LOOPBACK), folder),
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.secure.scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(store),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }

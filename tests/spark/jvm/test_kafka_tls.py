@@ -20,6 +20,7 @@ from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 from outbox.settings.environment import load_settings
 from spark.jvm.kafka_options import kafka_options
 from tests.fixtures_certificates import CertificateAuthority
+from tests.integration.kafka.fixtures_secured_broker import secure_listener
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = [*ON_SPARK, pytest.mark.kafka, pytest.mark.deep]
@@ -31,18 +32,11 @@ def test_every_client_reaches_a_broker_with_a_certificate_for_another_host(
     session: SparkSession, tmp_path: Path
 ) -> None:
     authority = CertificateAuthority(tmp_path / "authority")
-    certificate, key = authority.sign(ANOTHER_HOST)
-    store = tmp_path / "broker.pem"
-    store.write_text(key.read_text() + certificate.read_text())
-    plain, controller, secure = free_ports(3)
-    listeners = f"BROKER://{LOOPBACK}:{plain},SECURE://{LOOPBACK}:{secure}"
+    certificate, key = signed = authority.sign(ANOTHER_HOST)
+    plain, controller, secure = ports = free_ports(3)
     settings = {
-        "listeners": f"{listeners},CONTROLLER://{LOOPBACK}:{controller}",
-        "advertised.listeners": listeners,
-        "listener.security.protocol.map": "BROKER:PLAINTEXT,SECURE:SSL,CONTROLLER:PLAINTEXT",
+        **secure_listener(ports, "SSL", signed, tmp_path),
         "ssl.client.auth": "required",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(store),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.certificate),
     }

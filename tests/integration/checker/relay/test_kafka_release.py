@@ -6,7 +6,7 @@ The second of two nodes dies with all replicas of the data topic, between flush 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -20,6 +20,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from outbox.kafka.progress_topic import ensure_progress_topic
 from tests.fixtures_kafka import make_topic
+from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checker_process import start_checker
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, first_batch
@@ -47,13 +48,7 @@ def two_nodes(folder: Path, release: str = "") -> Iterator[Sequence[EmbeddedKafk
         )
         for node in (1, 2)
     ]
-    with ExitStack() as stack:
-        for node in nodes:
-            stack.callback(node.erase)
-            stack.callback(node.kill)
-            node.launch()
-        for node in nodes:
-            node.wait_ready(READY_SECONDS)
+    with running_nodes(nodes, READY_SECONDS):
         yield nodes
 
 

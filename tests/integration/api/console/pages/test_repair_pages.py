@@ -59,7 +59,7 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         assert "never visible to consumers" in page_of_dropped.text
         assert "The message was given up, and that is final." in page_of_dropped.text
         assert (await browser.send(page, at, action="drop", reason="again")).status == 409
-        assert (await browser.send(page, at, action="burn", reason="r")).status == 404
+        assert (await browser.send(page, at, action="burn", reason="r")).status == 422
         audit = await browser.get("/ui/audit?operator=Ada")
         assert "held.release" in audit.text
         assert "held.drop" in audit.text

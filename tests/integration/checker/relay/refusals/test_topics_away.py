@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from uuid import uuid4
 
 import pytest
@@ -18,6 +17,7 @@ from outbox.kafka.ready_topics import TAKES_NO_RECORDS
 from outbox.kafka.topics import read_topics
 from outbox.messages.message_id import SHARDS
 from tests.fixtures_kafka import committed_records
+from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import due_now, open_rows
@@ -38,12 +38,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[int, E
         node: EmbeddedKafka(folder / f"kafka-{node}", cluster=cluster, node_id=node)
         for node in (STAYS, GOES)
     }
-    with ExitStack() as stack:
-        for broker in nodes.values():
-            stack.callback(broker.kill)
-            broker.launch()
-        for broker in nodes.values():
-            broker.wait_ready()
+    with running_nodes(nodes.values()):
         yield nodes
 
 
