@@ -106,6 +106,14 @@ def database_url(postgres_server: EmbeddedPostgres, template_database: str) -> I
     drop_database(postgres_server.database_url, url)
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
+    """Yield the URL of one database for all tests of a module."""
+    url = make_database(postgres_server.database_url, template_database)
+    yield url
+    drop_database(postgres_server.database_url, url)
+
+
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
     """Yield an open pool on a fresh migrated database; sessions open as they are needed."""

@@ -129,7 +129,9 @@ def old(servers: Servers, kafka_broker: EmbeddedKafka) -> RelayWorld:
     return world
 
 
-@pytest.mark.parametrize("way", [Servers.promote, Servers.recover])
+@pytest.mark.parametrize(
+    "way", [Servers.promote, pytest.param(Servers.recover, marks=pytest.mark.deep)]
+)
 async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
     servers: Servers,
     old: RelayWorld,

@@ -102,6 +102,7 @@ async def planned(
         )
 
 
+@pytest.mark.deep
 def test_an_unreachable_store_exits_6_in_one_line(database_url: str, tmp_path: Path) -> None:
     done = run(
         *("run", "--report", str(tmp_path)),

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from outbox.settings.environment import process_environment
 from tests.fixtures_paths import PROJECT
 from tests.spark.fixtures_markers import ON_SPARK
@@ -48,6 +50,7 @@ def started(
     )
 
 
+@pytest.mark.deep
 def test_neither_another_spark_nor_the_name_of_the_host_reaches_a_run(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.of.another yes\n")
     other = {**OTHER_SPARK, "SPARK_CONF_DIR": str(tmp_path)}

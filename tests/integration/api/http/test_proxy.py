@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from devservers.loopback import free_ports
 from tests.fixtures_certificates import CertificateAuthority
@@ -20,7 +21,7 @@ from tests.fixtures_paths import PROJECT
 from tests.integration.api.fixtures_api_process import served
 from tests.integration.api.fixtures_service import GROUPS, HALVES, prepare_body
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.asyncio(loop_scope="module")]
 
 DEPLOY = PROJECT / "deploy"
 FILES = ("nginx/nginx.conf", "nginx/api.conf", "nginx/plain.conf", "tls/tls.conf")
@@ -59,21 +60,24 @@ def configured(folder: Path, ports: dict[str, str], authority: CertificateAuthor
     return folder / "nginx.conf"
 
 
-@pytest.fixture
-async def proxy(database_url: str, tmp_path: Path) -> AsyncIterator[Proxy]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def proxy(
+    module_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Proxy]:
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
     if program is None:
         pytest.skip("nginx is missing: apt-get install nginx-light")
-    authority = CertificateAuthority(tmp_path / "certificates")
+    folder = tmp_path_factory.mktemp("proxy")
+    authority = CertificateAuthority(folder / "certificates")
     plain, tls = free_ports(2)
-    async with served(database_url) as api:
+    async with served(module_database) as api:
         ports = {
             r"listen 8080": f"listen 127.0.0.1:{plain}",
             r"listen 8443": f"listen 127.0.0.1:{tls}",
             r"http://api:8080": f"http://127.0.0.1:{api.port}",
         }
-        written = configured(tmp_path, ports, authority)
-        options = ("-p", tmp_path, "-c", written, "-g", "daemon off; user root;")
+        written = configured(folder, ports, authority)
+        options = ("-p", folder, "-c", written, "-g", "daemon off; user root;")
         process = await asyncio.create_subprocess_exec(program, *options)
         trusted = ssl.create_default_context(cafile=str(authority.certificate))
         transport = httpx2.AsyncHTTPTransport(verify=trusted, retries=20)

@@ -32,19 +32,16 @@ if "--multiprocessing-fork" in sys.orig_argv and "spawn_main" in " ".join(sys.or
 """On a busy machine a worker starts so slowly: uvicorn waits five seconds for its first sign."""
 
 
-@pytest.mark.parametrize(
-    "start", ["", pytest.param(SLOW_START, marks=pytest.mark.deep)], ids=["quick", "slow"]
-)
+@pytest.mark.deep
 async def test_any_worker_reports_the_counts_of_all_workers_including_dead_ones(
     database_url: str,
     pool: Pool,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
-    start: str,
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    (slow := tmp_path_factory.mktemp("slow") / "sitecustomize.py").write_text(start)
+    (slow := tmp_path_factory.mktemp("slow") / "sitecustomize.py").write_text(SLOW_START)
     monkeypatch.setenv("PYTHONPATH", str(slow.parent))
     metrics = f"127.0.0.1:{free_port()}"
     async with served(database_url, seconds=180, HTTP_WORKERS="2", METRICS_BIND=metrics) as service:

@@ -106,6 +106,7 @@ def offsets_committed(servers: str, topic: str) -> list[int]:
         ]
 
 
+@pytest.mark.deep
 def test_a24_members_killed_before_and_after_their_offset_is_committed_grant_each_event_once(
     kafka_broker: EmbeddedKafka, local_database: str, tmp_path: Path
 ) -> None:

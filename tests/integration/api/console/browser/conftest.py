@@ -7,19 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from devservers.postgres import EmbeddedPostgres
-from tests.fixtures_databases import drop_database, make_database
 from tests.integration.api.console.browser.fixtures_desk import Desk, sitting
 
 NO_BROKER = "127.0.0.1:9"
-
-
-@pytest.fixture(scope="module")
-def module_database(postgres_server: EmbeddedPostgres, template_database: str) -> Iterator[str]:
-    """Yield the URL of one database for all tests of a module."""
-    url = make_database(postgres_server.database_url, template_database)
-    yield url
-    drop_database(postgres_server.database_url, url)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -36,6 +36,7 @@ def commit_in_turn(world: RelayWorld, numbers: Iterable[int]) -> None:
         world.commit(*(replace(template, key=b"%d" % (n % KEYS), value=value(n)) for n in flush))
 
 
+@pytest.mark.deep
 def test_a34_a_committed_before_b_is_read_before_b_whatever_kafka_refuses_and_whoever_dies(
     world: RelayWorld,
 ) -> None:

@@ -135,6 +135,7 @@ def release(world: RelayWorld, relay: ShardRelay, topic: str) -> None:
     wait_for(freed)
 
 
+@pytest.mark.deep
 def test_f15_a_refusal_that_comes_while_a_large_batch_is_produced_is_noticed(
     world: RelayWorld,
 ) -> None:

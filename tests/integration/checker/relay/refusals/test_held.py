@@ -93,6 +93,7 @@ def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayW
     assert world.values(0) == []
 
 
+@pytest.mark.deep
 def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: RelayWorld) -> None:
     kept, gone = world.topic, make_topic(world.bootstrap_servers, partitions=1)
     world.topic = gone

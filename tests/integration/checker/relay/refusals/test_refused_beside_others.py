@@ -54,6 +54,7 @@ def test_f15_what_was_thrown_away_unsent_is_not_blamed_for_the_refusal_of_anothe
     assert delivery.refused == Refusal(0, "MSG_SIZE_TOO_LARGE", Refused.RECORD, named=True)
 
 
+@pytest.mark.deep
 def test_f15_each_record_that_is_too_large_is_named_among_any_number_of_others(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

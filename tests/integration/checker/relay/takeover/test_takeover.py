@@ -116,6 +116,7 @@ def took_over(ground: Ground, began: float, how: str) -> float:
     return seconds
 
 
+@pytest.mark.deep
 async def test_shared_shards_of_a_stopped_and_of_a_killed_checker_are_taken_over(
     ground: Ground,
 ) -> None:
