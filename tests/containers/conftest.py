@@ -11,6 +11,7 @@ import pytest
 from tests.containers.fixtures_engine import NoEngine, container_engine, make_images
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import Stack, stack_of_a_copy
+from tests.containers.fixtures_watch import Watch
 
 COLD_SECONDS = 5400
 """For the first test where no image has been built yet; each build and start has its own bound."""
@@ -57,3 +58,11 @@ def stack(engine: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -
         made.up()
         made.admin_key = json.loads(typed(made, create_key))["api_key"]
         yield made
+
+
+@pytest.fixture(scope="session")
+def watch(stack: Stack, images_of_profiles: None) -> Watch:
+    """Let Prometheus watch the stack from now on; its volume keeps what it saw."""
+    stack.compose("up", "--detach", "--wait", "prometheus")
+    url = f"http://127.0.0.1:{stack.ports['PROMETHEUS_PORT']}/api/v1/query"
+    return Watch(url, Watch.now(url))

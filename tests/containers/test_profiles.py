@@ -10,10 +10,16 @@ import pytest
 
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import KILLED, Stack
+from tests.containers.fixtures_watch import Watch
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_waiting import wait_for
 
 RULES, CASES = "deploy/alerts", "tests/unit/deploy/monitoring/alerts"
+BY_THE_WALK = {
+    *("OutboxApiSilent", "OutboxCheckerSilent", "OutboxRequestsFail"),
+    "OutboxPublishSlow",  # each of its few messages waits for a part that comes back
+}
+"""The alerts that test_stack.py may cause: it kills and stops each part for a while."""
 STAYING = ("reconcile", "prometheus", "tls", "account", "member")
 
 
@@ -72,6 +78,15 @@ def test_the_api_is_served_with_tls(certified: Stack) -> None:
     tls = certified.containers()["tls"]
     assert tls["Config"]["User"] == "101:101"
     assert "PRIVATE KEY" not in json.dumps(tls)
+
+
+def test_prometheus_saw_no_other_alert_in_ten_minutes_of_crashes_and_stops(
+    stack: Stack, watch: Watch
+) -> None:
+    """It watched all tests before; what they lack of ten minutes is waited for."""
+    stack.compose("up", "--detach", "--wait", "prometheus")
+    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
+    assert watch.fired() <= BY_THE_WALK
 
 
 def test_every_part_of_a_profile_comes_back_after_a_crash_and_stops_within_its_grace(

@@ -6,7 +6,6 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -14,17 +13,15 @@ import pytest
 
 from tests.containers.fixtures_page import commands, typed
 from tests.containers.fixtures_stack import KILLED, Stack
+from tests.containers.fixtures_watch import Watch
 from tests.e2e.fixtures_check_endpoint import check_endpoint
 from tests.e2e.fixtures_topic_reader import read_topic
 from tests.fixtures_waiting import wait_for
 
+pytestmark = pytest.mark.usefixtures("watch")
+
 LASTING = ("postgres", "kafka", "api", "proxy", "checker")
 ONE_SHOT = ("migrate", "logins")
-BY_THE_WALK = {
-    *("OutboxApiSilent", "OutboxCheckerSilent", "OutboxRequestsFail"),
-    "OutboxPublishSlow",  # each of its few messages waits for a part that comes back
-}
-"""The alerts that tests of this module may cause: they kill and stop each part for a while."""
 AWAY = (502, 503, 504)
 """What the proxy, or the API, answers while a part is missing."""
 TOPIC = "orders"
@@ -41,42 +38,6 @@ def group(stack: Stack) -> Iterator[str]:
         answer = http.put(f"/v1/producer-groups/{GROUP}", json=settings)
         assert answer.status_code == 201, answer.text
         yield GROUP
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What Prometheus has seen of the stack since a moment of its own clock."""
-
-    url: str
-    since: float
-
-    def seconds(self) -> float:
-        """Return how long it watches."""
-        return self.now(self.url) - self.since
-
-    def fired(self) -> set[str]:
-        """Return the alerts that have fired meanwhile."""
-        window = f"{round(self.seconds())}s"
-        asked = f'max_over_time(ALERTS{{alertstate="firing"}}[{window}])'
-        found = self.ask(self.url, asked)["result"]
-        return {each["metric"]["alertname"] for each in found}
-
-    @staticmethod
-    def ask(url: str, query: str) -> Any:
-        answer = httpx2.get(url, params={"query": query}, trust_env=False, timeout=60)
-        return answer.json()["data"]
-
-    @classmethod
-    def now(cls, url: str) -> float:
-        return float(cls.ask(url, "time()")["result"][1])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def watch(stack: Stack, images_of_profiles: None) -> Watch:
-    """Let Prometheus watch the stack while the tests of this module run."""
-    stack.compose("up", "--detach", "--wait", "prometheus")
-    url = f"http://127.0.0.1:{stack.ports['PROMETHEUS_PORT']}/api/v1/query"
-    return Watch(url, Watch.now(url))
 
 
 def prepare(stack: Stack, group: str) -> dict[str, Any]:
@@ -184,12 +145,6 @@ def test_a_container_stops_within_its_grace_and_starts_again(
     stack.compose("up", "--detach", "--wait", service)
     message_id = publish(stack, group)
     assert consumed(stack).count(message_id) == 1
-
-
-def test_no_other_alert_fires_in_ten_minutes_of_crashes_and_stops(watch: Watch) -> None:
-    """Prometheus watched the tests before; what they lack of ten minutes is waited for."""
-    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
-    assert watch.fired() <= BY_THE_WALK
 
 
 def test_what_was_stopped_comes_up_with_its_data_and_leaves_nothing_else(
