@@ -82,6 +82,7 @@ class AsyncTransactionProducer:
         message: Message,
         local_transaction: LocalTransaction | None = None,
         wait: int = 0,
+        attempts: int = 1,
     ) -> TransactionSendResult:
         """Prepare ``message``, run the local transaction, end accordingly.
 
@@ -92,9 +93,12 @@ class AsyncTransactionProducer:
         of the local transaction ends with UNKNOWN and propagates unchanged. An end that does not
         reach the service does not raise: the check-back decides the message. Any other ``wait``
         raises ValueError before anything is sent.
+
+        A ``transaction_id`` of your business that was rolled back stays so. ``attempts`` is how
+        many messages may be prepared for it: after a rollback the second as ``ID/2``, and so on.
         """
         run = local_transaction or self._listener_transaction()
-        prepared = await self._take(self._calls.prepare_first(message, wait))
+        prepared = await self._take(self._calls.prepare_first(message, wait, attempts))
         try:
             local_state = local_state_of(await run(prepared), prepared)
         except Exception:

@@ -21,9 +21,13 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId, message_id_text
 
-PREPARED_BEFORE: Final = (
-    "This message was prepared before and is decided, see `winning_decision`: run no local"
-    " transaction. Another local transaction needs a new `transaction_id`."
+COMMITTED_BEFORE: Final = (
+    "This message was prepared before and is committed: run no local transaction, read your own"
+    " rows. Another local transaction needs a new `transaction_id`."
+)
+ROLLED_BACK_BEFORE: Final = (
+    "This message was prepared before and is rolled back for ever: run no local transaction. To"
+    " try again, prepare with a new `transaction_id`, such as this one with `/2` at its end."
 )
 
 
@@ -48,7 +52,8 @@ def prepare_answer(
         )
         return resource, outcome.replayed
     if isinstance(outcome, AlreadyDecided):
-        return already_ended(outcome.status, PREPARED_BEFORE)
+        committed = outcome.status.state is not State.ROLLED_BACK
+        return already_ended(outcome.status, COMMITTED_BEFORE if committed else ROLLED_BACK_BEFORE)
     if isinstance(outcome, GroupDeleted):
         return invalid("/producer_group", "is not registered", "unknown-group")
     facts = {"existing_message_id": str(outcome.existing_message_id)}

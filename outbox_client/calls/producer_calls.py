@@ -6,6 +6,7 @@ contract. A call is a generator of steps (``steps``).
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from outbox_client.calls import protocol
@@ -41,12 +42,26 @@ class ProducerCalls:
         item = shared_prepare(self._producer_group, message)
         return self._shared(item, lambda answer: protocol.read_prepared(answer, message))
 
-    def prepare_first(self, message: Message, wait: int) -> Steps[PreparedMessage]:
-        """Store a half message; raises ``PrepareFailed``, or ``AlreadyEnded`` unchanged.
+    def prepare_first(
+        self, message: Message, wait: int, attempts: int = 1
+    ) -> Steps[PreparedMessage]:
+        """Store a half message; after a rollback another, up to ``attempts`` in all.
 
-        Raises ValueError for a ``wait`` with which its end would be refused.
+        The second has the transaction id ``ID/2``. Raises ``PrepareFailed``, or ``AlreadyEnded``
+        unchanged, and ValueError for a ``wait`` with which its end would be refused.
         """
         protocol.prefer(wait)
+        first = message.transaction_id
+        for attempt in range(2, attempts + 1):
+            try:
+                return (yield from self._prepare_once(message))
+            except AlreadyEnded as ended:
+                if ended.winning_decision != LocalTransactionState.ROLLBACK:
+                    raise
+            message = replace(message, transaction_id=f"{first}/{attempt}")
+        return (yield from self._prepare_once(message))
+
+    def _prepare_once(self, message: Message) -> Steps[PreparedMessage]:
         try:
             return (yield from self.prepare(message))
         except AlreadyEnded:

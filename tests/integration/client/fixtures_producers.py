@@ -77,10 +77,10 @@ class ProducerOnLoop:
         return self._thread.ident
 
     def send_in_transaction(
-        self, message: Message, local: Local | None = None, wait: int = 0
+        self, message: Message, local: Local | None = None, wait: int = 0, attempts: int = 1
     ) -> TransactionSendResult:
         run = _asynchronous(local) if local else None
-        return self._call(self._producer.send_in_transaction(message, run, wait))
+        return self._call(self._producer.send_in_transaction(message, run, wait, attempts))
 
     def prepare(self, message: Message) -> PreparedMessage:
         return self._call(self._producer.prepare(message))

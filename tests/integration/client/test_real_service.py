@@ -81,6 +81,19 @@ def a_repeated_send_runs_nothing_and_names_who_decided(producer: TransactionProd
     assert len(ran) == 1
 
 
+def a_business_id_that_was_rolled_back_is_prepared_again(producer: TransactionProducer) -> None:
+    order = Message(TOPIC, "v", transaction_id="order-7")
+    died = producer.prepare(order)
+    producer.end(died.message_id, ROLLBACK)  # as a check of it is answered
+    with pytest.raises(AlreadyEnded):
+        producer.send_in_transaction(order, lambda _: COMMIT)
+    sent = producer.send_in_transaction(order, lambda _: COMMIT, attempts=2)
+    assert (sent.transaction_id, sent.state) == ("order-7/2", "COMMITTED")
+    with pytest.raises(AlreadyEnded) as caught:
+        producer.send_in_transaction(order, lambda _: COMMIT, attempts=3)
+    assert (caught.value.message_id, caught.value.winning_decision) == (sent.message_id, "COMMIT")
+
+
 def a_standing_decision_against_the_local_state_is_raised(producer: TransactionProducer) -> None:
     def end_first(prepared: PreparedMessage) -> LocalTransactionState:
         producer.end(prepared.message_id, ROLLBACK, reason="by hand")
@@ -133,6 +146,7 @@ def each_item_of_a_batch_has_its_own_fate(producer: TransactionProducer) -> None
 TALKS: tuple[Callable[[TransactionProducer], None], ...] = (
     a_message_with_every_field_is_stored_once,
     a_repeated_send_runs_nothing_and_names_who_decided,
+    a_business_id_that_was_rolled_back_is_prepared_again,
     a_standing_decision_against_the_local_state_is_raised,
     nothing_leaves_it_undecided,
     a_refusal_carries_its_slug,

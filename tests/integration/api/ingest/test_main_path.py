@@ -268,6 +268,7 @@ async def test_a_repeated_prepare_of_a_decided_message_is_refused_with_the_decis
         assert (problem["decided_by"], problem["decided_at"]) == ("producer", ended["decided_at"])
         assert "run no local transaction" in problem["detail"]
         assert "a new `transaction_id`" in problem["detail"]
+        assert ("read your own rows" in problem["detail"]) == (decision == "COMMIT")
     assert (await stored(pool))[0] == 2
 
 
