@@ -4,12 +4,14 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
 from outbox_client.calls.async_shared_requests import AsyncSharedRequests
 from outbox_client.calls.async_transport import AsyncTransport
 from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
+from outbox_client.calls.protocol import BATCH_MAX_ITEMS
+from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
 from outbox_client.calls.shared_items import OPERATIONS
 from outbox_client.calls.steps import Exchange, Share, Step, Steps
 from outbox_client.errors import OutboxError
@@ -27,6 +29,10 @@ LocalTransaction = Callable[[PreparedMessage], Awaitable[LocalTransactionState |
 Result = TypeVar("Result")
 
 
+CALLS_AT_ONCE: Final = 2 * REQUESTS_UNDER_WAY * BATCH_MAX_ITEMS
+"""As many as are sent together, and the same number that waits for those."""
+
+
 class AsyncTransactionProducer:
     """Sends messages that are published if, and only if, their local transaction committed.
 
@@ -37,7 +43,8 @@ class AsyncTransactionProducer:
     replaces the public certificate authorities, for a service behind a private one.
 
     Calls of several tasks at the same time share requests: fewer requests, and each call has its
-    own result and its own errors. A single call is sent at once.
+    own result and its own errors. A single call is sent at once. Any number of calls may be
+    gathered: those beyond 4 000 wait for a turn, and ``timeout`` begins with the turn.
 
     Raises ValueError for an address or a key that cannot be sent, and RuntimeError in another event
     loop than that of the first call.
@@ -58,6 +65,7 @@ class AsyncTransactionProducer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport = AsyncTransport(url, api_key, ssl_context)
         self._shared = {name: AsyncSharedRequests(self._transport) for name in OPERATIONS}
+        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,8 +159,12 @@ class AsyncTransactionProducer:
         return self._listener.execute_local_transaction
 
     async def _take(self, steps: Steps[Result]) -> Result:
-        """Take the steps of a call, one after the other."""
+        """Take the steps of a call, one after the other; its time begins with its turn."""
         self._refuse_another_loop()
+        async with self._turns:
+            return await self._take_now(steps)
+
+    async def _take_now(self, steps: Steps[Result]) -> Result:
         try:
             step = next(steps)
             while True:

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from outbox_client import Message, ServiceUnreachable
+from outbox_client import AsyncTransactionProducer, Message, ServiceUnreachable
+from outbox_client.async_client import CALLS_AT_ONCE
 from outbox_client.calls.async_shared_requests import AsyncSharedRequests
 from outbox_client.calls.async_transport import AsyncTransport
 from outbox_client.calls.protocol import Answer
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
-from outbox_client.calls.shared_items import shared_prepare
+from outbox_client.calls.shared_items import PREPARE, shared_prepare
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_contract_server import ContractService
 
@@ -51,3 +52,18 @@ async def test_a_call_with_less_time_than_those_before_it_ends_in_its_own_time(
                     await prepare(requests, 0.1)
         service.release.set()
         assert [answer.status for answer in await asyncio.gather(*patient)] == [201, 201]
+
+
+async def test_calls_beyond_a_bound_wait_for_a_turn_and_all_are_answered(
+    service: ContractService, service_url: str
+) -> None:
+    """All at once, the last would have used up their time before they were sent."""
+    service.release.clear()
+    async with AsyncTransactionProducer(service_url, "billing", timeout=LONG) as producer:
+        queue = producer._shared[PREPARE]
+        messages = [Message("invoices", str(number)) for number in range(CALLS_AT_ONCE + 100)]
+        calls = asyncio.gather(*map(producer.prepare, messages))
+        await asyncio.to_thread(wait_for, lambda: service.requests)
+        assert 0 < queue.waiting() <= CALLS_AT_ONCE
+        service.release.set()
+        assert len({each.message_id for each in await calls}) == len(messages)
