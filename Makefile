@@ -78,7 +78,7 @@ up: ## Start the operations stack (docker-compose.yml; COMPOSE_PROFILES=spark,tl
 	@docker compose up --detach --build --wait || { deploy/why-down.sh >&2; exit 1; }
 
 down: ## Stop the operations stack with all its profiles; its data stays
-	@docker compose --profile '*' down --remove-orphans
+	@SECRETS_MADE=no docker compose --profile '*' down --remove-orphans
 
 $(INSTALLED): pyproject.toml chaos/pyproject.toml requirements/dev.txt
 	@deploy/needs.sh $(PYTHON)

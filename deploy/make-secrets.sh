@@ -26,25 +26,17 @@ opens_the_data() {
     write "$1" "$("$2")"
 }
 
-# A volume without a cluster holds no data: a `docker compose up` without secrets makes one, and fails.
 data_exists() {
     # The name of the project may be in the environment, in .env or in the compose file.
-    { project=$(cd .. && docker compose config | sed -n 's/^name: //p') && [[ -n $project ]] &&
+    { project=$(cd .. && SECRETS_MADE=no docker compose config | sed -n 's/^name: //p') && [[ -n $project ]] &&
         volumes=$(docker volume ls --quiet --filter "label=com.docker.compose.project=$project" \
             --filter "label=com.docker.compose.volume=postgres-data") && named=$(docker volume ls --quiet) &&
         # One that was copied from another machine by hand lacks the labels, and compose uses it all the same.
-        volume=${volumes:-$(grep -Fx "${project}_postgres-data" <<<"$named" || true)} &&
-        cluster=$([[ -z $volume ]] || cluster_in "$volume"); } || {
+        volume=${volumes:-$(grep -Fx "${project}_postgres-data" <<<"$named" || true)}; } || {
         echo "Nobody can say whether there is data that new secrets would not open: start Docker, then try again." >&2
         exit 2
     }
-    [[ -n $cluster ]]
-}
-
-# VOLUME: print a file of the cluster in it, if there is one.
-cluster_in() {
-    docker run --rm --network=none --user=0 --volume="$1:/volume:ro" --entrypoint=find \
-        "$(cd .. && docker compose config --images postgres)" /volume -maxdepth 4 -name PG_VERSION -print -quit
+    [[ -n $volume ]]
 }
 
 refuse() {
@@ -79,4 +71,6 @@ for role in api checker reconcile; do
 done
 [[ $logins == "$(cat secrets/logins.sql 2>/dev/null)"$'\n' ]] || write logins.sql "$logins"
 [[ -s secrets/grafana_password ]] || write grafana_password "$(password)"
+# The last one: deploy/first-step.yml lets compose begin.
+[[ -s secrets/.env ]] || write .env SECRETS_MADE=yes
 ((${#made[@]} == 0)) || echo "deploy/secrets: made ${made[*]}" >&2

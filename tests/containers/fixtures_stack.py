@@ -68,6 +68,11 @@ class Stack:
         """Run a compose command on every service, those of profiles included."""
         return self.run("docker", "compose", *ALL_PROFILES, *words, check=check)
 
+    def delete(self) -> None:
+        """Delete its containers, volumes and networks, also before it has secrets."""
+        compose = ("env", "SECRETS_MADE=no", "docker", "compose", *ALL_PROFILES)
+        self.run(*compose, "down", "--volumes", "--remove-orphans", check=False)
+
     def outbox(self, *words: str, check: bool = True) -> str:
         """Run a command of outbox in the API's container, with the first key."""
         return self.compose(
@@ -118,11 +123,11 @@ def stack_of_a_copy(
     texts = {variable: str(port) for variable, port in ports.items()}
     environment = {**engine, **texts, "COMPOSE_PROJECT_NAME": name}
     stack = Stack(folder=folder, environment=environment, ports=ports)
-    stack.compose("down", "--volumes", "--remove-orphans", check=False)
+    stack.delete()
     try:
         yield stack
     finally:
-        stack.compose("down", "--volumes", "--remove-orphans", check=False)
+        stack.delete()
 
 
 def copy_files(source: Path, folder: Path) -> None:

@@ -19,14 +19,14 @@ COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_t
 
 DOCKER = """#!/bin/sh
 case "$*" in
-    "compose config --images postgres") echo postgres:18 ;;
     "compose config"*) printf 'name: %s\\nservices: {}\\n' "$PROJECT" ;;
     "volume ls"*"project=$PROJECT "*) echo "$VOLUMES" ;;
     "volume ls --quiet") echo "$COPIED" ;;
-    "run "*" --volume=outbox_postgres-data:"*) echo "$CLUSTER" ;;
 esac
 """
 """Stands for the container engine: volumes of one project, and one that compose has not made."""
+MARK = ".env"
+"""Not a secret: deploy/first-step.yml reads it."""
 
 
 def make_secrets(
@@ -35,14 +35,12 @@ def make_secrets(
     *,
     copied: str = "",
     project: str = "outbox",
-    cluster: str = "/volume/18/docker/PG_VERSION",
     answers: bool = True,
 ) -> Path:
     """Run the script in a folder of the test; return what it has made.
 
     ``volumes`` is what the engine lists for the project, ``copied`` what it lists without the mark
-    of a project, if it answers; ``cluster`` is a file of PostgreSQL in them. Raises
-    CalledProcessError.
+    of a project, if it answers. Raises CalledProcessError.
     """
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
@@ -62,7 +60,6 @@ def make_secrets(
             "VOLUMES": volumes,
             "COPIED": copied,
             "PROJECT": project,
-            "CLUSTER": cluster,
         },
     )
     return folder / "secrets"
@@ -72,11 +69,19 @@ def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path)
     made = make_secrets(tmp_path)
     texts = {path.name: path.read_text() for path in made.iterdir()}
     named = {Path(each["file"]) for each in COMPOSE["secrets"].values()}
-    assert {path.name for path in named if path.parent.name == "secrets"} == set(texts)
+    assert {path.name for path in named if path.parent.name == "secrets"} == set(texts) - {MARK}
     assert len(set(texts.values())) == len(texts)
     assert made.stat().st_mode & 0o777 == 0o700
     assert make_secrets(tmp_path, volumes="outbox_postgres-data") == made
     assert {path.name: path.read_text() for path in made.iterdir()} == texts
+
+
+def test_compose_names_the_next_step_until_the_secrets_are_made(tmp_path: Path) -> None:
+    (included,) = COMPOSE["include"]
+    assert included["project_directory"] == "deploy/secrets"
+    variable, _, made = (make_secrets(tmp_path) / MARK).read_text().partition("=")
+    assert made
+    assert f'"${{{variable}:?run: make up}}"' in (PROJECT / included["path"]).read_text()
 
 
 @pytest.mark.parametrize("lost", ["postgres_password", "auth_pepper", "encryption_keys"])
@@ -104,11 +109,6 @@ def test_a_volume_that_was_copied_by_hand_from_another_machine_is_seen(tmp_path:
         make_secrets(tmp_path, copied="outbox_postgres-data")
     assert refused.value.returncode == 2
     assert "the volume outbox_postgres-data holds data" in refused.value.stderr
-
-
-def test_a_volume_without_a_cluster_is_empty(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path, volumes="outbox_postgres-data", cluster="")
-    assert (made / "postgres_password").exists()
 
 
 def test_nothing_is_made_while_the_engine_cannot_say_whether_data_is_there(tmp_path: Path) -> None:
