@@ -246,6 +246,7 @@ def _guard(
         app,
         authenticator,
         SessionSeal(pepper(settings), clock),
+        bootstrap_servers=settings.required_bootstrap_servers(),
         needs_key=settings.auth_mode == "keys",
         trace_url=settings.ui_trace_url,
         version=services.version,

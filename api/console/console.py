@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.datastructures import ImmutableMultiDict
@@ -29,7 +30,7 @@ from api.http.authentication.loopback_authenticator import LOOPBACK_HOST
 from api.http.exchange import App
 from api.http.problems import WAITING_STATUSES, Problem, document
 from outbox.access import NOBODY, Caller
-from outbox.settings.service_manager import runs_in_kubernetes, start_command
+from outbox.settings.service_manager import kafka_command, start_command
 
 LOGIN: Final = "/login"
 FORM_MAX_BYTES: Final = 65_536
@@ -63,6 +64,7 @@ class Console:
         authenticator: Authenticator,
         seal: SessionSeal,
         *,
+        bootstrap_servers: str,
         needs_key: bool,
         trace_url: str | None,
         version: str,
@@ -82,7 +84,7 @@ class Console:
             version=version,
             navigation=NAVIGATION,
             static={name: static_url(name) for name in NAMES},
-            by_compose=not runs_in_kubernetes(),
+            kafka_command=partial(kafka_command, bootstrap_servers=bootstrap_servers),
             start_postgres=start_command("postgres"),
         )
         self._router = Router(redirect_slashes=False)

@@ -15,6 +15,7 @@ from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed
 from cli.invocation.settings import settings_or_dev
 from outbox.settings.environment import load_settings, process_environment
+from outbox.settings.service_manager import compose_command
 
 FOR_OTHER_STORES = (
     "OUTBOX_KAFKA_CONFIG_FILE",
@@ -93,9 +94,10 @@ def run_reconcile(*arguments: str) -> tuple[int, str]:
 def _reconcile_script() -> str:
     """Return the path of the audit. Raises CommandFailed where Spark is not installed."""
     if find_spec("pyspark") is None:
+        way = compose_command("run --rm reconcile run") or "use the image outbox-spark"
         raise CommandFailed(
-            "Spark is not installed here, so no audit can run: use the image outbox-spark "
-            "(docker compose run --rm reconcile run), or install requirements/spark.txt"
+            f"Spark is not installed here, so no audit can run: {way}, or install "
+            "requirements/spark.txt"
         )
     return script("outbox-reconcile")
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Final
 
 import typer
 
@@ -15,9 +14,6 @@ from cli.invocation.settings import database_url, settings_or_dev
 from outbox.operators.health_check import HealthCheck, HealthStatus
 from outbox.settings.secret_texts import secret_texts
 from outbox.telemetry.redaction import Redaction, redaction
-
-WHERE: Final = {"docker compose ": "with compose", "kafka-": "with Kafka's tools"}
-"""Where a command runs that is not one of `outbox`, by how it begins."""
 
 
 def doctor(context: typer.Context) -> None:
@@ -58,5 +54,5 @@ def with_command(check: HealthCheck) -> str:
     command = check.command
     if command is None or command in check.detail:
         return check.detail
-    where = next((text for start, text in WHERE.items() if command.startswith(start)), "next")
+    where = "with Kafka's tools" if command.startswith("kafka-") else "next"
     return f"{check.detail}; {where}: {command}"

@@ -26,6 +26,7 @@ from outbox.messages.record import MESSAGE_ID
 from outbox.operators.store_view import PartitionState
 from outbox.reconciliation.log import LogEnd
 from outbox.relay.server_requirements import TRANSACTION_SECONDS
+from outbox.settings.service_manager import kafka_command
 
 READ_SECONDS: Final = 10.0
 UNCOMMITTED: Final = {"isolation.level": "read_uncommitted"}
@@ -89,7 +90,7 @@ def _open(
 ) -> PartitionState:
     """Return the state with its open transaction; ``longest`` is the limit of strangers (s)."""
     where = f"--topic {state.topic} --partition {state.partition}"
-    command = f"kafka-transactions.sh --bootstrap-server {servers} describe-producers {where}"
+    command = f"{kafka_command('kafka-transactions.sh', servers)} describe-producers {where}"
     state = replace(state, suspected=True, command=command)
     if first is None:
         return state

@@ -26,7 +26,7 @@ from outbox.postgres.maintenance.readiness import (
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
-from outbox.settings.service_manager import start_command
+from outbox.settings.service_manager import compose_command, start_command
 
 OLDEST_POSTGRES = 150_000
 MOST_SKEW_SECONDS = 1.0
@@ -41,7 +41,6 @@ SWITCHED_OFF_SECONDS = 86_400
 """A task that has been silent for so long was switched off, or an earlier release had it."""
 MOST_OPEN_SECONDS = 60.0
 """Our own transactions take milliseconds."""
-SHOW_DISK = "docker compose exec postgres df -h /var/lib/postgresql"
 READ_ONLY = "25006"
 NO_ROOM = ("53", "58")
 """The classes of errors of a full or broken disk."""
@@ -134,7 +133,8 @@ def write_health(refusal: psycopg.Error | None) -> HealthCheck:
             " or the server"
         )
     elif code.startswith(NO_ROOM):
-        command = SHOW_DISK
+        detail += ": make room on the disk of its data"
+        command = compose_command("exec postgres df -h /var/lib/postgresql")
     return health_check("postgres writes", False, detail, command=command)
 
 

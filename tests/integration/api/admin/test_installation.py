@@ -88,8 +88,7 @@ async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_wh
     checks = {each["check"]: each for each in await data(service, "/v1/doctor")}
     assert checks["kafka"]["verdict"] == "failed"
     assert checks["kafka"]["detail"].startswith("127.0.0.1:9: ")
-    assert checks["kafka"]["command"] == "docker compose up --detach kafka"
-    assert checks["task relay"]["command"] == "docker compose up --detach checker"
+    assert not any("docker compose" in str(each) for each in checks.values())
     assert checks["postgres writes"]["verdict"] == "ok"
     assert checks["migrations"]["command"] is None
 

@@ -40,6 +40,8 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
             "Its key, value and headers have 5 bytes, and the topic takes records of 2 000."
             in page.text
         )
+        cure = "kafka-configs.sh --bootstrap-server 127.0.0.1:9 --alter --entity-type topics"
+        assert cure in page.text
         assert "--entity-name invoices.issued --add-config max.message.bytes=1048576" in page.text
         assert re.search(r"Give up …</summary>\s*<form", page.html)
         assert re.search(r'value="release">.*?value="drop" class="danger"', page.html, re.DOTALL)
@@ -86,8 +88,9 @@ async def test_a_halted_shard_shows_the_way_on_and_a_partition_where_consumers_s
 
 
 async def test_without_kafka_the_pages_say_so_and_name_the_command(
-    database_url: str, pool: Pool
+    database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RUN_BY", "compose")
     async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
         assert "Kafka does not answer." in (await browser.get("/ui/publishing")).text
         system = await browser.get("/ui/system")

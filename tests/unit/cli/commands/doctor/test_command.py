@@ -12,7 +12,6 @@ from outbox.operators.health_check import health_check
     ("detail", "command", "shown"),
     [
         ("at 0027", "outbox migrate up", "at 0027; next: outbox migrate up"),
-        ("away", "docker compose up kafka", "away; with compose: docker compose up kafka"),
         ("it hangs", "kafka-a.sh b", "it hangs; with Kafka's tools: kafka-a.sh b"),
         ("3: outbox held list", "outbox held list", "3: outbox held list"),
         ("away", None, "away"),
