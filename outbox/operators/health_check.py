@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from pydantic.json_schema import SkipJsonSchema
+
 from outbox.relay.server_requirements import Judgement
 
 HEARTBEAT_SECONDS: Final = 5
@@ -23,12 +25,15 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """A check of the installation; ``command`` is what to run next, if one command helps."""
+    """A check of the installation; ``command`` is what to run next, if one command helps.
+
+    The API leaves a missing one out.
+    """
 
     check: str
     verdict: HealthStatus
     detail: str
-    command: str | None
+    command: str | SkipJsonSchema[None] = None
 
 
 def health_check(

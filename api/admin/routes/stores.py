@@ -40,7 +40,7 @@ async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
     return await services.activity.last_hour()
 
 
-@router.get("/doctor", response_model=Rows[HealthCheck])
+@router.get("/doctor", response_model=Rows[HealthCheck], response_model_exclude_none=True)
 async def get_health_report(caller: ReportReader, services: ServicesDependency) -> Any:
     """Check PostgreSQL, Kafka and the checker; no producer's endpoint is asked."""
     return await _seen(caller, services.stores.health)
