@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import BigInteger, delete, func, outerjoin, select
 
 from outbox.operators.activity import (
     CHECK,
@@ -17,17 +17,15 @@ from outbox.operators.activity import (
     MinuteSeries,
     OutcomeCount,
 )
-from outbox.postgres.messages.minute_counts import add_counts
+from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts
 from outbox.postgres.schema.operator_tables import activity
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import transaction
-from outbox.postgres.sessions.reads import rows_of, run
-from outbox.postgres.sessions.statements import load
+from outbox.postgres.sessions.reads import run
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool
 
-SQL: Final = load(__name__)
 KEPT: Final = timedelta(days=2)
 GROUPS: Final = 50
 """The most groups of a reading."""
@@ -36,6 +34,30 @@ SERIES: Final = {name: (name,) for name in ("prepared", "committed", "published"
     "checked": CHECKED
 }
 """Each series, and the counts that it is the sum of."""
+SUMS: Final = [
+    func.coalesce(func.sum(activity.c[name]), 0).cast(BigInteger).label(name) for name in COUNTS
+]
+BEGIN: Final = THIS_MINUTE - timedelta(minutes=59)
+MINUTES: Final = (
+    func.generate_series(BEGIN, THIS_MINUTE, timedelta(minutes=1))
+    .table_valued("minute", name="minutes")
+    .render_derived()
+)
+BY_MINUTE: Final = (
+    select(MINUTES.c.minute, *SUMS)
+    .select_from(outerjoin(MINUTES, activity, activity.c.minute == MINUTES.c.minute))
+    .group_by(MINUTES.c.minute)
+    .order_by(MINUTES.c.minute)
+)
+BUSIEST: Final = func.max(activity.c.prepared)
+BY_GROUP: Final = (
+    select(producer_group.c.name.label("producer_group"), BUSIEST.label("busiest_minute"), *SUMS)
+    .where(activity.c.producer_group_id == producer_group.c.id, activity.c.minute >= BEGIN)
+    .group_by(producer_group.c.name)
+    .order_by(BUSIEST.desc(), producer_group.c.name)
+    .limit(GROUPS)
+)
+DAY: Final = select(*SUMS).where(activity.c.minute >= THIS_MINUTE - timedelta(days=1))
 
 
 class PostgresActivity:
@@ -64,9 +86,9 @@ class PostgresActivity:
     async def last_hour(self) -> LastHour:
         """Return the last hour minute by minute, and the checks of the last day by outcome."""
         async with transaction(self._pool) as connection:
-            hour = await rows_of(connection, SQL["by_minute"], {})
-            by_group = await rows_of(connection, SQL["by_group"], {"groups": GROUPS})
-            [day] = await rows_of(connection, SQL["day"], {})
+            hour = await run(connection, BY_MINUTE)
+            by_group = await run(connection, BY_GROUP)
+            [day] = await run(connection, DAY)
         return LastHour(
             begins_at=hour[0]["minute"],
             data=tuple(
