@@ -27,8 +27,8 @@ class IngestMetrics:
         self._names = name_cache
         self._durations: dict[tuple[Resolution, DecidedBy], Any] = {}
 
-    def prepared(self, outcomes: Sequence[PrepareOutcome]) -> None:
-        """Count the messages that a flush stored; a replay is not counted again."""
+    def prepared(self, outcomes: Sequence[PrepareOutcome], key_id: str) -> None:
+        """Count what a flush stored for the key whose rates it spends; replays do not count."""
         counts = Counter(
             item.half.message.producer_group
             for item in outcomes
@@ -36,7 +36,7 @@ class IngestMetrics:
         )
         prepared = self._metrics["half_prepared_total"]
         for group, number in counts.items():
-            prepared.labels(group).inc(number)
+            prepared.labels(group, key_id).inc(number)
 
     async def ended(self, outcomes: Sequence[EndOutcome]) -> None:
         """Count and time the decisions that a flush made; count the ends that contradict one."""

@@ -77,7 +77,7 @@ class Prepares:
         checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
         outcomes = await self.flushes.submit(messages, _weight(messages), caller.tenant)
-        self.metrics.prepared(outcomes)
+        self.metrics.prepared(outcomes, caller.rated_key or "")
         if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
             self.names.forget_groups()
         answers = iter([prepare_answer(outcome, groups) for outcome in outcomes])

@@ -54,10 +54,11 @@ CREATE TABLE outbox.bulk_action (
 );
 CREATE INDEX ix_bulk_action_open ON outbox.bulk_action (created_at) WHERE finished_at IS NULL;
 
--- What the programs did in a minute, by group: each process adds what it did every few seconds. The last two days are kept.
+-- What the programs did in a minute, by group and, for prepares, by API key: each process adds what it did every few seconds. The last two days are kept.
 CREATE TABLE outbox.activity (
     minute timestamptz NOT NULL,
     producer_group_id integer NOT NULL,
+    key_id text NOT NULL DEFAULT '',
     prepared bigint NOT NULL DEFAULT 0,
     committed bigint NOT NULL DEFAULT 0,
     rolled_back bigint NOT NULL DEFAULT 0,
@@ -71,5 +72,5 @@ CREATE TABLE outbox.activity (
     check_timeout bigint NOT NULL DEFAULT 0,
     check_unreachable bigint NOT NULL DEFAULT 0,
     check_blocked bigint NOT NULL DEFAULT 0,
-    CONSTRAINT pk_activity PRIMARY KEY (minute, producer_group_id)
+    CONSTRAINT pk_activity PRIMARY KEY (minute, producer_group_id, key_id)
 );

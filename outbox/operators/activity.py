@@ -30,8 +30,8 @@ COUNTS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 }
 """The name of each count, and the metric with the labels that it is the sum of."""
 
-Growth = Mapping[str, Mapping[str, int]]
-"""Counts by producer group and name."""
+Growth = Mapping[tuple[str, str], Mapping[str, int]]
+"""Counts by name, of a producer group and of the key that prepared; its id is else empty."""
 
 
 class ProcessActivity:
@@ -40,7 +40,7 @@ class ProcessActivity:
     def __init__(self, metrics: Metrics, store: Callable[[Growth], Awaitable[None]]) -> None:
         self._metrics = metrics
         self._store = store
-        self._written: dict[str, Counter[str]] = defaultdict(Counter)
+        self._written: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._note(self._growth())  # a worker of the API may continue the files of a dead one
 
     async def step(self) -> float:
@@ -53,11 +53,11 @@ class ProcessActivity:
 
     def _growth(self) -> Growth:
         """Return what is not written yet; groups that did nothing are left out."""
-        found: dict[str, Counter[str]] = defaultdict(Counter)
+        found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for name, (metric, wanted) in COUNTS.items():
             for labels, value in self._metrics.values(metric):
                 if wanted.items() <= labels.items():
-                    found[labels["producer_group"]][name] += int(value)
+                    found[labels["producer_group"], labels.get("key_id", "")][name] += int(value)
         grown = {group: counts - self._written[group] for group, counts in found.items()}
         return {group: counts for group, counts in grown.items() if counts}
 
@@ -87,6 +87,15 @@ class GroupActivity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyActivity:
+    """What was prepared with an API key, and with those it created, in the last hour."""
+
+    key_id: str
+    busiest_minute: int
+    prepared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCount:
     """The checks with an outcome: of the last LIVE_MINUTES, and of the last day."""
 
@@ -99,11 +108,13 @@ class OutcomeCount:
 class LastHour:
     """What the last hour did; its first minute began at ``begins_at``.
 
-    ``groups`` are those with the busiest minutes, ``check_outcomes`` counts the checks of the last
-    day. Each process adds what it did every five seconds, so the figures are that late.
+    ``groups`` and ``api_keys`` are those with the busiest minutes, ``check_outcomes`` counts the
+    checks of the last day. Each process adds what it did every five seconds, so the figures are
+    that late.
     """
 
     begins_at: datetime | None
     data: tuple[MinuteSeries, ...]
     groups: tuple[GroupActivity, ...]
+    api_keys: tuple[KeyActivity, ...]
     check_outcomes: tuple[OutcomeCount, ...]

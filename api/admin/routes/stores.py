@@ -34,9 +34,9 @@ async def list_partitions(caller: ReportReader, services: ServicesDependency) ->
 
 @router.get("/rates", response_model=LastHour)
 async def list_rates(caller: ReportReader, services: ServicesDependency) -> Any:
-    """Count the last hour's messages by minute and by group, and a day's checks by outcome."""
+    """Count the last hour by minute, group and API key, and a day's checks by outcome."""
     if caller.groups is not None:
-        return LastHour(begins_at=None, data=(), groups=(), check_outcomes=())
+        return LastHour(begins_at=None, data=(), groups=(), api_keys=(), check_outcomes=())
     return await services.activity.last_hour()
 
 

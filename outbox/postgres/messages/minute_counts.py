@@ -22,20 +22,22 @@ async def count(connection: AsyncConnection, group_ids: Sequence[int], *names: s
     """Count messages of these groups in the caller's transaction."""
     await add_counts(
         connection,
-        {group: dict.fromkeys(names, number) for group, number in Counter(group_ids).items()},
+        {(group, ""): dict.fromkeys(names, number) for group, number in Counter(group_ids).items()},
     )
 
 
-async def add_counts(connection: AsyncConnection, counts: Mapping[int, Mapping[str, int]]) -> None:
-    """Add counts to the present minute, in the order of ids: no two wait for each other."""
+async def add_counts(
+    connection: AsyncConnection, counts: Mapping[tuple[int, str], Mapping[str, int]]
+) -> None:
+    """Add counts of groups and keys to the present minute, in order: no two wait for each other."""
     if not counts:
         return
     names = {name for each in counts.values() for name in each}
     added = insert(activity).values(
         [
-            {"minute": THIS_MINUTE, "producer_group_id": group}
+            {"minute": THIS_MINUTE, "producer_group_id": group, "key_id": key}
             | {name: each.get(name, 0) for name in names}
-            for group, each in sorted(counts.items())
+            for (group, key), each in sorted(counts.items())
         ]
     )
     summed = {name: activity.c[name] + added.excluded[name] for name in names}

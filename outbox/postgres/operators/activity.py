@@ -1,9 +1,9 @@
-"""Adds what the programs did to one row a minute and group, and reads the last hour and day."""
+"""Adds what the programs did to a row a minute, group and key; reads the last hour and day."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import BigInteger, delete, func, outerjoin, select
 
@@ -13,6 +13,7 @@ from outbox.operators.activity import (
     LIVE_MINUTES,
     GroupActivity,
     Growth,
+    KeyActivity,
     LastHour,
     MinuteSeries,
     OutcomeCount,
@@ -24,11 +25,13 @@ from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import run
 
 if TYPE_CHECKING:
+    from sqlalchemy import Column, Select
+
     from outbox.postgres.sessions.connections import AnyPool
 
 KEPT: Final = timedelta(days=2)
 GROUPS: Final = 50
-"""The most groups of a reading."""
+"""The most groups, and the most keys, of a reading."""
 CHECKED: Final = tuple(name for name in COUNTS if name.startswith(CHECK))
 SERIES: Final = {name: (name,) for name in ("prepared", "committed", "published")} | {
     "checked": CHECKED
@@ -49,14 +52,6 @@ BY_MINUTE: Final = (
     .group_by(MINUTES.c.minute)
     .order_by(MINUTES.c.minute)
 )
-BUSIEST: Final = func.max(activity.c.prepared)
-BY_GROUP: Final = (
-    select(producer_group.c.name.label("producer_group"), BUSIEST.label("busiest_minute"), *SUMS)
-    .where(activity.c.producer_group_id == producer_group.c.id, activity.c.minute >= BEGIN)
-    .group_by(producer_group.c.name)
-    .order_by(BUSIEST.desc(), producer_group.c.name)
-    .limit(GROUPS)
-)
 DAY: Final = select(*SUMS).where(activity.c.minute >= THIS_MINUTE - timedelta(days=1))
 
 
@@ -72,12 +67,13 @@ class PostgresActivity:
         A group that is not registered is left out.
         """
         named = select(producer_group.c.id, producer_group.c.name).where(
-            producer_group.c.name.in_(growth)
+            producer_group.c.name.in_({name for name, _ in growth})
         )
         async with transaction(self._pool) as connection:
             await connection.execute("SET LOCAL synchronous_commit = off")
-            groups = await run(connection, named)
-            await add_counts(connection, {row["id"]: growth[row["name"]] for row in groups})
+            ids = {row["name"]: row["id"] for row in await run(connection, named)}
+            counts = {(ids[name], key): growth[name, key] for name, key in growth if name in ids}
+            await add_counts(connection, counts)
             await run(
                 connection,
                 delete(activity).where(activity.c.minute < func.clock_timestamp() - KEPT),
@@ -87,7 +83,8 @@ class PostgresActivity:
         """Return the last hour minute by minute, and the checks of the last day by outcome."""
         async with transaction(self._pool) as connection:
             hour = await run(connection, BY_MINUTE)
-            by_group = await run(connection, BY_GROUP)
+            by_group = await run(connection, _busiest("producer_group", producer_group.c.name))
+            by_key = await run(connection, _busiest("key_id", activity.c.key_id))
             [day] = await run(connection, DAY)
         return LastHour(
             begins_at=hour[0]["minute"],
@@ -105,6 +102,14 @@ class PostgresActivity:
                 )
                 for row in by_group
             ),
+            api_keys=tuple(
+                KeyActivity(
+                    key_id=row["key_id"],
+                    busiest_minute=row["busiest_minute"],
+                    prepared=row["prepared"],
+                )
+                for row in by_key
+            ),
             check_outcomes=tuple(
                 OutcomeCount(
                     outcome=count.removeprefix(CHECK),
@@ -115,3 +120,25 @@ class PostgresActivity:
                 if day[count]
             ),
         )
+
+
+def _busiest(name: str, by: Column[Any]) -> Select[Any]:
+    """Return the statement that adds up the last hour by a column, which it gives a name.
+
+    Those with the busiest minutes come first; an empty text is left out.
+    """
+    minutes = (
+        select(by.label(name), *SUMS)
+        .where(activity.c.producer_group_id == producer_group.c.id, activity.c.minute >= BEGIN)
+        .where(by != "")
+        .group_by(by, activity.c.minute)
+        .subquery()
+    )
+    busiest = func.max(minutes.c.prepared)
+    sums = (func.sum(minutes.c[each]).cast(BigInteger).label(each) for each in COUNTS)
+    return (
+        select(minutes.c[name], busiest.label("busiest_minute"), *sums)
+        .group_by(minutes.c[name])
+        .order_by(busiest.desc(), minutes.c[name])
+        .limit(GROUPS)
+    )

@@ -63,6 +63,7 @@ activity = Table(
     METADATA,
     Column("minute", TIME, primary_key=True),
     Column("producer_group_id", Integer, primary_key=True),
+    Column("key_id", Text, primary_key=True),
     *(needed(name, BigInteger) for name in COUNTS),
 )
-"""What the programs did in a minute, by group."""
+"""What the programs did in a minute, by group and, for prepares, by API key."""

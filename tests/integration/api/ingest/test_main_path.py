@@ -41,7 +41,7 @@ async def test_a1_a_commit_is_one_op_and_one_entry_of_the_commit_log(
     }
     assert await stored(pool) == (1, 1, 1, 1)
     metrics = (await service.client.get("/metrics")).text
-    assert 'outbox_half_prepared_total{producer_group="billing"} 1.0' in metrics
+    assert 'outbox_half_prepared_total{key_id="",producer_group="billing"} 1.0' in metrics
     assert (
         'outbox_half_ended_total{decided_by="producer",decision="COMMIT",'
         'producer_group="billing"} 1.0' in metrics

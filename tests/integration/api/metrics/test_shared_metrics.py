@@ -59,7 +59,7 @@ async def test_any_worker_reports_the_counts_of_all_workers_including_dead_ones(
             pages += [await scrape(client, metrics) for _ in range(4)]
         assert await service.stop() == 0
     for page in pages:
-        assert own(page["outbox_half_prepared_total"]) == {(GROUP,): 20}
+        assert own(page["outbox_half_prepared_total"]) == {("", GROUP): 20}
         assert own(page["outbox_half_messages"]) == {
             (GROUP, "PREPARED"): 19,
             (GROUP, "COMMITTED"): 1,

@@ -25,8 +25,9 @@ async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(po
         await select(pool, EARLIER, ago)
     log = PostgresActivity(pool)
     for _ in range(2):
-        await log.add({"billing": {"prepared": 3, "check_timeout": 1}, "shop": {"published": 2}})
-    await log.add({"nobody": {"prepared": 1}})
+        await log.add({("billing", ""): {"check_timeout": 1}, ("shop", ""): {"published": 2}})
+        await log.add({("billing", "a1"): {"prepared": 2}, ("billing", "b2"): {"prepared": 1}})
+    await log.add({("nobody", ""): {"prepared": 1}})
     found = await log.last_hour()
     series = {each.name: each.counts for each in found.data}
     assert {name: sum(counts) for name, counts in series.items()} == {
@@ -38,6 +39,7 @@ async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(po
     assert series["prepared"][-2:] in ((0, 6), (6, 0), (3, 3))
     groups = {each.producer_group: each.counts for each in found.groups}
     assert (groups["billing"]["prepared"], groups["shop"]["published"]) == (106, 4)
+    assert [(each.key_id, each.prepared) for each in found.api_keys] == [("a1", 4), ("b2", 2)]
     [timeouts] = found.check_outcomes
     assert (timeouts.outcome, timeouts.live, timeouts.day) == ("timeout", 2, 22)
     kept = "SELECT count(*)::int FROM outbox.activity WHERE minute < now() - interval '2 days'"

@@ -20,9 +20,9 @@ async def test_each_count_is_written_once_and_by_group() -> None:
         written.append(growth)
 
     metrics = Metrics()
-    metrics["half_prepared_total"].labels("billing").inc(7)
+    metrics["half_prepared_total"].labels("billing", "a1").inc(7)
     done = ProcessActivity(metrics, store)
-    metrics["half_prepared_total"].labels("billing").inc(3)
+    metrics["half_prepared_total"].labels("billing", "a1").inc(3)
     metrics["half_ended_total"].labels("billing", "COMMIT", "producer").inc(2)
     metrics["half_ended_total"].labels("billing", "COMMIT", "check").inc()
     metrics["half_ended_total"].labels("shop", "ROLLBACK", "check").inc()
@@ -38,12 +38,13 @@ async def test_each_count_is_written_once_and_by_group() -> None:
     await done.step()
     assert written == [
         {
-            "billing": {"prepared": 3, "committed": 3},
-            "shop": {"rolled_back": 1, "published": 9, "check_timeout": 1},
+            ("billing", "a1"): {"prepared": 3},
+            ("billing", ""): {"committed": 3},
+            ("shop", ""): {"rolled_back": 1, "published": 9, "check_timeout": 1},
         },
-        {"shop": {"published": 1}},
+        {("shop", ""): {"published": 1}},
     ]
 
 
 def test_the_table_has_a_column_for_each_count() -> None:
-    assert [column.name for column in activity.columns][2:] == list(COUNTS)
+    assert [column.name for column in activity.columns][3:] == list(COUNTS)

@@ -48,6 +48,7 @@ async def test_a_minute_full_of_batches_is_counted_exactly_and_its_group_comes_f
         assert re.search(r"prepared 1 204 \d \d\d\d ", page.text)
         assert re.search(r"committed 2 \d \d published 0 0 0 ", page.text)
         assert re.search(r"Group Busiest [^\d]+ runaway [\d ]+ 1 200 0 0 ", page.text)
+        assert re.search(r"Keys Key Busiest [A-Za-z ]+ [0-9a-f]{16} [\d ]+ 1 204 ", page.text)
         busiest = await select(pool, "SELECT max(prepared)::int FROM outbox.activity")
         rates = (await service.client.get("/v1/rates")).json()
         assert rates["groups"][0]["busiest_minute"] == busiest[0][0]
@@ -133,7 +134,9 @@ async def test_an_installation_in_which_all_is_well_says_so(
 async def test_the_first_page_shows_the_outcomes_of_checks(database_url: str, pool: Pool) -> None:
     async with logged_in(database_url, pool, Scope.REPORTS_READ) as (_, browser):
         assert "No check was made in the last 24 hours." in (await browser.get("/ui/")).text
-        await PostgresActivity(pool).add({"billing": {"check_timeout": 1, "check_unknown": 2}})
+        await PostgresActivity(pool).add(
+            {("billing", ""): {"check_timeout": 1, "check_unknown": 2}}
+        )
         page = await browser.get("/ui/")
         assert "Last five minutes Last 24 hours unknown 2 2 timeout 1 1" in page.text
         assert '<span class="warn">unknown</span>' in page.html
