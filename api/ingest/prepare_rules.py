@@ -86,7 +86,7 @@ def refuse_unpublishable(message: Message, seen: SeenTopic) -> None:
     size = batch_bytes(message)
     if size > limit:
         detail = f"the record has {size} bytes with its headers, and the topic accepts {limit}"
-        raise invalid("", f"{detail} (max.message.bytes)", "payload-too-large")
+        raise invalid("", f"{detail} (max.message.bytes, segment.bytes)", "payload-too-large")
 
 
 def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) -> None:

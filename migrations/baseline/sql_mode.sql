@@ -220,7 +220,7 @@ BEGIN
         PERFORM outbox.refuse('content_type is not a media type');
     ELSIF size > target.max_bytes THEN
         PERFORM outbox.refuse(format('the record has %s bytes with its headers, and the topic accepts %s'
-            ' (max.message.bytes)', size, target.max_bytes));
+            ' (max.message.bytes, segment.bytes)', size, target.max_bytes));
     ELSIF target.compacted AND raw_key IS NULL THEN
         PERFORM outbox.refuse('the topic is compacted: Kafka takes no record without a key');
     END IF;

@@ -14,6 +14,8 @@ from outbox.messages.topics import SeenTopic
 
 _COMPRESSION: Final = ("compression.type", "compression.codec")
 _MAX_MESSAGE: Final = "message.max.bytes"
+_LIMITS: Final = ("max.message.bytes", "segment.bytes")
+"""A broker takes no batch above either; from Kafka 4.1 on, a segment has at least 1 MiB."""
 
 
 class KafkaTopicView:
@@ -42,7 +44,8 @@ class KafkaTopicView:
         if not topic.partitions:
             return SeenTopic(may_write=False)
         may_write = None if topic.allowed is None else AclOperation.WRITE in topic.allowed
-        limit, own = topic.settings.get("max.message.bytes"), self._own_limit
-        most = None if limit is None else min(own, int(limit))
-        compacted = "compact" in topic.settings.get("cleanup.policy", "")
+        own, settings = self._own_limit, topic.settings
+        limits = [int(settings[name]) for name in _LIMITS if name in settings]
+        most = min(own, *limits) if limits else None
+        compacted = "compact" in settings.get("cleanup.policy", "")
         return SeenTopic(topic.partitions, own if self._compresses else most, may_write, compacted)

@@ -24,7 +24,7 @@ class SeenTopic(NamedTuple):
 
     partitions: int | None = None
     max_message_bytes: int | None = None
-    """The most bytes of a batch, as Kafka's ``max.message.bytes`` and the relay's own limit."""
+    """The most bytes of a batch, by the topic's limits and the relay's own."""
     may_write: bool | None = None
     compacted: bool | None = None
     """Whether the topic is known to be compacted: then each record needs a key."""

@@ -21,6 +21,8 @@ from tests.fixtures_kafka import make_topic
 pytestmark = pytest.mark.kafka
 
 LIMIT: Final = 20_000
+SEGMENT: Final = 1 << 20
+OWN_LIMIT: Final = {"message.max.bytes": 4 << 20}
 MEMBERS: tuple[dict[str, Any], ...] = (
     {},
     {"key": b"k" * 63},
@@ -46,7 +48,8 @@ def is_admitted(seen: SeenTopic, wanted: message.Message) -> bool:
 def taken_by(servers: str, messages: list[message.Message]) -> list[bool]:
     """Return which records Kafka takes, each in a batch of its own, with their longest headers."""
     told: dict[int, KafkaError | None] = {}
-    producer = Producer({"bootstrap.servers": servers, "acks": "all", "batch.num.messages": 1})
+    alone = {"acks": "all", "batch.num.messages": 1, "batch.size": OWN_LIMIT["message.max.bytes"]}
+    producer = Producer({"bootstrap.servers": servers, **alone, **OWN_LIMIT})
     for place, each in enumerate(messages):
 
         def note(error: KafkaError | None, _: Message, place: int = place) -> None:
@@ -60,19 +63,33 @@ def taken_by(servers: str, messages: list[message.Message]) -> list[bool]:
         producer.produce(topic, value, key, headers=list(headers), on_delivery=note)
     assert producer.flush(120) == 0
     errors = [told[place] for place in range(len(messages))]
-    assert {error.name() for error in errors if error} <= {"MSG_SIZE_TOO_LARGE"}
+    assert {error.name() for error in errors if error} <= {
+        "MSG_SIZE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+    }
     return [error is None for error in errors]
 
 
-@pytest.mark.parametrize("members", MEMBERS, ids=range(len(MEMBERS)))
+@pytest.mark.parametrize(
+    ("members", "limit", "smallest", "settings"),
+    [
+        *((each, LIMIT, -200, {"max.message.bytes": str(LIMIT)}) for each in MEMBERS),
+        ({}, SEGMENT, 0, {"max.message.bytes": str(4 << 20), "segment.bytes": str(SEGMENT)}),
+    ],
+    ids=[*range(len(MEMBERS)), "segment"],
+)
 def test_a_prepare_admits_the_sizes_that_the_broker_takes(
-    kafka_broker: EmbeddedKafka, members: dict[str, Any]
+    kafka_broker: EmbeddedKafka,
+    members: dict[str, Any],
+    limit: int,
+    smallest: int,
+    settings: dict[str, str],
 ) -> None:
     servers = kafka_broker.bootstrap_servers
-    topic = make_topic(servers, partitions=1, config={"max.message.bytes": str(LIMIT)})
-    seen = KafkaTopicView(servers, {}).read([topic])[topic]
-    rest = batch_bytes(asked(topic, LIMIT, members)) - LIMIT
-    messages = [asked(topic, LIMIT - rest + more, members) for more in range(-200, 2)]
+    topic = make_topic(servers, partitions=1, config=settings)
+    seen = KafkaTopicView(servers, OWN_LIMIT).read([topic])[topic]
+    rest = batch_bytes(asked(topic, limit // 2, members)) - limit // 2
+    messages = [asked(topic, limit - rest + more, members) for more in range(smallest, 2)]
     admitted = [is_admitted(seen, each) for each in messages]
-    assert admitted == [True] * 201 + [False]
+    assert admitted == [True] * (1 - smallest) + [False]
     assert taken_by(servers, messages) == admitted
