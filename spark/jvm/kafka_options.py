@@ -5,10 +5,17 @@ Only properties that open a connection are translated, not the tuning of the rel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from outbox.errors import ConfigurationError
 
@@ -42,15 +49,16 @@ NAMES: Final[Mapping[str, str]] = {
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.location": "ssl.keystore.key",
     "ssl.key.pem": "ssl.keystore.key",
-    "ssl.key.password": "ssl.key.password",
     HOST_NAMES: HOST_NAMES,
 }
 """Java's name for each property of librdkafka."""
 FILES: Final = frozenset({"ssl.certificate.location", "ssl.key.location"})
 """Java reads certificate and key from one file, so the text of both is passed."""
 KEY: Final = "kafka.ssl.keystore.key"
-PKCS8: Final = re.compile("BEGIN (ENCRYPTED )?PRIVATE KEY")
+KEY_PASSWORD: Final = "ssl.key.password"
 LOGIN: Final = ("sasl.username", "sasl.password")
+TRANSLATED: Final = (*LOGIN, KEY_PASSWORD)
+"""Parts of another option."""
 PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -65,7 +73,7 @@ def kafka_options(bootstrap_servers: str, config: Mapping[str, Any]) -> dict[str
     for name, value in config.items():
         if name in NAMES:
             options[f"kafka.{NAMES[name]}"] = _in_java(name, str(value))
-        elif name.startswith(("ssl.", "sasl.")) and name not in LOGIN:
+        elif name.startswith(("ssl.", "sasl.")) and name not in TRANSLATED:
             raise ConfigurationError(
                 f"OUTBOX_KAFKA_CONFIG: {name} has no equivalent in Spark's Kafka client"
             )
@@ -73,7 +81,7 @@ def kafka_options(bootstrap_servers: str, config: Mapping[str, Any]) -> dict[str
         options["kafka.ssl.truststore.type"] = "PEM"
     if KEY in options:
         options["kafka.ssl.keystore.type"] = "PEM"
-        _refuse_unreadable(options[KEY])
+        options[KEY] = _decrypted(options[KEY], str(config.get(KEY_PASSWORD, "")))
     if "sasl.username" in config:
         options["kafka.sasl.jaas.config"] = _login(config)
     return options
@@ -90,10 +98,14 @@ def _in_java(name: str, text: str) -> str:
     return "" if (name, text) == (HOST_NAMES, UNCHECKED) else text
 
 
-def _refuse_unreadable(key: str) -> None:
-    if PKCS8.search(key) is None:
-        cure = "`openssl pkcs8 -topk8 -nocrypt` translates it"
-        raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: Spark needs the key in PKCS#8: {cure}")
+def _decrypted(key: str, password: str) -> str:
+    """Return a key in PKCS#8 without encryption: Java 17 decrypts none that OpenSSL 3 writes."""
+    try:
+        read = load_pem_private_key(key.encode(), password.encode() if "ENCRYPTED" in key else None)
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        line = "OUTBOX_KAFKA_CONFIG: no PEM key in ssl.key.location or ssl.key.pem"
+        raise ConfigurationError(f"{line}, or another password than {KEY_PASSWORD}") from None
+    return read.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def _login(config: Mapping[str, Any]) -> str:

@@ -8,6 +8,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from pyspark.sql import SparkSession
 
 from devservers.kafka import EmbeddedKafka
@@ -26,6 +32,7 @@ from tests.spark.fixtures_markers import ON_SPARK
 pytestmark = [*ON_SPARK, pytest.mark.kafka, pytest.mark.deep]
 
 ANOTHER_HOST = "192.0.2.1"
+KEY_PASSWORD = "the key's password"
 
 
 def test_every_client_reaches_a_broker_with_a_certificate_for_another_host(
@@ -60,11 +67,25 @@ def test_every_client_reaches_a_broker_with_a_certificate_for_another_host(
             "ssl.certificate.pem": certificate.read_text(),
             "ssl.key.pem": key.read_text(),
         }
-        for written, pem in enumerate((by_file, in_place), 1):
+        encrypted = {
+            **by_file,
+            "ssl.key.location": str(encrypted_copy(key)),
+            "ssl.key.password": KEY_PASSWORD,
+        }
+        for written, pem in enumerate((by_file, in_place, encrypted), 1):
             reaches(session, f"{LOOPBACK}:{secure}", {**unchecked, **pem}, written)
     finally:
         broker.kill()
         broker.erase()
+
+
+def encrypted_copy(key: Path) -> Path:
+    """Return the file of a key again, encrypted as `openssl pkcs8 -topk8` does."""
+    private = load_pem_private_key(key.read_bytes(), None)
+    encryption = BestAvailableEncryption(KEY_PASSWORD.encode())
+    copy = key.with_suffix(".encrypted")
+    copy.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption))
+    return copy
 
 
 def reaches(session: SparkSession, servers: str, config: dict[str, Any], written: int) -> None:

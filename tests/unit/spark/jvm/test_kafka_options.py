@@ -38,7 +38,11 @@ def test_a_login_is_written_as_java_expects_it() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"ssl.key.pem": "-----BEGIN EC PRIVATE KEY-----"}, "PKCS#8"),
+        ({"ssl.key.pem": "-----BEGIN EC PRIVATE KEY-----"}, "no PEM key in"),
+        (
+            {"ssl.key.pem": "-----BEGIN ENCRYPTED PRIVATE KEY-----"},
+            "password than ssl.key.password",
+        ),
         ({"ssl.key.location": "/nowhere"}, "ssl.key.location: no readable PEM file"),
     ],
 )
