@@ -22,6 +22,7 @@ App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 HeaderList = list[tuple[bytes, bytes]]
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}(?![\s\S])")
+LISTS: Final = frozenset({b"prefer", b"if-match", b"if-none-match"})
 JSON: Final = (b"content-type", b"application/json")
 
 
@@ -55,6 +56,8 @@ class Exchange:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers = _fields_of(scope["headers"])
+        if len(self.headers) != len(scope["headers"]):
+            scope["headers"] = list(self.headers.items())  # the framework takes the first line
         self.request_id = _request_id(self.headers)
         self.caller = NOBODY
         self.body = b""
@@ -118,10 +121,11 @@ def is_known(if_none_match: str | None, tag: str) -> bool:
 
 
 def _fields_of(headers: HeaderList) -> dict[bytes, bytes]:
-    """Return header fields by name; several ``Prefer`` fields are one list (RFC 9110, 5.3)."""
+    """Return header fields by name; several lines of a list are one (RFC 9110, 5.3)."""
     by_name = dict(headers)
-    if len(by_name) != len(headers) and b"prefer" in by_name:
-        by_name[b"prefer"] = b",".join(value for name, value in headers if name == b"prefer")
+    if len(by_name) != len(headers):
+        for each in LISTS.intersection(by_name):
+            by_name[each] = b", ".join([value for name, value in headers if name == each])
     return by_name
 
 

@@ -43,7 +43,8 @@ async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -
     for stale in ('"v9"', "nonsense"):
         refused = await client.put(AT, json=body, headers={"If-Match": stale})
         assert (refused.status_code, refused.json()["code"]) == (412, "precondition-failed")
-    changed = await client.put(AT, json=body, headers={"If-Match": '"v9", W/"v1"'})
+    lines = [("If-Match", tags) for tags in ('"v9"', '"v8", W/"v1"', '"v7"')]
+    changed = await client.put(AT, json=body, headers=lines)
     assert (changed.status_code, changed.headers["etag"]) == (200, '"v2"')
     assert changed.json()["check_max"] == 3
     star = await client.put(AT, json={"check_url": CHECK_URL}, headers={"If-Match": "*"})
