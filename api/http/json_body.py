@@ -1,4 +1,4 @@
-"""Reads JSON into a type: one document in UTF-8. Of two equal names the last one counts."""
+"""Reads JSON into a type: one document in UTF-8. Of two equal members the last one counts."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def _number(text: str) -> int | float:
 _ANY: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(float_hook=_number)
 
 
-def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode a body into its type.
+def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], at: str = "") -> T:
+    """Decode a body, or its member at a JSON pointer, into its type.
 
     Raises Problem: ``malformed-json``, or ``invalid-request`` with a pointer.
     """
     try:
         return decoder.decode(body)
     except REFUSALS as error:
-        raise refusal(error) from None
+        raise refusal(error, at) from None
 
 
 def parse(body: bytes) -> Any:
@@ -48,12 +48,12 @@ def parse(body: bytes) -> Any:
     return decode(body, _ANY)
 
 
-def refusal(error: Exception) -> Problem:
+def refusal(error: Exception, at: str = "") -> Problem:
     """Turn a decoder's message (``… - at `$.a[0]` ``) into a problem with a pointer."""
     if not isinstance(error, msgspec.ValidationError):
         return Problem(slug="malformed-json")
     what, _, path = str(error).partition(_AT)
-    pointer = "".join(f"/{name or place}" for name, place in _STEP.findall(path))
+    pointer = at + "".join(f"/{name or place}" for name, place in _STEP.findall(path))
     if what.startswith("Invalid enum value"):
         return invalid(pointer, "is not one of the allowed values")
     if what.startswith("Object contains unknown field"):

@@ -6,16 +6,25 @@ Raises Problem with the slug and the JSON pointer of the first rule broken. Pure
 from __future__ import annotations
 
 import base64
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
+from api.http.json_body import decode, pointer_to
 from api.http.problems import Problem, invalid
 from api.ingest.record_size import REST_MAX_BYTES, batch_bytes
-from api.ingest.schemas import GROUP_PATTERN, MEDIA_TYPE_PATTERN, TOPIC_PATTERN, PrepareRequest
+from api.ingest.schemas import (
+    GROUP_PATTERN,
+    HEADERS,
+    MEDIA_TYPE_PATTERN,
+    TOPIC_PATTERN,
+    PrepareRequest,
+)
 from outbox.messages.message import Message
 from outbox.messages.record import asks_for_delay, is_reserved
 from outbox.messages.topics import SeenTopic
@@ -52,7 +61,8 @@ def message_of(
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
     _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
-    header_bytes = _validate_headers(request.headers) if request.headers else 0
+    headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else {}
+    header_bytes = _validate_headers(headers)
     size = len(key or b"") + len(value or b"") + header_bytes
     if size > MESSAGE_MAX_BYTES:
         detail = f"key, value and headers have {size} bytes, and may have {MESSAGE_MAX_BYTES}"
@@ -62,7 +72,7 @@ def message_of(
         value=value,
         key=key,
         partition=_integer(request.partition),
-        headers=tuple(request.headers.items()) if request.headers else (),
+        headers=tuple(headers.items()),
         content_type=request.content_type or None,
         traceparent=traceparent,
         producer_group=request.producer_group,
@@ -109,6 +119,16 @@ def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) ->
 @lru_cache(maxsize=4096)
 def _fits(pattern: str, text: str) -> bool:
     return re.match(pattern, text) is not None
+
+
+def _headers_of(text: Raw) -> Mapping[str, str]:
+    """Return the headers; a name that is repeated is refused."""
+    headers, raw = decode(text, HEADERS, "/headers") or {}, bytes(text)
+    if b"\\" in raw or raw.count(b'"') != 4 * len(headers):
+        names = Counter(name for name, _ in json.loads(raw, object_pairs_hook=list) or ())
+        if repeated := [name for name, times in names.items() if times > 1]:
+            raise invalid(pointer_to(["headers", repeated[0]]), "is present twice")
+    return headers
 
 
 def _validate_headers(members: Mapping[str, str]) -> int:

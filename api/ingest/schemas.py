@@ -50,6 +50,13 @@ ImmunitySeconds = (
     Annotated[int, Meta(ge=1, le=3600)] | Annotated[float, Meta(ge=1, le=3600, multiple_of=1)]
 )
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
+HeadersText = Annotated[
+    msgspec.Raw,
+    Meta(
+        extra_json_schema={"type": ["object", "null"], "additionalProperties": {"type": "string"}}
+    ),
+]
+"""Decoded later: a decoder keeps the last of two equal names."""
 Tags = Annotated[list[Tag], Meta(max_length=16)]
 
 
@@ -63,7 +70,7 @@ class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False)
     key: str | None = None
     key_base64: str | None = None
     partition: PartitionNumber | None = None
-    headers: dict[str, str] | None = None
+    headers: HeadersText | UnsetType = UNSET
     transaction_id: TransactionId | None = None
     check_immunity_seconds: ImmunitySeconds | None = None
     content_type: MediaType | None = None
@@ -156,6 +163,7 @@ class EndBatchAnswer(Struct, gc=False):
 
 
 PREPARE: Final = msgspec.json.Decoder(PrepareRequest)
+HEADERS: Final = msgspec.json.Decoder(dict[str, str] | None)
 END: Final = msgspec.json.Decoder(EndRequest)
 END_ITEM: Final = msgspec.json.Decoder(EndItem)
 ENCODER: Final = msgspec.json.Encoder()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
 pytestmark = pytest.mark.postgres
 
+JSON = {"content-type": "application/json"}
 INVALID = "invalid-request"
 LONG_KEY = "k" * 8193
 Case = tuple[dict[str, Any], int, str, str]
@@ -103,6 +105,20 @@ async def test_an_item_of_a_batch_gets_the_answer_of_the_single_call(
     assert (await stored(pool))[0] == len(cases)
 
 
+REPEATED = (b'{"b": "1", "a": "1", "a": "2"}', b'{"\\u0061": "\\"", "a": ""}')
+"""Objects in which the name `a` is twice; no dictionary holds them."""
+
+
+async def test_a_header_that_is_named_twice_is_refused(service: Service, pool: Pool) -> None:
+    for headers in REPEATED:
+        body = json.dumps(prepare_body(headers=...)).encode()[:-1] + b', "headers": %s}' % headers
+        answer = await service.client.post(HALVES, content=body, headers=JSON)
+        assert (answer.status_code, answer.json()["code"]) == (422, INVALID)
+        error = {"pointer": "/headers/a", "message": "is present twice"}
+        assert answer.json()["errors"] == [error]
+    assert await stored(pool) == (0, 0, 0, 0)
+
+
 ALLOWED: list[dict[str, Any]] = [
     {"value": None},
     {"value": ""},
@@ -114,6 +130,8 @@ ALLOWED: list[dict[str, Any]] = [
     {"partition": 2},
     {"headers": {f"h{n}": "v" for n in range(64)}},
     {"headers": {"ce_id": "1", "a": ""}},
+    {"headers": {"a": '"\\', "b": "ü"}},
+    {"headers": None},
     {"headers": {"a": "v" * 4096}},
     {"transaction_id": "ü" * 128},
     {"check_immunity_seconds": 3600},
