@@ -15,6 +15,7 @@ from typing import Any, Final
 import uvicorn
 
 from api.from_settings import refuse_insecure_bind
+from api.http.http11 import Http11
 from api.metrics.shared_metrics import Workers, shared_directory
 from api.wiring import application, refuse_to_start
 from outbox.errors import ConfigurationError
@@ -75,7 +76,7 @@ def server_config(app: Any, *, workers: int = 1) -> uvicorn.Config:
         app,
         factory=workers > 1,
         workers=workers,
-        http="httptools",
+        http=Http11,
         ws="none",
         loop="uvloop",
         lifespan="on",

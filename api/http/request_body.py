@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from api.http.exchange import Receive
 from api.http.problems import Problem
@@ -18,16 +18,8 @@ class ClientGone(Exception):
     """The caller closed the connection before its request was complete."""
 
 
-UPGRADE: Final = (
-    "a body and Upgrade do not go together: use HTTP/1.1 without Upgrade"
-    " (Java's HttpClient: `.version(HttpClient.Version.HTTP_1_1)`)"
-)
-
-
 def validate_media_type(headers: dict[bytes, bytes]) -> None:
-    """Refuse a body that is not plain JSON in UTF-8, or that the server does not read."""
-    if b"upgrade" in headers:  # a proxy drops it; without one the server drops the body
-        raise Problem(slug="malformed-json", detail=UPGRADE)
+    """Refuse a body that is not plain JSON in UTF-8."""
     media_type = headers.get(b"content-type", b"")
     if media_type != b"application/json":
         name, _, parameters = media_type.lower().partition(b";")

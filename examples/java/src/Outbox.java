@@ -44,10 +44,7 @@ final class Outbox {
   }
 
   private final HttpClient http =
-      HttpClient.newBuilder()
-          .version(HttpClient.Version.HTTP_1_1)
-          .connectTimeout(Duration.ofSeconds(2))
-          .build();
+      HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(2)).build();
   private final String url;
   private final String key;
 

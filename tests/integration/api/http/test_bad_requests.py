@@ -145,17 +145,6 @@ async def test_every_refusal_is_a_problem_document(
             assert (problem["type"], problem["status"]) == (f"/problems/{slug}", status)
 
 
-async def test_a_client_that_asks_for_an_upgrade_with_its_body_is_told_what_to_do(
-    service: Service,
-) -> None:
-    """Java's HttpClient asks for HTTP/2 unless told otherwise, and the body is not read then."""
-    headers = {"upgrade": "h2c", "connection": "Upgrade, HTTP2-Settings"}
-    for path in (HALVES, f"{HALVES}/{UNKNOWN}/end", "/v1/api-keys"):
-        answer = await service.client.post(path, json=prepare_body(), headers=headers)
-        assert answer.status_code == 400
-        assert "HttpClient.Version.HTTP_1_1" in answer.json()["detail"]
-
-
 async def test_a_405_lists_the_allowed_methods(service: Service) -> None:
     answer = await service.client.put(HALVES, json={})
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
