@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final
 
+from api.console import PREFIX
 from api.console.console import Console
 from api.http.admission import BATCH_BODY_MAX_BYTES, BODY_MAX_BYTES, Admission, require_scope
-from api.http.exchange import App, AsgiScope, Exchange, HotRoute, Receive, Send
+from api.http.exchange import App, AsgiScope, Exchange, HotRoute, HttpResponse, Receive, Send
 from api.http.problems import Problem, invalid, problem_of
 from api.http.request_body import ClientGone, declares_body, read_body, replay, too_large
 from api.http.request_body import validate_media_type as validate_type
@@ -32,6 +33,10 @@ PUBLIC: Final = frozenset(
 PUBLIC_PREFIX: Final = "/problems/"
 READS: Final = frozenset({"GET", "HEAD"})
 WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+
+
+TO_CONSOLE: Final = HttpResponse(303, b"", [(b"location", PREFIX.encode())])
+"""For a browser that knows only the address."""
 
 
 class Guard:
@@ -92,6 +97,8 @@ class Guard:
             await self._serve_hot(exchange, route)
         elif is_public(exchange.path):
             await self._serve_public(exchange)
+        elif exchange.path == "/" and b"text/html" in exchange.headers.get(b"accept", b""):
+            await exchange.respond(TO_CONSOLE)
         elif self._console.owns(exchange.path):
             await self._serve_console(exchange)
         else:

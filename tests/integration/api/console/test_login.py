@@ -18,6 +18,15 @@ OPERATOR = "AdaOfTheNightShift"
 """Too long to be in sealed bytes by chance."""
 
 
+async def test_a_browser_that_knows_only_the_address_comes_to_the_console(
+    service: Service,
+) -> None:
+    shown = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    came = await service.client.get("/", headers=shown, follow_redirects=True)
+    assert (came.status_code, came.url.path.rstrip("/")) == (200, "/ui")
+    assert (await service.client.get("/")).status_code == 404
+
+
 async def test_a_stranger_is_sent_to_the_login_and_from_there_to_the_page(
     database_url: str, pool: Pool
 ) -> None:
