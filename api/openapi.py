@@ -57,7 +57,9 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     _, hot_schemas = msgspec.json.schema_components(_STRUCTS, ref_template=_REF)
-    _name_integers(hot_schemas["PrepareRequest"]["properties"])
+    members = hot_schemas["PrepareRequest"]["properties"]
+    members.pop("deliver_after")
+    _name_integers(members)
     schemas.update(hot_schemas)
     schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}

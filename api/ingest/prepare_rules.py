@@ -57,7 +57,7 @@ def message_of(
 
     ``key_id`` names the API key that prepares it.
     """
-    if request.deliver_after is not UNSET:
+    if request.deliver_after is not None:
         raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
     _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
@@ -205,9 +205,9 @@ def _key_of(request: PrepareRequest) -> bytes | None:
 
 def _value_of(request: PrepareRequest) -> bytes | None:
     text, encoded = request.value, request.value_base64
-    if (text is UNSET) == (encoded is UNSET):
+    if text is UNSET if encoded is None else isinstance(text, str):
         raise invalid("/value", "exactly one of value and value_base64 must be present")
-    if isinstance(encoded, str):
+    if encoded is not None:
         return _base64(encoded, "/value_base64")
     return text.encode() if isinstance(text, str) else None
 

@@ -61,12 +61,15 @@ Tags = Annotated[list[Tag], Meta(max_length=16)]
 
 
 class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A half message to store. Exactly one of ``value`` and ``value_base64`` is present."""
+    """A half message to store. Exactly one of ``value`` and ``value_base64`` is present.
+
+    A null means an absent member, but for ``value`` without ``value_base64``.
+    """
 
     producer_group: GroupName
     topic: TopicName
     value: Annotated[str | None, Meta(description="Text; null is a tombstone.")] | UnsetType = UNSET
-    value_base64: Annotated[str, Meta(description="RFC 4648 section 4.")] | UnsetType = UNSET
+    value_base64: Annotated[str | None, Meta(description="RFC 4648 section 4.")] = None
     key: str | None = None
     key_base64: str | None = None
     partition: PartitionNumber | None = None
@@ -75,7 +78,8 @@ class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False)
     check_immunity_seconds: ImmunitySeconds | None = None
     content_type: MediaType | None = None
     tags: Tags | None = None
-    deliver_after: msgspec.Raw | UnsetType = UNSET
+    deliver_after: Any = None
+    """Always refused, and no part of the contract."""
 
 
 class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):

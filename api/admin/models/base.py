@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
 from api.http.wire_types import ReasonText, Word
 from api.ingest.schemas import GROUP_PATTERN
@@ -15,10 +15,26 @@ GroupName = Annotated[str, StringConstraints(pattern=GROUP_PATTERN.replace(r"(?!
 """``$`` is the very end of the text here, and this validator knows no lookahead."""
 
 
-class StrictBody(BaseModel):
-    """A request body: unknown members are refused, no value is converted."""
+def _allow_nulls(schema: dict[str, Any]) -> None:
+    """Say of each member that may be absent that it may be null."""
+    for name in schema["properties"].keys() - schema.get("required", ()):
+        member = schema["properties"][name]
+        if "anyOf" not in member:
+            default = {"default": member.pop("default")}
+            schema["properties"][name] = {"anyOf": [member, {"type": "null"}], **default}
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+
+class StrictBody(BaseModel):
+    """A request body: unknown members are refused, no value is converted, null means absent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_allow_nulls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _omit_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class OperatorRequest(StrictBody):

@@ -47,7 +47,8 @@ class BulkRequest(OperatorRequest):
     def _validate_combination(self) -> Self:
         if (self.action is BulkKind.FORCE_END) != (self.decision is not None):
             raise ValueError("decision is required for force_end and allowed only there")
-        republish, given = self.action is BulkKind.REPUBLISH, self.filter.model_fields_set
+        republish = self.action is BulkKind.REPUBLISH
+        given = self.filter.model_dump(exclude_none=True).keys()
         if republish != ("finding_ids" in given) or (republish and given != {"finding_ids"}):
             raise ValueError("finding_ids is required for republish, as the only filter")
         if "message_ids" in given and given != {"message_ids"}:

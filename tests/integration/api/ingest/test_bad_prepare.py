@@ -119,6 +119,11 @@ async def test_a_header_that_is_named_twice_is_refused(service: Service, pool: P
     assert await stored(pool) == (0, 0, 0, 0)
 
 
+OPTIONAL = (
+    *("key", "key_base64", "partition", "headers", "transaction_id", "check_immunity_seconds"),
+    *("content_type", "tags", "deliver_after"),
+)
+"""Serialisers send null for each member that is not set."""
 ALLOWED: list[dict[str, Any]] = [
     {"value": None},
     {"value": ""},
@@ -131,7 +136,8 @@ ALLOWED: list[dict[str, Any]] = [
     {"headers": {f"h{n}": "v" for n in range(64)}},
     {"headers": {"ce_id": "1", "a": ""}},
     {"headers": {"a": '"\\', "b": "ü"}},
-    {"headers": None},
+    dict.fromkeys((*OPTIONAL, "value_base64")),
+    {**dict.fromkeys((*OPTIONAL, "value")), "value_base64": "AP8="},
     {"headers": {"a": "v" * 4096}},
     {"transaction_id": "ü" * 128},
     {"check_immunity_seconds": 3600},

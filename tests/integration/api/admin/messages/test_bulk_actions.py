@@ -46,7 +46,9 @@ async def test_a_dry_run_counts_and_samples_and_changes_nothing(
     assert answer.status_code == 200, answer.text
     found = answer.json()
     assert (found["matched"], found["more"], set(found["sample"])) == (3, False, set(ids))
-    bounded = await ask(service, "recheck", {"tag": "mine"}, dry_run=True, max_items=2)
+    nulls = {"tag": "mine", "finding_ids": None, "message_ids": None, "state": None}
+    unset: dict[str, Any] = dict.fromkeys(("decision", "accept_order", "delay_seconds"))
+    bounded = await ask(service, "recheck", nulls, dry_run=True, max_items=2, **unset)
     assert (bounded.json()["matched"], bounded.json()["more"]) == (2, True)
     assert await states(service) == {"PREPARED": 5}
     assert await select(pool, ASKED) == [(0,)]
