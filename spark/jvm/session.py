@@ -7,14 +7,12 @@ file, so that stderr shows only our lines. A Spark Connect server brings its mas
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +26,6 @@ from pyspark.sql import SparkSession
 
 from outbox.errors import ConfigurationError
 from spark.jvm.artifacts_folder import remove_at_exit
-from spark.jvm.class_archive import archive_options
 from spark.jvm.launch import launching
 from spark.jvm.spark_errors import SparkFailure
 
@@ -81,18 +78,6 @@ COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
 """A run compiles more than the 100 generated classes that Spark keeps by default. The next run of
 an audit loop would compile all of them again and wait for the JVM to optimize them. The setting
 takes effect only at the start of the JVM or of a Spark Connect server."""
-NAMED_CLASSES: Final = (
-    *("PythonUtils", "PythonSQLUtils", "functions", "org.apache.spark.sql.functions"),
-    "org.apache.spark.sql.expressions.Window",
-)
-"""Classes of the JVM that PySpark names in each call, for their static functions."""
-NAMING_CLASSES: Final = ("functions", "org.apache.spark.sql.functions")
-"""Those of them that make a column of a name. It never changes, so each is made once."""
-MOST_ARGUMENTS: Final = 10
-"""Up to this number of elements Java has functions that return them as a list."""
-MADE_CLASSES: Final = ("org.apache.spark.sql.Observation",)
-"""Classes of the JVM that PySpark looks up for each object that it makes."""
-CLASS_PATH: Final = "spark.driver.extraClassPath"
 LOCAL_ONLY: Final = ("spark.driver.host", "spark.driver.bindAddress")
 """Settings for a driver that is its own executor; wrong for a cluster."""
 REMOTE_RETRIES: Final = 5
@@ -133,13 +118,13 @@ def spark_session(settings: SessionSettings) -> Iterator[SparkSession]:
 
 
 def _own_session(settings: SessionSettings) -> SparkSession:
-    jars = required_jars(settings.jars_dir)
+    jars = ",".join(required_jars(settings.jars_dir))
     settings.log_file.parent.mkdir(parents=True, exist_ok=True)
     remove_at_exit()
     interrupt = signal.getsignal(signal.SIGINT)
     with launching(settings.log_file, local=is_local(settings.master)):
-        builder = SparkSession.Builder().master(settings.master)
-        for name, text in (_with_jars(jars, settings) | session_settings(settings)).items():
+        builder = SparkSession.Builder().master(settings.master).config("spark.jars", jars)
+        for name, text in session_settings(settings).items():
             builder = builder.config(name, text)
         session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
@@ -148,61 +133,12 @@ def _own_session(settings: SessionSettings) -> SparkSession:
     logging.getLogger().addFilter(_no_py4j_interrupt)
     # What it logs it raises, too. SIGTERM within a call would show a stack trace.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    _keep_classes(session)
     return session
 
 
 def _no_py4j_interrupt(record: logging.LogRecord) -> bool:
     """Leave out the stack trace of an interrupt, which Py4J raises as well."""
     return record.msg != "KeyboardInterrupt while sending command."
-
-
-class _KeptMembers:
-    """A class of the JVM each of whose members is looked up only once."""
-
-    def __init__(self, java_class: Any) -> None:
-        self._java_class = java_class
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self._java_class, name)
-        setattr(self, name, member)
-        return member
-
-
-def _keep_classes(session: SparkSession) -> None:
-    """Look up the classes that PySpark names in each call, and their functions, only once.
-
-    Py4J keeps neither. For a name without its package it searches all jars in vain first.
-    """
-    jvm: Any = session._jvm
-    if isinstance(jvm.PythonUtils, _KeptMembers):
-        return
-    for name in NAMED_CLASSES:
-        setattr(jvm, name, _KeptMembers(getattr(jvm, name)))
-    for name in MADE_CLASSES:
-        setattr(jvm, name, getattr(jvm, name))
-    for name in NAMING_CLASSES:
-        functions = getattr(jvm, name)
-        functions.col = _once_a_name(functions.col)
-    jvm.PythonUtils.toSeq = _in_one_call(jvm.PythonUtils.toSeq, jvm.java.util.List.of)
-
-
-def _once_a_name(make: Any) -> Callable[[str], Any]:
-    @cache
-    def made(name: str) -> Any:
-        return make(name)
-
-    return made
-
-
-def _in_one_call(to_seq: Any, list_of: Any) -> Callable[[Sequence[Any]], Any]:
-    """Return ``to_seq`` for lists that Py4J need not send element by element."""
-
-    def shorter(elements: Sequence[Any]) -> Any:
-        few = len(elements) <= MOST_ARGUMENTS
-        return to_seq(list_of(*elements) if few else elements)
-
-    return shorter
 
 
 def _remote_session(remote: str, settings: SessionSettings) -> SparkSession:
@@ -241,17 +177,6 @@ def _set_remotely(session: Any, settings: Mapping[str, str]) -> None:
         raise SparkFailure("Spark Connect: the server does not answer", unreachable=True) from None
 
 
-def _with_jars(jars: Sequence[str], settings: SessionSettings) -> dict[str, str]:
-    """Return the setting that names the connectors' jars.
-
-    The class archive holds classes of the class path only, so a JVM that is its own executor gets
-    them there. Executors elsewhere fetch them from the driver.
-    """
-    if is_local(settings.master) and CLASS_PATH not in settings.extra:
-        return {CLASS_PATH: os.pathsep.join(jars)}
-    return {"spark.jars": ",".join(jars)}
-
-
 def is_local(master: str) -> bool:
     """Whether the driver is its own executor."""
     return master.startswith("local")
@@ -272,8 +197,7 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
         ours = {name: text for name, text in ours.items() if name not in LOCAL_ONLY}
     else:
         quick = settings.expected_records < QUICK_RECORDS
-        jvm = (QUICK_JVM if quick else LONG_JVM, archive_options(settings.jars_dir))
-        ours["spark.driver.extraJavaOptions"] = " ".join(filter(None, jvm))
+        ours["spark.driver.extraJavaOptions"] = QUICK_JVM if quick else LONG_JVM
     ours["spark.pyspark.python"] = sys.executable
     ours["spark.pyspark.driver.python"] = sys.executable
     return ours | settings.extra_texts()
