@@ -22,7 +22,6 @@ from outbox.telemetry.redaction import redaction
 from spark.audit.audit import Audit
 from spark.audit.audit_loop import AuditLoop, seconds_of
 from spark.audit.rerun import open_findings, rerun_once
-from spark.cut.time_bounds import parse_time
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import exit_code, limits, parse_tolerance
 from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
@@ -36,14 +35,6 @@ REPORT_DIR: Final = "reconcile_report_dir"
 """The setting that `--report` overrides."""
 REPORT_SAMPLES: Final = 50
 """Listed findings of each class in a report."""
-TIMES: Final = (
-    (
-        "--from",
-        "since",
-        "in a first run: judge what was published since then; `earliest`: everything",
-    ),
-    ("--to", "until", "judge what was published up to then, such as 2026-12-31T12:00:00Z"),
-)
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -118,8 +109,6 @@ def _run_and_print(
             options,
             accept_topics=frozenset(flags.accept_topic),
             full=flags.full,
-            since=flags.since,
-            until=flags.until,
             show_keys=flags.show_keys,
         )
         report = Audit(context, run_options).run()
@@ -158,13 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="audit everything up to one consistent cut",
-        epilog="Example: outbox reconcile run --from 2026-12-01T00:00:00Z --report reports",
+        epilog="Example: outbox reconcile run --report reports --fail-on high",
     )
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
-    for flag, name, what in TIMES:
-        run.add_argument(
-            flag, dest=name, type=_argument_type(parse_time), metavar="TIME", help=what
-        )
     run.add_argument(
         "--topic",
         action="append",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +47,6 @@ class Options:
     """Topics that may have been recreated: they are judged from this run on."""
     full: bool = False
     """Read everything, even what an earlier run has read."""
-    since: datetime | None = None
-    """Judge what was published from this time on; for a first run. None keeps the stored time."""
-    until: datetime | None = None
-    """Judge what was published up to this time."""
     mode: Mode = Mode.AUTO
     """How both sides are compared."""
     bucket_messages: int = BUCKET_MESSAGES

@@ -84,7 +84,10 @@ class KafkaLogReader:
         return self._offsets(partitions, *_SPEC[end])
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Return each partition's first offset of that time or later; see LogFacts."""
+        """Return per partition the first offset of a record of that time or later.
+
+        A partition without such a record is in neither part of the answer.
+        """
         since = OffsetSpec.for_timestamp(int(at.timestamp() * 1000))
         return self._offsets(partitions, since, IsolationLevel.READ_COMMITTED)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -73,13 +72,6 @@ class LogReader(Protocol):
         """Return one offset per partition; a partition that fails alone is in ``errors``.
 
         Raises KafkaUnavailable when no broker answers.
-        """
-
-    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Return per partition the first offset of a record of that time or later.
-
-        A partition without such a record is in neither part of the answer. Raises KafkaUnavailable
-        when no broker answers, or none knows one of the partitions.
         """
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:

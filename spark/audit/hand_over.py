@@ -10,7 +10,7 @@ from spark.audit.suspects import chunks
 from spark.checks import foreign_records, misplaced_keys
 from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
 from spark.compare import bucket_checksums, open_items
-from spark.cut.checkpoint import MisplacedKeys, cut_of, cut_start_of
+from spark.cut.checkpoint import MisplacedKeys, cut_of
 from spark.report.summary import Outcome
 
 
@@ -49,7 +49,7 @@ def checkpoint(checked: Checked) -> Outcome:
     cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
     update = CheckpointUpdate(
         after=captured.stored.run_id if captured.stored else None,
-        cut=cut_start_of(read.plan) if rows is None else cut,
+        cut=None if rows is None else cut,
         carried=rows or (),
         positions={} if rows is None else {each.shard: each.position for each in read.plan.shards},
     )

@@ -33,13 +33,12 @@ from spark.compare import bucket_checksums
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.cut import log_history
-from spark.cut.checkpoint import previous_of, time_bounds_of, unread_ranges
+from spark.cut.checkpoint import previous_of, unread_ranges
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import expired_shards
 from spark.cut.log_state import state_of
 from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_read, read_frames
 from spark.cut.run_size import RunSize, both, sized_run
-from spark.cut.time_bounds import EARLIEST, TimeBounds
 from spark.findings.ledger import Ledger
 from spark.report.aggregates import Aggregates, aggregates_of
 from spark.report.report import Report
@@ -64,7 +63,6 @@ def capture(context: RunContext, options: Options) -> Captured:
             context.pause,
             state_of(context.run_store.log_state()),
             options.accept_topics,
-            time_bounds_of(stored, options.since, options.until, full=options.full),
         )
     return Captured(
         context=context,
@@ -90,7 +88,7 @@ def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Read:
     """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
     context, options, log = captured.context, captured.options, captured.log
     previous = None if options.full else previous_of(captured.stored)
-    reason = _full_read_reason(options, captured.stored, log.bounds)
+    reason = _full_read_reason(options, captured.stored)
     unread = unread_ranges(log.records, previous.ends) if previous else log.records
     reader = Reader(
         sources=context.sources,
@@ -197,14 +195,13 @@ def report(outcome: Outcome) -> Report:
     return summarize(outcome)
 
 
-def _full_read_reason(options: Options, stored: StoredCheckpoint | None, bounds: TimeBounds) -> str:
+def _full_read_reason(options: Options, stored: StoredCheckpoint | None) -> str:
     """Return why a run without a cut to continue reads everything."""
     if options.full:
         return "asked for"
     if stored is not None:
         return "the previous run left no cut to continue"
-    since = bounds.since
-    return "the first run" if since == EARLIEST else f"the first run, from {since.isoformat()}"
+    return "the first run"
 
 
 def _reason_found_by_reading(

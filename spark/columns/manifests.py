@@ -32,7 +32,6 @@ FIELDS: Final = (
 )
 """The fields of the prefix with their sizes in bytes."""
 CRC_BYTES: Final = 4
-_FAR: Final = (1 << 63) - 1
 
 
 def with_prefix(log: DataFrame) -> DataFrame:
@@ -66,17 +65,6 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
         )
         .select("shard", "last.*", "first.*", "manifests", "restarted", "anchor_crc", "lowest")
     )
-
-
-def ends_before(manifests: DataFrame, first: Mapping[int, int]) -> DataFrame:
-    """Return per shard where its last batch below an offset ends; without an offset its last batch.
-
-    Batches continue each other, so the batches from the offset on begin there.
-    """
-    last = F.max_by(F.struct("to_xid", "to_n"), "offset").alias("end")
-    end = F.coalesce(_by_shard(first), F.lit(_FAR))
-    below = manifests.where("intact").where(F.col("offset") < end)
-    return below.groupBy("shard").agg(last).select("shard", "end.*")
 
 
 def entries(manifests: DataFrame) -> DataFrame:

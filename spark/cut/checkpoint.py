@@ -10,16 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from outbox.errors import ConfigurationError
 from outbox.messages.manifest import START, Position
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
-from spark.cut.time_bounds import EARLIEST, TimeBounds, since_of
 
-NOTHING: Final = 0
-"""The version of a stored cut that cannot be continued."""
 VERSION: Final = 1
 """Version of the stored cut; a run that finds another version reads everything."""
 
@@ -117,7 +113,6 @@ def cut_of(
     return {
         "version": VERSION,
         "at": plan.cut_at.isoformat(),
-        "from": plan.log.bounds.since.isoformat(),
         "snapshot": plan.snapshot.visible,
         "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
         "partitions": [
@@ -132,31 +127,6 @@ def cut_of(
         "away": _misplaced_json(misplaced),
         "unread": _unread_json(plan.log.unread_topics, previous),
     }
-
-
-def cut_start_of(plan: Plan) -> dict[str, Any] | None:
-    """Return what is stored if too much is left open: the start of the judged time, if bounded."""
-    since = plan.log.bounds.since
-    return None if since == EARLIEST else {"version": NOTHING, "from": since.isoformat()}
-
-
-def time_bounds_of(
-    stored: StoredCheckpoint | None, since: datetime | None, until: datetime | None, *, full: bool
-) -> TimeBounds:
-    """Return the times that bound a run, consistent with the bounds of earlier runs.
-
-    Raises ConfigurationError for times that contradict those bounds, or each other.
-    """
-    known = previous_of(stored)
-    bounds = TimeBounds(
-        since=since_of(since, full=full, known=_since(stored)),
-        until=until,
-        floor=known.manifest_ends if known else {},
-        floor_at=known.cut_at if known else EARLIEST,
-    )
-    if until is not None and until <= bounds.since:
-        raise ConfigurationError(f"--to: the runs begin at {bounds.since.isoformat()}")
-    return bounds
 
 
 def full_read_reason(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
@@ -303,14 +273,6 @@ def _unread_json(topics: Iterable[str], previous: Previous | None) -> Mapping[st
 
 def _unread_of(stored: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
     return {topic: {int(shard): n for shard, n in each.items()} for topic, each in stored.items()}
-
-
-def _since(stored: StoredCheckpoint | None) -> datetime | None:
-    """Return the start of the time that the runs so far have judged; None before the first run."""
-    if stored is None:
-        return None
-    kept = (stored.cut or {}).get("from")
-    return EARLIEST if kept is None else datetime.fromisoformat(kept)
 
 
 def _horizon(visible: str) -> int:

@@ -12,7 +12,7 @@ from typing import Final
 from outbox.clock import Clock
 from outbox.errors import KafkaForbidden
 from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, LogReader, Offsets, Partition, TopicFacts
-from spark.cut import cut_plan, log_history, time_bounds
+from spark.cut import cut_plan, log_history
 from spark.cut.log_state import LogState
 
 PAUSE_SECONDS: Final = 0.2
@@ -27,7 +27,6 @@ def capture_log_cut(
     pause: Callable[[float], object],
     before: LogState = NOTHING_BEFORE,
     accepted: Collection[str] = (),
-    bounds: time_bounds.TimeBounds = time_bounds.UNBOUNDED,
 ) -> cut_plan.LogCut:
     """Freeze the ends of all partitions; the topics are read after the ends of the manifests.
 
@@ -36,16 +35,14 @@ def capture_log_cut(
     """
     require_readable(log_reader, progress_topic)
     progress = log_reader.partitions([progress_topic])
-    stable_ends = log_reader.offsets(progress, LogEnd.LAST_STABLE)
-    manifest_ends = time_bounds.manifest_ends(log_reader, stable_ends, bounds)
+    manifest_ends = log_reader.offsets(progress, LogEnd.LAST_STABLE)
     manifest_starts = log_reader.offsets(progress, LogEnd.START)
     wanted = [topic for topic in topics() if topic != progress_topic]
     described = log_reader.describe(wanted)
     data = log_reader.partitions(wanted)
     highs = log_reader.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
     stable, stalled = _stable_ends(log_reader, highs, clock, pause)
-    ends, begins = _answers_for(data, stable), log_reader.offsets(data, LogEnd.START)
-    starts = time_bounds.record_starts(log_reader, begins, ends, bounds, before.ends)
+    ends, starts = _answers_for(data, stable), log_reader.offsets(data, LogEnd.START)
     log = cut_plan.LogCut(
         progress_topic=progress_topic,
         manifests=cut_plan.ranges(manifest_starts, manifest_ends),
@@ -55,9 +52,6 @@ def capture_log_cut(
             *cut_plan.gaps(progress, (manifest_starts, manifest_ends), _only(progress, stalled)),
             *cut_plan.gaps(data, (_answers_for(data, highs), starts, ends), _only(data, stalled)),
         ),
-        begins=begins.offsets,
-        bounds=bounds,
-        first_manifests=time_bounds.first_manifests(log_reader, progress, bounds),
         topics=log_history.facts_in(described),
         accepted=log_history.recreated_topics(before, log_history.facts_in(described))
         & {*accepted},

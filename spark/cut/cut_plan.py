@@ -24,7 +24,6 @@ from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import Offsets, Partition, TopicFacts
 from outbox.reconciliation.snapshot import RelayCut, SnapshotIdentity
 from spark.cut.log_state import LogState
-from spark.cut.time_bounds import UNBOUNDED, TimeBounds
 
 TRANSACTION_SECONDS: Final = 10
 """The relay's transaction timeout (transaction.timeout.ms)."""
@@ -60,14 +59,9 @@ class LogCut:
     gaps: tuple[Gap, ...] = ()
     changes: tuple[Gap, ...] = ()
     """Faults of the partitions that were read: a truncated log, added partitions."""
-    begins: Mapping[Partition, int] = field(default_factory=dict)
-    """Where the log of each data partition begins, also where a time bound raises the range."""
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     """Recreated topics that are judged from this run on."""
-    bounds: TimeBounds = UNBOUNDED
-    first_manifests: Mapping[int, int] | None = None
-    """By shard, where the manifests to judge begin; None judges all of them."""
     before: LogState | None = None
     """The state of the log after the previous run, without the accepted topics."""
     excluded: frozenset[str] = frozenset()
@@ -84,7 +78,7 @@ class LogCut:
     @property
     def starts(self) -> Mapping[Partition, int]:
         """Where the log of each partition begins that is read."""
-        return {r.partition: self.begins.get(r.partition, r.start) for r in self.records}
+        return {each.partition: each.start for each in self.records}
 
     @property
     def expired_topics(self) -> frozenset[str]:
@@ -171,7 +165,7 @@ class Plan:
     @property
     def cut_at(self) -> datetime:
         """The time up to which the run judges; no verdict needs it."""
-        return self.log.bounds.cut_at(self.snapshot.taken_at)
+        return self.snapshot.taken_at
 
     @property
     def unlisted_shards(self) -> frozenset[int]:
@@ -292,13 +286,6 @@ def judged_from_last_run(
             baseline=min(each.baseline, judged.get(each.shard, each.baseline)),
         )
         for each in cuts
-    )
-
-
-def with_baselines(cuts: Iterable[ShardCut], ends: Mapping[int, Position]) -> tuple[ShardCut, ...]:
-    """Return the cuts with their baselines raised to these positions."""
-    return tuple(
-        replace(each, baseline=max(each.baseline, ends.get(each.shard, START))) for each in cuts
     )
 
 

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.errors import OutboxError
-from outbox.messages.manifest import Position
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.columns import commit_rank, expected_partition, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
@@ -192,10 +191,6 @@ def plan_full_read(
     shards = cut_plan.with_expired(cut_plan.shard_cuts(rows), log.expired_shards)
     judged = log.before.positions if log.before else {}
     shards = cut_plan.judged_from_last_run(shards, judged)
-    if log.first_manifests is not None:
-        before = manifests.ends_before(listed, log.first_manifests).collect()
-        ends = {row["shard"]: Position(row["to_xid"], row["to_n"]) for row in before}
-        shards = cut_plan.with_baselines(shards, ends)
     origin = cut_plan.Origin(reason=reason)
     plan = cut_plan.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
     return PlannedRead(plan=plan, manifests=listed, marks=marks_of(rows))

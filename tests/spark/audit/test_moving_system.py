@@ -87,10 +87,6 @@ class SilentPartition:
             return answer
         return replace(answer, errors={self.silent: "leader not available"})
 
-    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Answer as the brokers do."""
-        return self.real.offsets_since(partitions, at)
-
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Answer as the brokers do."""
         return self.real.describe(topics)

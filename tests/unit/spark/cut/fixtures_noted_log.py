@@ -23,8 +23,6 @@ class Noting:
 
     asked: list[Any] = field(default_factory=list)
     looks: int = 0
-    since: Mapping[datetime, Mapping[Partition, int]] = field(default_factory=dict)
-    silent: Partition | None = None
     jdbc: Any = None
 
     def listed(self) -> Sequence[RelayCut]:
@@ -55,13 +53,6 @@ class Noting:
             self.looks += 1
             return Offsets(offsets={DATA: 9 if self.looks < 3 else 12})
         return Offsets(offsets=dict.fromkeys(partitions, 10))
-
-    def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
-        """Return what is set for the time; the one partition that is silent fails."""
-        found = self.since.get(at, {})
-        errors = {p: "no answer" for p in partitions if p == self.silent}
-        known = {p: found[p] for p in partitions if p in found and p not in errors}
-        return Offsets(offsets=known, errors=errors)
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
         """Return the topic of data, always the same."""
