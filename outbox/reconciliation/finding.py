@@ -23,7 +23,7 @@ UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "TOPIC_RECREATED"})
 """Classes for what a run could not read, but a later one may; such a finding cannot be accepted."""
 PERMANENT_CLASSES: Final = frozenset(
     {
-        *("FOREIGN", "KEY_SPLIT", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),
+        *("FOREIGN", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),
         *("UNKNOWN_ID", "PG_REGRESSION", "ROLLED_BACK", "DUPLICATE", "DUPLICATE_LATE"),
         *("ORDER_INVERSION", "WRONG_PARTITION"),
     }

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from outbox.reconciliation.run import CheckpointUpdate
 from spark.audit.step_values import Checked
 from spark.audit.suspects import chunks
-from spark.checks import foreign_records, misplaced_keys
+from spark.checks import foreign_records
 from spark.checks.unverifiable import ReadSoFar, remaining_findings, unverifiable_of
 from spark.compare import bucket_checksums, open_items
-from spark.cut.checkpoint import MisplacedKeys, cut_of
+from spark.cut.checkpoint import cut_of
 from spark.report.summary import Outcome
 
 
 def checkpoint(checked: Checked) -> Outcome:
-    """Collect what the next run must know: the cut, the open items and the misplaced keys."""
+    """Collect what the next run must know: the cut and the open items."""
     diagnosed, ledger = checked.diagnosed, checked.diagnosed.ledger
     compared, judgement = diagnosed.compared, diagnosed.judgement
     read, captured = compared.read, compared.read.captured
@@ -45,8 +43,7 @@ def checkpoint(checked: Checked) -> Outcome:
             )
         rows = open_items.carried_rows(open_ids, read.frames, ledger.lasting.values())
         stage.rows = None if rows is None else len(rows)
-        misplaced = _misplaced_keys(checked)
-    cut = cut_of(read.plan, read.planned.marks, read.planned.previous, misplaced)
+    cut = cut_of(read.plan, read.planned.marks, read.planned.previous)
     update = CheckpointUpdate(
         after=captured.stored.run_id if captured.stored else None,
         cut=None if rows is None else cut,
@@ -66,15 +63,4 @@ def checkpoint(checked: Checked) -> Outcome:
         ledger=ledger,
         aggregates=checked.aggregates,
         checkpoint=update,
-    )
-
-
-def _misplaced_keys(checked: Checked) -> dict[str, MisplacedKeys]:
-    """Return the keys that the next run must know to be outside their expected partition."""
-    read, misplaced = checked.diagnosed.compared.read, checked.checks.misplaced
-    if read.planned.previous is not None:
-        return misplaced_keys.kept_misplaced_keys(read.planned.previous, misplaced.partitions)
-    sources = read.captured.context.sources
-    return misplaced_keys.misplaced_keys_by_topic(
-        misplaced, partial(sources.read_unrequested, read.plan.snapshot)
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -22,7 +21,6 @@ from spark.checks import (
     coverage,
     latency,
     match_checks,
-    misplaced_keys,
     stalled,
     unlogged_commits,
 )
@@ -98,7 +96,7 @@ def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Read:
     )
     planned = plan_read(reader, log, snapshot.identity, previous, reason)
     frames = read_frames(reader, planned)
-    found = _reason_found_by_reading(captured, planned, frames)
+    found = _reason_found_by_reading(planned, frames)
     if found is not None:
         planned = plan_full_read(reader, log, snapshot.identity, found)
         frames = read_frames(reader, planned)
@@ -166,7 +164,7 @@ def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
     reported = () if read.planned.previous else captured.earlier_findings
     _, (sampled, aggregates) = both(
         read.frames.stage_uri,
-        lambda: _enter_disorder(checks, context, ledger),
+        lambda: _enter_disorder(diagnosed, checks),
         lambda: (match_checks.sampled_rows(checks, reported), _aggregates(read, checks)),
     )
     with context.progress.stage("sample"):
@@ -176,10 +174,16 @@ def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
     return Checked(diagnosed=diagnosed, checks=checks, aggregates=aggregates)
 
 
-def _enter_disorder(checks: MatchChecks, context: RunContext, ledger: Ledger) -> None:
+def _enter_disorder(diagnosed: Diagnosed, checks: MatchChecks) -> None:
+    read = diagnosed.compared.read
+    context = read.captured.context
+    earlier = read.captured.earlier_findings if read.planned.previous else ()
     with context.progress.stage("order") as stage:
-        for some in chunks(match_checks.order_findings(checks, context.sources)):
-            ledger.enter(some)
+        for some in chunks(match_checks.order_findings(checks)):
+            diagnosed.ledger.enter(some)
+        diagnosed.ledger.enter(
+            match_checks.misplaced_findings(checks, context.sources, read.snapshot, earlier)
+        )
         stage.rows = checks.messages
 
 
@@ -204,21 +208,11 @@ def _full_read_reason(options: Options, stored: StoredCheckpoint | None) -> str:
     return "the first run"
 
 
-def _reason_found_by_reading(
-    captured: Captured, planned: PlannedRead, frames: Frames
-) -> str | None:
+def _reason_found_by_reading(planned: PlannedRead, frames: Frames) -> str | None:
     """Return why the new rows cannot be judged by themselves; None if they can."""
     if planned.previous is None:
         return None
-    plan, sources = planned.plan, captured.context.sources
-    partitions = misplaced_keys.fixed_key_topics(
-        plan.log.partition_counts, captured.options.topic_rules
-    )
-    unrequested = partial(sources.read_unrequested, plan.snapshot)
-    late = late_arrivals.full_read_reason(planned.previous, frames)
-    return late or misplaced_keys.full_read_reason(
-        planned.previous, frames, partitions, unrequested
-    )
+    return late_arrivals.full_read_reason(planned.previous, frames)
 
 
 def _ledger(read: Read) -> Ledger:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -15,7 +16,6 @@ from pyspark.sql import functions as F
 
 from outbox.reconciliation.log import LogReader, Partition
 from spark.checks import keys, latency, misplaced_keys, order, sample
-from spark.checks.misplaced_keys import MisplacedRecords, possibly_split
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted
 from spark.compare import matches
@@ -50,7 +50,8 @@ class MatchChecks:
     messages: int
     known: DataFrame
     """The plain matches with ``all_known``: whether the relay knew all partitions by then."""
-    misplaced: MisplacedRecords
+    elsewhere: int | None
+    """``Frames.elsewhere``"""
 
     @property
     def starts(self) -> Mapping[Partition, int]:
@@ -70,16 +71,13 @@ def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | N
     before = plan.log.before or LogState()
     places = keys.first_known_places(found.plain, counts, before.all_known_after(counts))
     known = keys.with_known_count(found.plain, places)
-    fixed = misplaced_keys.fixed_key_topics(counts, options.topic_rules)
     times = latency.sample_times(frames.commits, frames.new_records, latency.one_in(frames.size))
     skewed = F.count_if(latency.is_skewed(plan.snapshot.taken_at))
     timed, seen = stage_counted(times, f"{uri}/timed", skewed=skewed)
     return MatchChecks(
         matches=found,
         known=known,
-        misplaced=misplaced_keys.find_misplaced_records(
-            keys.keyed_records(known), fixed, uri, frames.elsewhere
-        ),
+        elsewhere=frames.elsewhere,
         timed=timed,
         skewed=seen["skewed"],
         commits=frames.new_commits,
@@ -92,8 +90,8 @@ def collect(options: Options, plan: Plan, frames: Frames, mismatch: Mismatch | N
     )
 
 
-def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
-    """Yield the findings about the order of all matches: of commits and of keys."""
+def order_findings(checks: MatchChecks) -> Iterator[Finding]:
+    """Yield the findings about the order of all matches."""
     yield from order.findings(
         checks.matches.ranked,
         checks.commits,
@@ -102,9 +100,24 @@ def order_findings(checks: MatchChecks, sources: Sources) -> Iterator[Finding]:
         checks.plan.unlisted_shards,
         checks.stage_uri,
     )
-    if checks.misplaced.count or checks.partitions.keys() - checks.misplaced.partitions.keys():
-        keyed = keys.keyed_records(checks.known)
-        yield from _key_findings(checks, sources, possibly_split(keyed, checks.misplaced))
+
+
+def misplaced_findings(
+    checks: MatchChecks,
+    sources: Sources,
+    snapshot: PostgresSnapshot,
+    reported: Sequence[Finding],
+) -> Iterator[Finding]:
+    """Yield the findings about keys in other partitions than Kafka's partitioner chooses.
+
+    They include the counts of the ``reported`` findings of earlier runs.
+    """
+    if checks.elsewhere == 0:
+        return
+    topics = misplaced_keys.keyed_topics(checks.partitions, checks.rules)
+    unrequested = partial(sources.read_unrequested, checks.plan.snapshot)
+    rows = misplaced_keys.misplaced_records(checks.known, topics, unrequested).collect()
+    yield from misplaced_keys.findings(rows, snapshot, reported)
 
 
 def sampled_rows(checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[Any]:
@@ -119,17 +132,8 @@ def sample_findings(
     checks: MatchChecks, snapshot: PostgresSnapshot, log_reader: LogReader, rows: Sequence[Any]
 ) -> Iterator[Finding]:
     """Yield the findings about the places and the clocks of the sampled ``rows``."""
-    yield from sample.findings(rows, snapshot, checks.partitions)
+    yield from sample.findings(rows, snapshot)
     yield from _latency_findings(checks, log_reader)
-
-
-def _key_findings(checks: MatchChecks, sources: Sources, suspected: DataFrame) -> Iterator[Finding]:
-    spread = keys.spread_keys(suspected)
-    topics = sorted(row["topic"] for row in spread.select("topic").distinct().collect())
-    if topics:
-        unrequested = sources.read_unrequested(checks.plan.snapshot, topics)
-        split = keys.split_keys(suspected, spread, unrequested).orderBy("topic")
-        yield from map(keys.split_finding, split.collect())
 
 
 def _latency_findings(checks: MatchChecks, log_reader: LogReader) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""Checks a sample of the records one by one: partition and recorded place.
+"""Checks a sample of the records one by one: requested partition and recorded place.
 
-A wrong partitioner and a wrong recorded place are systematic faults, so a sample finds them. The
-half message has the requested partition. On the driver, bounded.
+Both are systematic faults, so a sample finds them. The half message has the requested partition. On
+the driver, bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
-from spark.columns.murmur2 import partition_of
 from spark.compare.decision_table import Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.matches import PLACE
@@ -42,7 +41,6 @@ class SampledMessage:
     rows: Sequence[Any]
     known: KnownHalf
     recorded: RecordedPlace | None
-    partitions: int
 
 
 def sample(
@@ -71,7 +69,6 @@ def sample(
 def findings(
     rows: Sequence[Any],
     snapshot: PostgresSnapshot,
-    partitions: Mapping[str, int],
 ) -> Iterator[Finding]:
     """Yield the findings about the places of the sample's records."""
     by_half: dict[HalfId, list[Any]] = {}
@@ -82,14 +79,12 @@ def findings(
         chosen_ids = half_ids[at : at + SUSPECTS_PER_CALL]
         halves, places = snapshot.halves(chosen_ids), snapshot.recorded_places(chosen_ids)
         for half_id in chosen_ids:
-            first = by_half[half_id][0]
             if half_id in halves:
                 yield from message_findings(
                     SampledMessage(
                         rows=by_half[half_id],
                         known=halves[half_id],
                         recorded=places.get(half_id),
-                        partitions=partitions.get(first["topic"], 0),
                     )
                 )
 
@@ -107,27 +102,16 @@ def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
     return (_finding(finding_class, sampled, row, detail),)
 
 
-def expected_partition(sampled: SampledMessage) -> int | None:
-    """Return the required partition: the requested one, else the key's, else None for any."""
-    message, row = sampled.known.half.message, sampled.rows[0]
-    if message.partition is not None:
-        return message.partition
-    return (
-        partition_of(message.key, sampled.partitions) if message.key and row["all_known"] else None
-    )
-
-
 Fault = tuple[FindingClass, Any, Mapping[str, Any]]
 """Class, row and evidence of a fault."""
 
 
 def _partition_fault(sampled: SampledMessage) -> Iterator[Fault]:
-    """Yield the first record in a wrong partition."""
-    expected = expected_partition(sampled)
-    row = next((r for r in sampled.rows if expected not in (None, r["partition"])), None)
+    """Yield the first record that is not in the requested partition."""
+    requested = sampled.known.half.message.partition
+    row = next((r for r in sampled.rows if requested not in (None, r["partition"])), None)
     if row is not None:
-        requested = sampled.known.half.message.partition is not None
-        evidence = {"expected": expected, "actual": row["partition"], "requested": requested}
+        evidence = {"expected": requested, "actual": row["partition"]}
         yield FindingClass.WRONG_PARTITION, row, evidence
 
 

@@ -17,8 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from spark.columns.murmur2 import POSITIVE
-
+POSITIVE: Final = 0x7FFFFFFF
 MODULO: Final = "home % (last + 1)"
 """The partition of a key in a topic; ``home`` is the hash, ``last`` the topic's last partition.
 

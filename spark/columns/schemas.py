@@ -69,8 +69,6 @@ KNOWN_PLACES: Final = pa.schema(
 )
 """One row per topic and shard: a place at which its relay knew all partitions of the topic."""
 
-KEYS: Final = pa.schema([("topic", pa.string()), ("key_hash", pa.int64())])
-
 LATENCY_TARGETS: Final = pa.schema(
     [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
 )

@@ -27,17 +27,6 @@ class Mark(NamedTuple):
     crc: int
 
 
-class MisplacedKeys(NamedTuple):
-    """Keys of a topic with a record outside the partition that Kafka's partitioner chooses."""
-
-    partitions: int
-    keys: frozenset[int] | None = frozenset()
-    """By hash; None where there are too many to store."""
-
-
-NO_MISPLACED_KEYS: Final[Mapping[str, MisplacedKeys]] = {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
     """The cut that a run continues, and what it left open."""
@@ -51,8 +40,6 @@ class Previous:
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
     carried: Sequence[CarriedRow] = ()
-    misplaced: Mapping[str, MisplacedKeys] = field(default_factory=dict)
-    """By topic, for each topic whose keys were checked."""
     unread: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By topic that was not read up to the cut, then by shard: the last batch when it was."""
 
@@ -95,7 +82,6 @@ def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
         },
         shards=shards,
         carried=chain.carried,
-        misplaced=_misplaced_of(chain.cut.get("away", {})),
         unread=_unread_of(chain.cut.get("unread", {})),
     )
 
@@ -104,7 +90,6 @@ def cut_of(
     plan: Plan,
     marks: Mapping[int, Mark],
     previous: Previous | None = None,
-    misplaced: Mapping[str, MisplacedKeys] = NO_MISPLACED_KEYS,
 ) -> dict[str, Any]:
     """Return the cut as it is stored; a partition that could not be read keeps its previous end."""
     ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
@@ -124,7 +109,6 @@ def cut_of(
             | (marks[shard]._asdict() if shard in marks else {"offset": None, "crc": None})
             for shard, end in sorted(manifest_ends.items())
         ],
-        "away": _misplaced_json(misplaced),
         "unread": _unread_json(plan.log.unread_topics, previous),
     }
 
@@ -244,22 +228,6 @@ def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
         listed_from=Position(*stored.get("listed_from", START)),
         unlisted=stored["unlisted"],
     )
-
-
-def _misplaced_json(misplaced: Mapping[str, MisplacedKeys]) -> Mapping[str, Any]:
-    return {
-        topic: {"partitions": count, "keys": None if keys is None else sorted(keys)}
-        for topic, (count, keys) in sorted(misplaced.items())
-    }
-
-
-def _misplaced_of(stored: Mapping[str, Any]) -> Mapping[str, MisplacedKeys]:
-    return {
-        topic: MisplacedKeys(
-            each["partitions"], None if each["keys"] is None else frozenset(each["keys"])
-        )
-        for topic, each in stored.items()
-    }
 
 
 def _unread_json(topics: Iterable[str], previous: Previous | None) -> Mapping[str, Any]:

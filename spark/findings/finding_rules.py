@@ -151,8 +151,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.MISMATCH,
         severity=Severity.HIGH,
         meaning="the record is not in the partition that was requested or that its key maps to",
-        action="Configure murmur2 in every producer of the topic. Do not mix partitioners.",
-        command="outbox message get {message_id} --history",
+        action="Find the bug of the relay. Rebuild consumers that keep the last value per key.",
+        command="outbox reconcile show {run_id} --kind mismatch",
         lasting=True,
     ),
     FindingClass.WRONG_OFFSET: Rule(
@@ -169,14 +169,6 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="the record comes after a record of its key that was committed later",
         action="Find the bug of the relay. Rebuild consumers that keep the last value per key.",
         command="outbox message get {message_id} --history",
-        lasting=True,
-    ),
-    FindingClass.KEY_SPLIT: Rule(
-        kind=Kind.DISORDERED,
-        severity=Severity.HIGH,
-        meaning="one key has records in two partitions although the partition count did not change",
-        action="Find the bug of the relay. Rebuild consumers that keep the last value per key.",
-        command="outbox reconcile show {run_id} --kind disordered",
         lasting=True,
     ),
     FindingClass.POSITION_DRIFT: Rule(

@@ -21,11 +21,10 @@ DEFAULT_MINUTES: Final = 5
 FOREIGN: Final = {"off": None, "low": Severity.LOW, "high": Severity.HIGH}
 PARTITIONERS: Final = {"murmur2": True, "any": False}
 """By name: whether a key determines the partition of its records."""
-ORDER_CLASSES: Final = (FindingClass.ORDER_INVERSION, FindingClass.KEY_SPLIT)
+ORDER_CLASSES: Final = (FindingClass.ORDER_INVERSION,)
 REPAIRABLE: Final = (Kind.MISSING, Kind.MISMATCH)
 LESSER_CLASSES: Final = {
     FindingClass.ORDER_INVERSION: (FindingClass.POSITION_DRIFT, "outbox_batch"),
-    FindingClass.WRONG_PARTITION: (FindingClass.WRONG_OFFSET, "recorded"),
 }
 """The lesser fault that a finding may contain in its detail, and the name of that detail."""
 
@@ -101,11 +100,9 @@ def apply_topic_rule(
 def _judged(finding: Finding, rule: TopicRule) -> Finding | None:
     """Return the rest of a finding: itself, a lesser fault of the same message, or None."""
     found = finding.finding_class
-    by_key = found is FindingClass.WRONG_PARTITION and not finding.detail.get("requested")
-    excused = (by_key and not rule.keyed) or (found in ORDER_CLASSES and not rule.ordered)
     if found is FindingClass.FOREIGN and rule.severity_of(found) is None:
         return None
-    if not excused:
+    if found not in ORDER_CLASSES or rule.ordered:
         return finding
     lesser, name = LESSER_CLASSES.get(found, (found, ""))
     if name not in finding.detail:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import CarriedRow
-from spark.cut.checkpoint import NO_MISPLACED_KEYS, MisplacedKeys, Previous
+from spark.cut.checkpoint import Previous
 
 
 def previous(
     *carried: CarriedRow,
     topics: tuple[str, ...] = (),
-    misplaced: Mapping[str, MisplacedKeys] = NO_MISPLACED_KEYS,
 ) -> Previous:
     """Return a run that has read one partition of each topic and left this open."""
     return Previous(
@@ -25,5 +23,4 @@ def previous(
         marks={},
         shards={},
         carried=carried,
-        misplaced=misplaced,
     )

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark.columns.expected_partition import MODULO, expected_partition, is_elsewhere
-from spark.columns.murmur2 import partition_of
 from tests.spark.fixtures_markers import ON_SPARK
+from tests.spark.fixtures_murmur2 import partition_of
 
 pytestmark = ON_SPARK
 

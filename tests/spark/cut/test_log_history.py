@@ -17,7 +17,6 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
-from spark.columns.murmur2 import partition_of
 from spark.findings.finding_class import FindingClass
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
@@ -25,6 +24,7 @@ from spark.report.report import Report
 from spark.report.store_run import store_run
 from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 from tests.spark.fixtures_stored_audit import commit, hold, message_id
@@ -41,8 +41,6 @@ class Story:
     writer: OutboxWriter
     lost: HalfMessage
     phantom: HalfMessage
-    odd: HalfMessage
-    """The message whose record is not where the others of its key are."""
     first: Report
     second: Report
     third: Report
@@ -63,7 +61,7 @@ def story(
     _commit_some(writer, topics)
     lost = _lose_one(writer, topics[0])
     writer.produce(*[Record(topic, None, b"", None, ()) for topic in (topics[0], *topics[2:])])
-    odd = _split_key(writer, topics[2])
+    _misplace_one(writer, topics[2])
     first = _run(session, writer, folder)
     writer.produce(*[Record(topics[3], None, b"", None, ())] * 2)
     _commit_some(writer, topics[:1])
@@ -73,7 +71,7 @@ def story(
     _grow(writer, topics[2])
     second = _run(session, writer, folder)
     third = _run(session, writer, folder, accepted={topics[1]})
-    return Story(writer, lost, phantom, odd, first, second, third)
+    return Story(writer, lost, phantom, first, second, third)
 
 
 def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
@@ -84,14 +82,13 @@ def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
     return lost
 
 
-def _split_key(writer: OutboxWriter, topic: str) -> HalfMessage:
-    """Publish the last of three records of a key elsewhere than the others; return its message."""
+def _misplace_one(writer: OutboxWriter, topic: str) -> None:
+    """Publish the last of three records of a key elsewhere than the others."""
     key = next(k for n in range(9) if partition_of(k := b"k%d" % n, 2) == 1)
     halves = writer.prepare(topic, 3, key=key)
     writer.end(halves, Resolution.COMMIT)
     last = str(halves[-1].message_id)
     writer.publish(lambda r: (r._replace(partition=0) if message_id(r) == last else r,))
-    return halves[-1]
 
 
 def _outgrow(writer: OutboxWriter, topic: str) -> HalfMessage:
@@ -145,8 +142,7 @@ def test_an_unchanged_log_has_no_finding(story: Story) -> None:
     found = Counter((each.finding_class.value, each.half_id) for each in story.first.findings)
     assert found == {
         ("LOST", story.lost.half_id): 1,
-        ("KEY_SPLIT", None): 1,
-        ("WRONG_PARTITION", story.odd.half_id): 1,
+        ("WRONG_PARTITION", None): 1,
         ("FOREIGN", None): 2,
     }
 
@@ -160,7 +156,6 @@ def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story)
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
         ("FOREIGN", story.topic("quiet")): 1,
         ("FOREIGN", story.topic("expired")): 1,
-        ("KEY_SPLIT", story.topic("grown")): 1,
         ("WRONG_PARTITION", story.topic("grown")): 1,
     }
     assert story.second.verdict is Verdict.FINDINGS

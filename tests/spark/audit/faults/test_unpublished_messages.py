@@ -13,10 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from outbox.messages.message import HalfMessage, Resolution
-from spark.columns.murmur2 import partition_of
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import (
     classes,

@@ -87,7 +87,6 @@ def make(finding_class: FindingClass, **fields: Any) -> Finding:
 
 def test_order_is_not_judged_where_it_does_not_matter() -> None:
     assert apply_topic_rule(make(C.ORDER_INVERSION), FREE) is None
-    assert apply_topic_rule(make(C.KEY_SPLIT), FREE) is None
     assert apply_topic_rule(make(C.POSITION_DRIFT), FREE) == make(C.POSITION_DRIFT)
     both = make(C.ORDER_INVERSION, detail={"behind": "b", "outbox_batch": "3.1.0"})
     assert apply_topic_rule(both, FREE) == make(C.POSITION_DRIFT, detail={"outbox_batch": "3.1.0"})
