@@ -19,12 +19,12 @@ OutboxError
 ├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
 │   └── RunUnderWay             another reconciliation is in progress; nothing was started
 ├── CursorMoved                 another process has settled these rows; nothing was written
+├── CommittedMessageGone        the row of a committed message or of its decision is missing
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
 │   ├── DatabaseRefused         PostgreSQL refuses a statement: a right, a stranger's trigger
 │   ├── SchemaBehind            the database lacks a table or a column: a migration is missing
-│   ├── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
-│   │   └── IdsBehind           new ids would be lower than stored ones: a restored database
-│   └── CommittedMessageDamaged the row of a committed message is missing or cannot be read
+│   └── UnsafeServer            PostgreSQL answers, but a setting makes the guarantees void
+│       └── IdsBehind           new ids would be lower than stored ones: a restored database
 └── KafkaUnavailable            Kafka did not answer in time
     ├── KafkaForbidden          this principal lacks a right in Kafka; the text names it
     └── PublisherFenced         a newer producer of the shard exists, or ours is unusable
@@ -189,11 +189,11 @@ class KafkaForbidden(KafkaUnavailable):
     """This principal lacks a right in Kafka; the text names the right and the resource."""
 
 
-class CommittedMessageDamaged(DatabaseUnavailable):
-    """The row of a committed message is missing or cannot be read; its shard waits for a repair."""
+class CommittedMessageGone(OutboxError):
+    """The row of a committed message or of its decision is missing; its shard halts."""
 
     def __init__(self, half_id: int) -> None:
-        super().__init__(f"the row of half message {half_id} is missing or damaged")
+        super().__init__(f"half_message or op_message has no row {half_id}, which is committed")
         self.half_id = half_id
 
 

@@ -24,5 +24,6 @@ def render(
         content_type=message.content_type,
         traceparent=message.traceparent,
         headers=message.headers,
+        content_digest=half.content_digest,
     )
     return record_of(committed, batch, redriven)

@@ -15,10 +15,11 @@ from checker.relay.unlogged_batches import UnloggedBatches
 from outbox.clock import Clock
 from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
-from outbox.messages.record import Committed, Record, record_of
+from outbox.messages.record import Committed, Record, digest_in, record_of
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import UNDELIVERED
-from outbox.relay.protocol.state import Identity, Relay
+from outbox.relay.protocol.record_hold import STORED_ROW_DAMAGED
+from outbox.relay.protocol.state import Identity, Refusal, Refused, Relay
 from outbox.relay.publisher import THIS_CLOCK, ProgressLog, Publisher
 
 if TYPE_CHECKING:
@@ -179,13 +180,18 @@ class RelayExecutor:
     def _send(
         self, records: Sequence[Record], manifest: bytes, *, apart: bool
     ) -> answers.DeliveryReport:
-        """Send a batch, unless a topic of it takes no records.
+        """Send a batch, unless the row of a record is damaged, or a topic takes no records.
 
         Then only an empty record is sent, to the log of the manifests. Its acknowledgement proves
         that no newer producer has published the refused record; the next fence aborts it.
         """
-        topics = [record.topic for record in records]
-        refusal = self._topics.refusal(topics) if self._topics else None
+        pairs = enumerate(zip(records, self._sent, strict=True))
+        damaged = [n for n, (record, sent) in pairs if digest_in(record) != sent.content_digest]
+        refusal = None
+        if damaged:
+            refusal = Refusal(damaged[0], STORED_ROW_DAMAGED, Refused.RECORD, named=True)
+        elif self._topics:
+            refusal = self._topics.refusal([record.topic for record in records])
         self._publisher.begin()
         hit("relay.after_begin")
         if refusal is None:
@@ -193,7 +199,7 @@ class RelayExecutor:
         proof = self._publisher.publish((), b"", self._clock_ms)
         if proof.offset == answers.UNKNOWN_OFFSET:
             return proof
-        return answers.DeliveryReport(0, refusal)
+        return answers.DeliveryReport(0, refusal, damaged[1:])
 
     def _render(self, batch: Manifest) -> list[Record]:
         prefix = f"{batch.shard}.{batch.batch_no}."

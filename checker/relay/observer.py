@@ -40,6 +40,8 @@ class RelayObserver:
         self._fencing_since: float | None = None
         self._logged: tuple[Event, Failure] | None = None
         """The last failure; it is logged once until the relay runs again."""
+        self._cause: dict[str, str] = {}
+        """Which row is missing, for the log of the halt that follows."""
 
     def moved(self, was: Relay, now: Relay) -> None:
         """Note a change of phase or of the reason to halt."""
@@ -54,6 +56,9 @@ class RelayObserver:
 
     def failed(self, state: Relay, failure: Failure, error: Exception) -> None:
         """Note that a store failed, or that another relay took over; once until the relay runs."""
+        if failure is Failure.ROW_MISSING:
+            self._cause = {"error": str(error)}
+            return
         dependency = _DEPENDENCY.get(failure)
         event = Event.DEPENDENCY_LOST if dependency else Event.RELAY_FENCED
         if isinstance(error, UnsafeServer):
@@ -162,7 +167,8 @@ class RelayObserver:
             gauge.labels(shard=shard, reason=was.halt.value).set(0)
         if now.halt is not None:
             gauge.labels(shard=shard, reason=now.halt.value).set(1)
-            self._log.error(Event.RELAY_HALTED, shard=now.shard, halt=now.halt.value)
+            cause, self._cause = self._cause, {}
+            self._log.error(Event.RELAY_HALTED, shard=now.shard, halt=now.halt.value, **cause)
 
     def _running(self, now: Relay) -> None:
         if self._fencing_since is not None:

@@ -12,7 +12,13 @@ from checker.relay.executor import RelayExecutor, RelayStores
 from checker.relay.observer import RelayObserver
 from checker.relay.publish_slots import PublishSlots
 from outbox.clock import Clock
-from outbox.errors import CursorMoved, DatabaseUnavailable, KafkaUnavailable, PublisherFenced
+from outbox.errors import (
+    CommittedMessageGone,
+    CursorMoved,
+    DatabaseUnavailable,
+    KafkaUnavailable,
+    PublisherFenced,
+)
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
 from outbox.relay.protocol.step import step
@@ -88,6 +94,8 @@ class ShardRelay:
         """Execute the plan; a failure ends it and is the answer."""
         try:
             return self._executor.perform(self._state, plan)
+        except CommittedMessageGone as error:
+            return self._failed(Failure.ROW_MISSING, error)
         except DatabaseUnavailable as error:
             return self._failed(Failure.DATABASE, error)
         except CursorMoved as error:

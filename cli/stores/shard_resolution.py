@@ -109,6 +109,8 @@ class ShardResolution:
         session: Connection,
     ) -> tuple[Cursor | None, Identity | None, int]:
         """Return where the shard continues, and how many ids PostgreSQL learned for that."""
+        if halt is HaltReason.ROW_MISSING:
+            return None, None, 0
         identity = self._identity(log)
         own = log.installation()[0] if way is HaltResolution.ACCEPT else None
         if was.cursor is None and way is HaltResolution.ACCEPT:

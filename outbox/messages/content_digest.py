@@ -32,7 +32,19 @@ def content_digest(
     covered_headers: Iterable[tuple[str, str]],
 ) -> int:
     """Return the signed 64-bit digest of a record's identity and content."""
-    digest = xxh64_intdigest(message_id.encode(), SEED)
+    covered = [(name, text.encode()) for name, text in covered_headers]
+    return encoded_digest(message_id.encode(), topic, key, value, covered)
+
+
+def encoded_digest(
+    message_id: bytes,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    covered_headers: Iterable[tuple[str, bytes]],
+) -> int:
+    """Return the same digest for an id and headers as a record has them."""
+    digest = xxh64_intdigest(message_id, SEED)
     digest = xxh64_intdigest(topic.encode(), digest)
     digest = xxh64_intdigest(presence_flag(key, value).encode(), digest)
     if key is not None:
@@ -40,5 +52,5 @@ def content_digest(
     if value is not None:
         digest = xxh64_intdigest(value, digest)
     for name, text in covered_headers:
-        digest = xxh64_intdigest(text.encode(), xxh64_intdigest(name.encode(), digest))
+        digest = xxh64_intdigest(text, xxh64_intdigest(name.encode(), digest))
     return digest - _WRAP if digest >= _SIGN else digest

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from outbox.messages.content_digest import content_digest
+from outbox.messages.content_digest import content_digest, encoded_digest
 from outbox.messages.message import Message
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
@@ -41,7 +41,10 @@ class Record(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed half message with all fields of its record; a relay's batch has up to 2 000."""
+    """A committed half message with all fields of its record; a relay's batch has up to 2 000.
+
+    ``content_digest`` is the stored one, of what was prepared.
+    """
 
     half_id: HalfId
     nonce: Nonce
@@ -55,6 +58,7 @@ class Committed(NamedTuple):
     content_type: str | None
     traceparent: str | None
     headers: Iterable[tuple[str, str]]
+    content_digest: int
 
 
 class UnnamedRecord(NamedTuple):
@@ -115,6 +119,14 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
     return Record(
         committed.topic, committed.key, committed.value, committed.partition, tuple(headers)
     )
+
+
+def digest_in(record: Record) -> int:
+    """Return the content digest of a rendered record."""
+    (_, message_id), _, _, *covered = record.headers
+    if covered[0][0] == REDRIVEN:
+        del covered[0]
+    return encoded_digest(message_id, record.topic, record.key, record.value, covered)
 
 
 def is_reserved(name: str) -> bool:

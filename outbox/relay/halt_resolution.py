@@ -13,7 +13,7 @@ class HaltResolution(StrEnum):
     """An operator's order for a halted shard."""
 
     ACCEPT = "accept"
-    """The other stores are intended: continue with them."""
+    """The other stores are intended, or the missing row is back: continue with them."""
     SCAN = "scan"
     """Read from the topics themselves which messages Kafka has."""
     ACCEPT_DUPLICATES = "accept-duplicates"
@@ -29,6 +29,7 @@ RESOLUTIONS: Final[Mapping[HaltReason, tuple[HaltResolution, ...]]] = {
     HaltReason.CHAIN_BROKEN: (HaltResolution.SCAN,),
     HaltReason.FOREIGN_MANIFEST: (HaltResolution.SCAN,),
     HaltReason.REPLAY_STUCK: (HaltResolution.SCAN,),
+    HaltReason.ROW_MISSING: (HaltResolution.ACCEPT,),
 }
 
 ADVICE: Final[Mapping[HaltReason, str]] = {
@@ -44,4 +45,6 @@ ADVICE: Final[Mapping[HaltReason, str]] = {
     HaltReason.FOREIGN_MANIFEST: "another program writes to outbox.progress: stop it, then --scan",
     HaltReason.REPLAY_STUCK: "another program has a transaction open on the partition: once its "
     "owner ends it, the shard continues. If the owner is gone: see the runbook, --scan",
+    HaltReason.ROW_MISSING: "the row of a committed message is gone; the checker's log names it. "
+    "Put one back (docs/runbooks.md, A message whose row is damaged), then --accept",
 }

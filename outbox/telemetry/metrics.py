@@ -77,8 +77,8 @@ CATALOGUE: Final = (
     Metric(
         "held_messages",
         "gauge",
-        "Committed messages that Kafka refuses, or that wait behind such a one; at most 10 000 are"
-        " counted",
+        "Committed messages that Kafka refuses or whose row is damaged, or that wait behind such a"
+        " one; at most 10 000 are counted",
         ("producer_group", "topic"),
     ),
     Metric(

@@ -75,12 +75,13 @@ CROSS JOIN LATERAL (
 ON CONFLICT (half_id) DO NOTHING
 
 -- name: postpone
--- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit. If it is refused for
+-- Counts one more refusal of a held record; the time until the next attempt doubles up to a limit. Its random bits are
+-- those of its half, which may have been damaged when it was held and repaired since. If it is refused for
 -- itself, its topic is not held as a whole any more: it is the first of the topic, and what was refused with all of the
 -- topic would wait behind it for ever.
 WITH refused AS (
-    UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s,
-        topic_wide = %(topic_wide)s,
+    UPDATE outbox.held_record SET attempts = attempts + 1, publish_error = %(error)s, topic_wide = %(topic_wide)s,
+        nonce = coalesce((SELECT h.nonce FROM outbox.half_message h WHERE h.half_id = %(half_id)s), nonce),
         next_attempt_at = clock_timestamp()
             + make_interval(secs => least(%(last)s, %(first)s * 2.0 ^ least(attempts, 16)))
     WHERE half_id = %(half_id)s AND released_at IS NULL AND dropped_at IS NULL

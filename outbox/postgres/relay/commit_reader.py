@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from outbox.errors import CommittedMessageDamaged
+from outbox.errors import CommittedMessageGone
 from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
 from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, message_id_bytes, split_message_id
@@ -66,8 +66,7 @@ class CommitReader(RelaySession):
         """Read what follows a position and is below the watermark, up to the batch's bounds.
 
         ``most`` bounds the messages further.
-        Raises CommittedMessageDamaged when the row of the next message is missing, or one that was
-        read is damaged.
+        Raises CommittedMessageGone when the row of the next message is missing.
         """
         ranges, clock_ms, ever_held, any_open = self._read_ranges(after)
         due = any_open and self._due_head(after) is not None
@@ -97,15 +96,18 @@ class CommitReader(RelaySession):
     def read_held(self, upto: Position, most: int | None = None) -> Commits:
         """Read the first messages of a due scope, at or below a position, in commit order.
 
-        A record that was itself refused is returned alone.
+        A record that was itself refused is returned alone. Each has the message id under which it
+        is held: if its row had another one since, the digest tells. Raises CommittedMessageGone.
         """
         bound = self._batch_max if most is None else min(most, self._batch_max)
         asked = {"head": self._due_head(upto), **upto._asdict(), "most": bound}
         scope = self._fetch("read_scope", asked)
         if not scope:  # nothing is due, or an operator has just dropped it
             return Commits(upto, kind=Kind.RELEASE)
-        run = self._read_contents([half_id for half_id, *_ in scope])
-        _, redriven, clock_ms = scope[0]
+        nonces = {half_id: nonce for half_id, nonce, *_ in scope}
+        read = self._read_contents([*nonces])
+        run = [(half_id, nonces[half_id], *rest) for half_id, _, *rest in read]
+        *_, redriven, clock_ms = scope[0]
         ids = tuple([message_id_bytes(row[0], row[1]) for row in run])
         known = (each for each, row in zip(ids, run, strict=True) if row[_KNOWN])
         return Commits(
@@ -190,7 +192,7 @@ class CommitReader(RelaySession):
         """Return the contents of the first ids, in their order, and of one at least."""
         rows = self._read_rows(ids)
         if ids[0] not in rows and not (rows := self._read_rows(ids[:1])):
-            raise CommittedMessageDamaged(ids[0])
+            raise CommittedMessageGone(ids[0])
         return [rows[half_id] for half_id in takewhile(rows.__contains__, ids)]
 
     def _read_rows(self, ids: Sequence[HalfId]) -> dict[HalfId, Row]:
@@ -213,7 +215,8 @@ class CommitReader(RelaySession):
                 partition,
                 content_type,
                 traceparent,
-                _headers_of(half_id, headers) if headers else (),
+                _headers_of(headers) if headers else (),
+                content_digest,
             )
             for (
                 half_id,
@@ -229,6 +232,7 @@ class CommitReader(RelaySession):
                 traceparent,
                 headers,
                 _,
+                content_digest,
             ) in rows
         ]
 
@@ -243,11 +247,12 @@ class CommitReader(RelaySession):
             return cursor.execute(SQL[name], asked).fetchall()
 
 
-def _headers_of(half_id: int, stored: list[str]) -> Headers:
+def _headers_of(stored: list[str]) -> Headers:
+    """Return the headers; of damaged ones none, and the digest tells."""
     try:
         return read_headers(stored)
-    except ValueError as error:
-        raise CommittedMessageDamaged(half_id) from error
+    except ValueError:
+        return ()
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:

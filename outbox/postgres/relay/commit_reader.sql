@@ -21,7 +21,7 @@ LIMIT %(rows)s
 -- Reads halves and who decided them, by key and in key order, up to a sum of bytes and at least one. Missing
 -- ones are not returned. The sub-select keeps 2 000 ids out of the planner's estimates.
 SELECT half_id, nonce, decided_by, producer_group_id, transaction_id, topic_id, key, value, "partition",
-    content_type, traceparent, headers, known
+    content_type, traceparent, headers, known, content_digest
 FROM (
     SELECT h.*, o.decided_by,
         (h.half_id, h.nonce) IN (
@@ -31,7 +31,7 @@ FROM (
             - coalesce(octet_length(h.value), 0) AS bytes_before
     FROM (
         SELECT half_id, nonce, producer_group_id, transaction_id, topic_id, key, value, "partition",
-            content_type, traceparent, headers
+            content_type, traceparent, headers, content_digest
         FROM outbox.half_message
         WHERE half_id = ANY ((SELECT %(half_ids)b::int8[])::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
     ) h
@@ -175,5 +175,5 @@ WITH head AS MATERIALIZED (
         count(*) FILTER (WHERE repair IS NOT NULL AND next_attempt_at > statement_timestamp()) OVER in_order AS early
     FROM scoped WINDOW in_order AS (ORDER BY xid, n)
 )
-SELECT half_id, repair, (extract(epoch FROM clock_timestamp()) * 1000)::int8
+SELECT half_id, nonce, repair, (extract(epoch FROM clock_timestamp()) * 1000)::int8
 FROM placed WHERE (place = 1 OR refused = 0) AND early = 0 ORDER BY place

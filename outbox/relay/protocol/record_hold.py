@@ -1,6 +1,7 @@
 """Records that Kafka refuses: they are held with their scope, retried for ever, published in order.
 
-The record that Kafka names is held at once. A batch is halved only if Kafka names none.
+The record that Kafka names is held at once. A batch is halved only if Kafka names none. A record
+whose stored row is damaged is refused in the same way, by the relay itself.
 
 A scope is (topic, key), or the topic if Kafka refuses all of it. While a scope has an open row in
 ``held_record``, each later message of the scope is listed as K and held too. So the order of a key
@@ -36,6 +37,8 @@ from outbox.relay.protocol.transition import (
 RETRY_FIRST_SECONDS: Final = 5.0
 RETRY_LAST_SECONDS: Final = 300.0
 NOTHING_DUE_SECONDS: Final = 1.0
+STORED_ROW_DAMAGED: Final = "STORED_ROW_DAMAGED"
+"""The error of a record whose content has another digest than when it was prepared."""
 
 
 def on_refused(state: Relay, delivered: DeliveryReport) -> Next:

@@ -46,6 +46,8 @@ class HaltReason(StrEnum):
     FOREIGN_MANIFEST = "foreign_manifest"
     REPLAY_STUCK = "replay_stuck"
     """Ends without an operator: when the blocking foreign transaction has ended."""
+    ROW_MISSING = "row_missing"
+    """The next committed message has no row any more: nothing tells its topic and its key."""
 
 
 class Failure(StrEnum):
@@ -59,6 +61,8 @@ class Failure(StrEnum):
     """A newer producer of the shard exists, or our handle cannot be used any more."""
     KAFKA = "kafka"
     """Any other error of Kafka: the result of the transaction is unknown."""
+    ROW_MISSING = "row_missing"
+    """The row of a committed message is missing: an operator decides."""
 
 
 class Refused(StrEnum):

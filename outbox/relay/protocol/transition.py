@@ -50,8 +50,12 @@ def drop(state: Relay, reason: str) -> Next:
 def on_failed(state: Relay, failed: Failed) -> Next:
     """Handle a failure: one of Kafka drops the handle, any other also closes the session.
 
-    A transaction that took too long ends as if a newer producer had fenced this one.
+    A transaction that took too long ends as if a newer producer had fenced this one. A row that is
+    missing halts the shard: nothing tells the scope that would have to wait.
     """
+    if failed.failure is Failure.ROW_MISSING:
+        halted, plan = halt(state, HaltReason.ROW_MISSING)
+        return halted, (*unsaved(state), *plan)
     if failed.failure is Failure.KAFKA:
         phase = Phase.VERIFY
         closing: tuple[Action, ...] = (DropHandle(failed.failure),)

@@ -57,7 +57,7 @@ def taken_by(servers: str, messages: list[message.Message]) -> list[bool]:
 
         named = ("transaction_id", "topic", "key", "value", "partition")
         texts = ("content_type", "traceparent", "headers")
-        fields = [getattr(each, name) for name in (*named, *texts)]
+        fields = [*(getattr(each, name) for name in (*named, *texts)), 0]
         committed = Committed(HalfId(1), Nonce(1), "producer", "g", *fields)
         topic, key, value, _, headers = record_of(committed, LONGEST_BATCH)
         producer.produce(topic, value, key, headers=list(headers), on_delivery=note)

@@ -32,6 +32,7 @@ RUN_BY: Final = {
     "docs/audit.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/operate.md": ("tests/e2e/command/test_examples.py",),
     "docs/rest.md": ("tests/e2e/pages/test_rest_page.py",),
+    "docs/runbooks.md": ("tests/integration/checker/relay/refusals/test_damaged_rows.py",),
     "docs/security.md": (
         "tests/integration/kafka/fixtures_secured_broker.py",
         "tests/integration/postgres/sessions/test_tls.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.record import Committed
+from outbox.messages.record import Committed, digest_in, record_of
 
 SHARD = 3
 
@@ -11,6 +11,8 @@ SHARD = 3
 def message_of(xid: int) -> Committed:
     """Return the one message of a transaction."""
     half_id = HalfId(xid << 15 | SHARD)
-    return Committed(
-        half_id, Nonce(7), "producer", "billing", None, "invoices", None, b"v", None, None, None, ()
+    made = Committed(
+        *(half_id, Nonce(7), "producer", "billing", None, "invoices", None, b"v", None),
+        *(None, None, (), 0),
     )
+    return made._replace(content_digest=digest_in(record_of(made, "")))

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import DecidedBy, HalfMessage
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
-from outbox.messages.record import asks_for_delay, covered_headers, digest_of, is_reserved
+from outbox.messages.record import (
+    asks_for_delay,
+    covered_headers,
+    digest_in,
+    digest_of,
+    is_reserved,
+)
 from tests.fixtures_messages import make_group, make_message
 from tests.fixtures_records import render
 
@@ -68,6 +74,8 @@ def test_the_batch_and_the_decision_are_not_covered_by_the_digest() -> None:
         str(half.message_id), record.topic, record.key, record.value, covered
     )
     assert covered == covered_headers(half.message)
+    ordinary = render(half, DecidedBy.PRODUCER, "9.9.9")
+    assert digest_in(record) == digest_in(ordinary) == half.content_digest
 
 
 @pytest.mark.parametrize(

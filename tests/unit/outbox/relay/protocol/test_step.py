@@ -8,7 +8,8 @@ import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, Entry, Manifest
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, HaltReason, Phase, Progress
+from outbox.relay.protocol.state import Cursor, Failure, HaltReason, Phase, Progress
+from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
     IDENTITY,
@@ -19,6 +20,7 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     manifest,
     read,
     replaying,
+    running,
     same,
     stored,
 )
@@ -156,3 +158,10 @@ def test_an_end_that_is_not_reached_halts_and_is_retried() -> None:
     assert after(state, answers.Rested())[1] == (actions.ReadManifests(5, 9),)
     reached = (answers.Rested(), answers.ManifestsRead((), True))
     assert after(state, *reached)[0].halt is None
+
+
+def test_a_missing_row_halts_the_shard_after_its_progress_is_stored() -> None:
+    state, plan = after(replace(running(), dirty=True), answers.Failed(Failure.ROW_MISSING))
+    assert (state.phase, state.halt) == (Phase.HALT, HaltReason.ROW_MISSING)
+    stored = (actions.SaveProgress(AT._replace(gen=5)), actions.StoreHalt(HaltReason.ROW_MISSING))
+    assert plan == (*stored, actions.DropHandle("halted"), actions.Rest(2.0))
