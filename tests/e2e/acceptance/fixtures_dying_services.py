@@ -41,7 +41,11 @@ class DyingProducer(TransactionProducer):
     """Dies at the step that the name of the transaction asks for."""
 
     def send_in_transaction(
-        self, message: Message, local_transaction: Callable[[Any], Any] | None = None, wait: int = 0
+        self,
+        message: Message,
+        local_transaction: Callable[[Any], Any] | None = None,
+        wait: int = 0,
+        attempts: int = 1,
     ) -> Any:
         def reach(step: str) -> None:
             if f"die-{step}-" in str(message.transaction_id):
@@ -55,7 +59,7 @@ class DyingProducer(TransactionProducer):
             return state
 
         reach("prepare")
-        sent = super().send_in_transaction(message, paying, wait)
+        sent = super().send_in_transaction(message, paying, wait, attempts)
         reach("answer")
         return sent
 
