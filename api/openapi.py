@@ -1,8 +1,13 @@
-"""The OpenAPI document: the framework's routes, and the hot routes from their msgspec structs."""
+"""The OpenAPI document: the framework's routes, and ``openapi.json``: the hot routes, the check.
+
+``operations.json`` has the problems and the headers of operations, by what an operation is or has.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
@@ -11,8 +16,7 @@ from fastapi.openapi.utils import get_openapi
 
 from api.app import operation_id
 from api.guard import is_public
-from api.http.problems import KINDS, MEDIA_TYPE, ProblemDocument
-from api.ingest.hot_routes import PREFIX
+from api.http.problems import MEDIA_TYPE, ProblemDocument
 from api.ingest.schemas import (
     EndBatch,
     EndBatchAnswer,
@@ -26,152 +30,126 @@ DESCRIPTION: Final = (
     "Prepare a half message, run your local transaction, end it: COMMIT makes it exactly one"
     " record in its Kafka topic, ROLLBACK discards it. If no end arrives, the producer is asked."
 )
-PROBLEM_REF: Final = "#/components/schemas/ProblemDocument"
-_REF: Final = "#/components/schemas/{name}"
+_SCHEMAS: Final = "#/components/schemas/"
+_HEADERS: Final = "#/components/headers/"
 _STRUCTS: Final = (PrepareBatch, EndRequest, EndBatch, PrepareBatchAnswer, EndBatchAnswer)
 """They refer to all the others."""
-_PREPARE_EXAMPLE: Final = {
-    "producer_group": "billing",
-    "topic": "invoices.issued",
-    "key": "cust-58",
-    "value": '{"invoice":7731,"total":100}',
-    "headers": {"tenant": "north"},
-    "transaction_id": "invoice-7731",
-}
-FOLLOWING: Final = ("end", "getHalfMessage", "getHistory", "recheck", "forceEnd")
-"""The operations on a prepared message, by operation id."""
-_ID: Final = "000000002a3f-8001-8e10-9a54-6f2b7c1d9e10"
+_CHECKS: Final = {"CheckRequest": "check-request", "CheckAnswer": "check-answer"}
+_MESSAGE_ID: Final = {"$ref": _SCHEMAS + "MessageId"}
+_IDS: Final = {"message_id", "message_ids", "sample"}
+"""The members that hold ids of messages."""
+_NULL: Final = {"type": "null"}
+_INT32_END: Final = 2**31
 
 
 def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, Any]:
     """Return the contract of all routes: those of the routers, and the hot ones."""
-    app = FastAPI(openapi_url=None, generate_unique_id_function=operation_id)
+    default: dict[int | str, dict[str, Any]] = {"default": {}}
+    app = FastAPI(openapi_url=None, generate_unique_id_function=operation_id, responses=default)
     for router in routers:
         app.include_router(router)
-    document = get_openapi(
-        title=TITLE,
-        version=version,
-        description=DESCRIPTION,
-        routes=app.routes,
-    )
-    components = document.setdefault("components", {})
-    schemas = components.setdefault("schemas", {})
-    _, hot_schemas = msgspec.json.schema_components(_STRUCTS, ref_template=_REF)
-    members = hot_schemas["PrepareRequest"]["properties"]
-    members.pop("deliver_after")
-    _name_integers(members)
-    schemas.update(hot_schemas)
-    schemas["ProblemDocument"] = ProblemDocument.model_json_schema()
-    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-    for path, operations in _hot_paths().items():
+    document = get_openapi(title=TITLE, version=version, description=DESCRIPTION, routes=app.routes)
+    ours = msgspec.json.decode((files("api") / "openapi.json").read_bytes())
+    for path, operations in ours.pop("paths").items():
         document["paths"].setdefault(path, {}).update(operations)
-    for path, operations in document["paths"].items():
+    schemas = document["components"]["schemas"] | _schemas() | ours["components"].pop("schemas")
+    # "Resolution" is the word of RocketMQ, for us alone.
+    schemas["Decision"] = schemas.pop("Resolution")
+    document |= ours
+    document["components"]["schemas"] = schemas
+    text = msgspec.json.encode(document).replace(b"/schemas/Resolution", b"/schemas/Decision")
+    complete: dict[str, Any] = msgspec.json.decode(text)
+    _finish_operations(complete["paths"])
+    _describe([complete["components"]["schemas"], complete["paths"], complete["webhooks"]])
+    _name_values(complete["components"]["schemas"])
+    return complete
+
+
+def _schemas() -> dict[str, Any]:
+    """Return the schemas of the hot routes, of problems and of checks."""
+    _, found = msgspec.json.schema_components(_STRUCTS, ref_template=_SCHEMAS + "{name}")
+    members = found["PrepareRequest"]["properties"]
+    members.pop("deliver_after")
+    for member in members.values():
+        if "anyOf" in member:  # JSON Schema counts 7.0 as an integer, the decoder does not
+            member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
+    found["ProblemDocument"] = ProblemDocument.model_json_schema()
+    for name, file in _CHECKS.items():
+        text = (files("outbox.http_checks") / f"{file}.schema.json").read_text("utf-8")
+        schema = msgspec.json.decode(text.replace("#/$defs/", _SCHEMAS))
+        found.update(schema.pop("$defs"))
+        found[name] = {word: schema[word] for word in schema if not word.startswith("$")}
+    return found
+
+
+def _finish_operations(paths: dict[str, Any]) -> None:
+    facts = msgspec.json.decode((files("api") / "operations.json").read_bytes())
+    for path, operations in paths.items():
         for operation in operations.values():
-            _finish(operation)
             if is_public(path):
                 operation["security"] = []
-    document["security"] = [{"key": []}]
-    return document
+            _finish_operation(operation, "public" if is_public(path) else "keyed", facts)
 
 
-def _name_integers(members: dict[str, Any]) -> None:
-    """Describe a number as an integer: JSON Schema counts 7.0 as one, the decoder does not."""
-    for member in members.values():
-        if "anyOf" in member:
-            member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
-
-
-def _finish(operation: dict[str, Any]) -> None:
-    """Replace the framework's error responses of an operation by the problem document."""
-    responses = operation["responses"]
-    responses.pop("422", None)
-    responses["default"] = {
-        "description": "A problem: " + ", ".join(sorted(KINDS)),
-        "content": {MEDIA_TYPE: {"schema": {"$ref": PROBLEM_REF}}},
+def _finish_operation(operation: dict[str, Any], kind: str, facts: dict[str, Any]) -> None:
+    """Add the problems and the headers of an operation; an absent parameter is not null."""
+    name, parameters = operation["operationId"], operation.get("parameters", ())
+    about = [name, kind, *operation, *(f"{each['in']} {each['name']}" for each in parameters)]
+    codes = {code for each in about for code in facts["problems"].get(each, ())}
+    operation["responses"]["default"] = {
+        "description": "A problem: " + ", ".join(sorted(codes)),
+        "content": {MEDIA_TYPE: {"schema": {"$ref": _SCHEMAS + "ProblemDocument"}}},
     }
+    for status, response in operation["responses"].items():
+        for key in (status, f"{name} {status}"):
+            for header in facts["headers"].get(key, ()):
+                response.setdefault("headers", {})[header] = {"$ref": _HEADERS + header}
+    for each in parameters:
+        each["schema"].update(*[one for one in each["schema"].pop("anyOf", ()) if one != _NULL])
+        if each["name"] == "message_id":
+            each["schema"] = _MESSAGE_ID
 
 
-def _hot_paths() -> dict[str, dict[str, Any]]:
-    prefer = _header("Prefer", "`wait=N`: wait up to N seconds (at most 30) for Kafka.", "wait=5")
-    idempotency = _header("Idempotency-Key", "An alias of `transaction_id`.", '"invoice-7731"')
-    traceparent = _header(
-        "traceparent",
-        "W3C trace context; that of a prepare is sent with the record.",
-        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    )
-    message_id = {
-        "name": "message_id",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "format": "uuid"},
-    }
-    end_example = {"decision": "COMMIT", "reason": "invoice 7731 exists"}
-    prepared = _operation(
-        "prepare",
-        "Store a half message durably; no consumer can read it yet.",
-        ("PrepareRequest", _PREPARE_EXAMPLE),
-        ("201", "Durable", "PreparedHalf"),
-        [idempotency, traceparent],
-    )
-    found = {"message_id": "$response.body#/message_id"}
-    prepared["post"]["responses"]["201"]["links"] = {
-        name: {"operationId": name, "parameters": found} for name in FOLLOWING
-    }
-    return {
-        PREFIX: prepared,
-        f"{PREFIX}/batch": _operation(
-            "prepareBatch",
-            "Store up to 1000 half messages, each with its own result.",
-            ("PrepareBatch", {"items": [_PREPARE_EXAMPLE]}),
-            ("207", "One result per item", "PrepareBatchAnswer"),
-            [traceparent],
-        ),
-        f"{PREFIX}/{{message_id}}/end": _operation(
-            "end",
-            "Decide a half message; the first decision is final.",
-            ("EndRequest", end_example),
-            ("200", "The final decision", "EndedHalf"),
-            [message_id, prefer, traceparent],
-        ),
-        f"{PREFIX}/end-batch": _operation(
-            "endBatch",
-            "Decide up to 1000 half messages, each with its own result.",
-            ("EndBatch", {"items": [{"message_id": _ID, **end_example}]}),
-            ("207", "One result per item", "EndBatchAnswer"),
-            [prefer, traceparent],
-        ),
-    }
+def _describe(node: Any) -> None:
+    """Complete each schema below a node."""
+    if isinstance(node, dict):
+        _complete(node)
+    for each in node.values() if isinstance(node, dict) else node:
+        if isinstance(each, dict | list):
+            _describe(each)
 
 
-def _operation(
-    name: str,
-    summary: str,
-    asked: tuple[str, dict[str, Any]],
-    answered: tuple[str, str, str],
-    parameters: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """Return a POST: ``asked`` is a schema and an example, ``answered`` status, words, schema."""
-    schema, example = asked
-    status, description, answer = answered
-    body = {"schema": {"$ref": _REF.format(name=schema)}, "example": example}
-    content = {"application/json": {"schema": {"$ref": _REF.format(name=answer)}}}
-    operation = {
-        "operationId": name,
-        "summary": summary,
-        "tags": ["half messages"],
-        "parameters": parameters,
-        "requestBody": {"required": True, "content": {"application/json": body}},
-        "responses": {status: {"description": description, "content": content}},
-    }
-    return {"post": operation}
+def _complete(schema: dict[str, Any]) -> None:
+    """Add what generators ask for: types of enums, sizes of integers, one type of message ids.
+
+    Titles would become names of types.
+    """
+    if schema.get("type") == "integer":
+        wide = schema.get("maximum", _INT32_END) >= _INT32_END
+        schema["format"] = "int64" if wide else "int32"
+    if "enum" in schema:
+        schema.setdefault("type", "string")
+    if isinstance(schema.get("title"), str):
+        del schema["title"]
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    members = schema.get("properties", {})
+    for name in _IDS & members.keys():
+        members[name] = _message_id(members[name])
 
 
-def _header(name: str, description: str, example: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": description,
-        "schema": {"type": "string"},
-        "example": example,
-    }
+def _message_id(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of message ids that refers to the one schema of them."""
+    if "anyOf" in schema:
+        return {"anyOf": [_message_id(each) for each in schema["anyOf"]]}
+    if "items" in schema:
+        return {**schema, "items": _MESSAGE_ID}
+    return schema if schema == _NULL else _MESSAGE_ID
+
+
+def _name_values(schemas: dict[str, Any]) -> None:
+    """Name the values of each enum for languages in which all constants are in one space."""
+    for name, schema in schemas.items():
+        if values := schema.get("enum"):
+            names = [re.sub(r"\W", "_", f"{name}_{value}").upper() for value in values]
+            schema["x-enum-varnames"] = names

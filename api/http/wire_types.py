@@ -16,6 +16,7 @@ Word = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO
 """A name or an id of somebody else."""
 ReasonText = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=NO_NUL)]
 TopicText = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=NO_NUL)]
+MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
 AllowedTopic = Annotated[
     str,
     StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),

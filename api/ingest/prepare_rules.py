@@ -118,7 +118,7 @@ def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) ->
 
 @lru_cache(maxsize=4096)
 def _fits(pattern: str, text: str) -> bool:
-    return re.match(pattern, text) is not None
+    return re.fullmatch(pattern, text) is not None
 
 
 def _headers_of(text: Raw) -> Mapping[str, str]:

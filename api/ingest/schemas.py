@@ -6,24 +6,21 @@ the others (base64, total sizes, reserved names) are in ``prepare_rules`` and ``
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from outbox.messages.message import DecidedBy, Publication, Resolution, State
+from api.http.wire_types import NO_NUL
+from outbox.messages.message import DecidedBy, Publication, Resolution, State, Time
 
 BATCH_ITEMS_MAX: Final = 1000
-_END: Final = r"(?![\s\S])"
-"""End of text; ``$`` would let a trailing newline pass."""
-
-GROUP_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}{_END}"
-TOPIC_PATTERN: Final = rf"^(?!\.{{1,2}}{_END})[A-Za-z0-9._-]{{1,249}}{_END}"
-NO_CONTROLS: Final = rf"^[^\u0000-\u001f\u007f-\u009f]*{_END}"
-NO_NUL: Final = rf"^[^\u0000]*{_END}"
+GROUP_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""As in the contract, for every language; here ``fullmatch`` reads ``$`` as the very end."""
+TOPIC_PATTERN: Final = r"^(\.{0,2}[A-Za-z0-9_-]|\.{3})[A-Za-z0-9._-]*$"
+NO_CONTROLS: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _TOKEN: Final = r"[A-Za-z0-9!#$&^_.+*'`|~%-]+"
-MEDIA_TYPE_PATTERN: Final = rf"^{_TOKEN}/{_TOKEN}[\x20-\x7e]*{_END}"
+MEDIA_TYPE_PATTERN: Final = rf"^{_TOKEN}/{_TOKEN}[\x20-\x7e]*$"
 
 
 def _text(pattern: str, max_length: int, *, min_length: int | None = 1) -> Meta:
@@ -116,8 +113,8 @@ class PreparedHalf(Struct, kw_only=True, gc=False):
     producer_group: str
     transaction_id: str | None
     topic: str
-    prepared_at: datetime
-    next_check_at: datetime | None
+    prepared_at: Time
+    next_check_at: Time | None
 
 
 class EndedHalf(Struct, kw_only=True, gc=False):
@@ -127,7 +124,7 @@ class EndedHalf(Struct, kw_only=True, gc=False):
     state: State
     decision: Resolution | None
     decided_by: DecidedBy | None
-    decided_at: datetime | None
+    decided_at: Time | None
     already_ended: bool
     publication: Publication | None
 

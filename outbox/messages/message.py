@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from outbox.messages.message_id import HalfId, Nonce, Shard, message_id_of, shard_in
 
+Time = Annotated[datetime, Meta(tz=True)]
+"""Named as a time in the JSON Schema of a struct."""
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -116,7 +119,7 @@ class Publication(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partition: int
     offset: int
-    published_at: datetime
+    published_at: Time
 
 
 # -- Requests to the store, and its answers ------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.admin.models.base import GroupName
 from api.admin.models.page import PageQuery
-from api.http.wire_types import Moment, TopicText, Word
+from api.http.wire_types import MessageId, Moment, TopicText, Word
 
 
 class AuditQuery(PageQuery):
@@ -17,7 +17,7 @@ class AuditQuery(PageQuery):
     action: Word | None = None
     operator: Word | None = None
     key_id: Word | None = None
-    message_id: Word | None = None
+    message_id: MessageId | None = None
     producer_group: GroupName | None = None
     topic: TopicText | None = None
     transaction_id: Word | None = None

@@ -11,8 +11,7 @@ from api.ingest.schemas import GROUP_PATTERN
 from outbox.access import Caller
 from outbox.operators.message_view import OperatorAction
 
-GroupName = Annotated[str, StringConstraints(pattern=GROUP_PATTERN.replace(r"(?![\s\S])", "$"))]
-"""``$`` is the very end of the text here, and this validator knows no lookahead."""
+GroupName = Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]
 
 
 def _allow_nulls(schema: dict[str, Any]) -> None:

@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from api.admin.models.base import OperatorRequest
 from api.admin.models.half_messages import MessageConditions
+from api.http.wire_types import MessageId
 from outbox.operators.bulk_actions import BulkKind, RefusedFinding
 
 FindingId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
-MessageId = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f-]{36}$")]
 
 
 class BulkConditions(MessageConditions):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,6 +12,12 @@ from api.admin.models.page import PageQuery
 from api.http.wire_types import NO_NUL, Count, HttpStatus, Moment, TopicText, Word
 from outbox.checks.answer import Outcome
 from outbox.messages.message import DecidedBy, State
+from outbox.operators.message_view import NEVER_CHECKED
+
+if TYPE_CHECKING:
+    LastOutcome = str
+else:
+    LastOutcome = Literal[(*(each.value for each in Outcome), NEVER_CHECKED)]
 
 
 class ForceEndRequest(OperatorRequest):
@@ -35,8 +41,7 @@ class MessageConditions(BaseModel):
     prepared_from: Moment | None = None
     prepared_to: Moment | None = None
     min_checks: Count | None = None
-    last_outcome: Outcome | Literal["none"] | None = None
-    """``none``: no check was made."""
+    last_outcome: LastOutcome | None = None
     last_http_status: HttpStatus | None = None
     trace_id: str | None = Field(None, pattern=r"^[0-9a-f]{32}$")
 

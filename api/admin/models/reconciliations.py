@@ -45,10 +45,8 @@ class RunDocument(BaseModel):
 class FindingQuery(PageQuery):
     """The filters of a run's findings, and their page."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=False)
-
     kind: FindingKind | None = None
-    finding_class: str | None = Field(None, alias="class", pattern=r"^[A-Z_]{1,40}$")
+    finding_class: str | None = Field(None, pattern=r"^[A-Z_]{1,40}$")
     status: FindingStatus | None = None
     topic: TopicText | None = None
     hour: Moment | None = None

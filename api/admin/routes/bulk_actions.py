@@ -38,7 +38,7 @@ router = APIRouter(prefix=PATH, tags=["bulk actions"], route_class=StrictRoute)
     status_code=202,
     responses={200: {"model": DryRun, "description": "The result of a dry run"}},
 )
-async def begin(
+async def begin_bulk_action(
     body: BulkRequest, caller: OperatorCaller, services: ServicesDependency, response: Response
 ) -> BulkAction | DryRun:
     """Act on every message that matches now; a dry run only counts and samples them."""
@@ -57,14 +57,16 @@ async def begin(
 
 
 @router.get("/{action_id}")
-async def read(action_id: UUID, caller: OperatorCaller, services: ServicesDependency) -> BulkAction:
+async def get_bulk_action(
+    action_id: UUID, caller: OperatorCaller, services: ServicesDependency
+) -> BulkAction:
     """Return the progress of an action."""
     found = await services.bulk_actions.get(action_id, await services.groups_of(caller))
     return _known(found)
 
 
 @router.post("/{action_id}/cancel")
-async def cancel(
+async def cancel_bulk_action(
     action_id: UUID, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> BulkAction:
     """Do nothing more of an action; what is done stays done, and a finished one stays as it is."""

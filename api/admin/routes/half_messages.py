@@ -82,7 +82,9 @@ async def get_half_message(
 
 
 @router.get("/{message_id}/history", response_model=HistoryResource)
-async def get_history(message_id: str, caller: MessageReader, services: ServicesDependency) -> Any:
+async def get_half_message_history(
+    message_id: str, caller: MessageReader, services: ServicesDependency
+) -> Any:
     """Return the events of a message, in order."""
     message = await find(services, caller, message_id)
     events = await services.browser.history(*half_of(message_id))
@@ -90,7 +92,7 @@ async def get_history(message_id: str, caller: MessageReader, services: Services
 
 
 @router.post("/{message_id}/recheck", status_code=202)
-async def recheck(
+async def recheck_half_message(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:
     """Check the message now; a parked message starts a new round of checks."""
@@ -102,7 +104,7 @@ async def recheck(
 
 
 @router.post("/{message_id}/force-end", responses={200: {"model": None}})
-async def force_end(
+async def force_end_half_message(
     message_id: str, body: ForceEndRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Response:
     """Decide as the operator; the first decision still wins."""

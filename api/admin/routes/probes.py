@@ -15,13 +15,13 @@ router = APIRouter(tags=["probes"], route_class=StrictRoute)
 
 
 @router.get("/livez")
-async def livez() -> dict[str, str]:
+async def get_liveness() -> dict[str, str]:
     """Return 200 while the process serves requests."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
-async def readyz(services: ServicesDependency) -> dict[str, Any]:
+async def get_readiness(services: ServicesDependency) -> dict[str, Any]:
     """Return 200 if prepares, ends, checks and publishing can all run, else 503."""
     checks = dict(await services.readiness.get())
     if checks["postgres"] == "ok":
@@ -35,13 +35,13 @@ async def readyz(services: ServicesDependency) -> dict[str, Any]:
 
 
 @router.get("/version")
-async def version(services: ServicesDependency) -> dict[str, str]:
+async def get_version(services: ServicesDependency) -> dict[str, str]:
     """Return the version of the service."""
     return {"version": services.version}
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(request: Request, services: ServicesDependency) -> Response:
+async def get_metrics(request: Request, services: ServicesDependency) -> Response:
     """Return the metrics in Prometheus' text format.
 
     If they are served on another address, only the console reads them here, for its visitor.

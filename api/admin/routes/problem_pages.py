@@ -12,7 +12,7 @@ router = APIRouter(prefix="/problems", tags=["problems"], route_class=StrictRout
 
 
 @router.get("/{slug}", response_class=PlainTextResponse)
-async def explain(slug: str) -> PlainTextResponse:
+async def explain_problem(slug: str) -> PlainTextResponse:
     """Return the meaning of a problem and its remedy."""
     kind = KINDS.get(slug)
     if kind is None:

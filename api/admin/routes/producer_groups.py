@@ -87,7 +87,7 @@ async def get_producer_group(
 
 
 @router.get("/{producer_group}/checks", response_model=GroupChecks)
-async def list_checks(
+async def list_group_checks(
     caller: MessageReader, producer_group: Name, services: ServicesDependency
 ) -> Any:
     """List the last 50 checks of a group, among the newest 5 000 checks of all groups."""
@@ -96,7 +96,9 @@ async def list_checks(
 
 
 @router.get("/{producer_group}/health", response_model=GroupHealth)
-async def get_health(caller: Reader, producer_group: Name, services: ServicesDependency) -> Any:
+async def get_group_health(
+    caller: Reader, producer_group: Name, services: ServicesDependency
+) -> Any:
     """Return how many checks of a group are due, and how old its signing secret is."""
     return await services.groups.health(producer_group)
 
@@ -142,7 +144,7 @@ async def delete_producer_group(
 
 
 @router.post("/{producer_group}/pause", response_model=GroupResource)
-async def pause(
+async def pause_producer_group(
     caller: Writer, producer_group: Name, body: ReasonRequest, services: ServicesDependency
 ) -> Any:
     """Stop the checks of a group; prepare, end and publishing continue."""
@@ -150,7 +152,7 @@ async def pause(
 
 
 @router.post("/{producer_group}/resume", response_model=GroupResource)
-async def resume(
+async def resume_producer_group(
     caller: Writer, producer_group: Name, body: ReasonRequest, services: ServicesDependency
 ) -> Any:
     """Resume the checks of a group."""
@@ -158,7 +160,7 @@ async def resume(
 
 
 @router.post("/{producer_group}/test")
-async def test_endpoint(
+async def test_check_endpoint(
     caller: Writer, producer_group: Name, services: ServicesDependency
 ) -> EndpointTestResource:
     """Send the endpoint one signed and one forged check; the answers decide nothing."""
@@ -174,7 +176,7 @@ async def simulate_checks(
 
 
 @router.post("/{producer_group}/rotate-secret")
-async def rotate_secret(
+async def rotate_check_secret(
     caller: Writer,
     producer_group: Name,
     body: RotateRequest,

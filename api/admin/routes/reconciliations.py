@@ -110,8 +110,8 @@ async def accept_finding(
     return Response(status_code=204)
 
 
-@router.get("/{run_id}/totals", operation_id="listTotals")
-async def list_totals(
+@router.get("/{run_id}/totals")
+async def list_finding_totals(
     run_id: str, caller: ReportReader, services: ServicesDependency
 ) -> FindingTotals:
     """Count the findings of a run above info by kind, topic and hour."""
@@ -129,7 +129,7 @@ async def list_totals(
         }
     },
 )
-async def get_report(
+async def get_reconciliation_report(
     run_id: str, form: ReportFormat, caller: ReportReader, services: ServicesDependency
 ) -> Response:
     """Return the report of a run, one of html, json and csv; the last 30 runs keep theirs."""

@@ -11,7 +11,7 @@ from outbox.reconciliation.finding import first_of_each_class
 
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
-FILTERS: Final = ("kind", "class", "status", "topic", "hour")
+FILTERS: Final = ("kind", "finding_class", "status", "topic", "hour")
 
 
 async def show_all(visit: Visit) -> Response:

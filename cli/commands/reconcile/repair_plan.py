@@ -34,7 +34,7 @@ class Rerun:
 def lost_findings(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
     """Return the run's open findings of these classes. Raises CommandFailed above ``most``."""
     found = chain.from_iterable(
-        api.rows(_findings(run_id), {"class": name, "status": OPEN}) for name in classes
+        api.rows(_findings(run_id), {"finding_class": name, "status": OPEN}) for name in classes
     )
     return [_row(each) for each in at_most(found, most, TOO_MANY)]
 

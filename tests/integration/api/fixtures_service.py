@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from outbox.settings.catalogue import Settings
 from outbox.settings.environment import load_settings
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 from tests.fixtures_databases import as_role
+from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 
 HALVES = "/v1/half-messages"
 GROUPS = "/v1/producer-groups"
@@ -74,6 +77,19 @@ def prepare_body(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not ...}
 
 
+async def is_in_the_contract(answer: httpx2.Response) -> None:
+    """Compare the problem of each answer, whatever the test, with those that its route names."""
+    if answer.headers.get("content-type") == "application/problem+json":
+        code = json.loads(await answer.aread())["code"]
+        for template, operations in DOCUMENT["paths"].items():
+            operation = operations.get(answer.request.method.lower())
+            path = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+            if operation and re.fullmatch(path, answer.request.url.path):
+                named = operation["responses"]["default"]["description"]
+                assert code in re.split("[:,] ", named), operation["operationId"]
+                return
+
+
 @asynccontextmanager
 async def running(
     settings: Settings,
@@ -89,7 +105,11 @@ async def running(
     async with (
         app.lifespan(),
         httpx2.AsyncClient(
-            timeout=30, transport=transport, base_url="http://localhost", **options
+            timeout=30,
+            transport=transport,
+            base_url="http://localhost",
+            event_hooks={"response": [is_in_the_contract]},
+            **options,
         ) as client,
     ):
         yield Service(client, catalogue, app)

@@ -37,6 +37,6 @@ def aimed(value: Any) -> Any:
 
 def _aimed_member(name: str, member: Any) -> Any:
     pattern, target = AIMS.get(name, ("", ""))
-    if pattern and isinstance(member, str) and re.search(pattern, member):
+    if pattern and isinstance(member, str) and re.fullmatch(pattern, member):
         return target
     return aimed(member)

@@ -87,7 +87,7 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     assert await found("two") == {"b": "resolved"}
     assert await found("three") == {"c": "open"}
     assert await found("one", kind="duplicate") == {}
-    assert await found("one", **{"class": "LOST", "kind": "missing"}) == {
+    assert await found("one", finding_class="LOST", kind="missing") == {
         "a": "resolved",
         "b": "resolved",
     }

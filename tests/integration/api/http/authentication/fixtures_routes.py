@@ -81,24 +81,26 @@ def _just(body: Any) -> Body:
 
 
 ROUTES: Final[Mapping[str, GuardedRoute]] = {
-    "prepare": GuardedRoute(
+    "prepareHalfMessage": GuardedRoute(
         scope=Scope.MESSAGES_WRITE, body=lambda its: prepare_body(producer_group=its.group)
     ),
-    "prepareBatch": GuardedRoute(
+    "prepareHalfMessageBatch": GuardedRoute(
         scope=Scope.MESSAGES_WRITE,
         body=lambda its: {"items": [prepare_body(producer_group=its.group)]},
     ),
-    "end": GuardedRoute(scope=Scope.MESSAGES_END, body=_just({"decision": "COMMIT"})),
-    "endBatch": GuardedRoute(
+    "endHalfMessage": GuardedRoute(scope=Scope.MESSAGES_END, body=_just({"decision": "COMMIT"})),
+    "endHalfMessageBatch": GuardedRoute(
         scope=Scope.MESSAGES_END,
         body=lambda its: {"items": [{"message_id": its.message, "decision": "COMMIT"}]},
     ),
     "listHalfMessages": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.message),
     "getHalfMessage": GuardedRoute(scope=Scope.MESSAGES_READ),
-    "getHistory": GuardedRoute(scope=Scope.MESSAGES_READ),
-    "recheck": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
-    "forceEnd": GuardedRoute(scope=Scope.OPS_FORCE, body=_just({**WHO, "decision": "COMMIT"})),
-    "begin": GuardedRoute(
+    "getHalfMessageHistory": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "recheckHalfMessage": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "forceEndHalfMessage": GuardedRoute(
+        scope=Scope.OPS_FORCE, body=_just({**WHO, "decision": "COMMIT"})
+    ),
+    "beginBulkAction": GuardedRoute(
         scope=Scope.OPS_FORCE,
         body=lambda its: {
             **WHO,
@@ -108,21 +110,21 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
         },
         shows=lambda its: its.message,
     ),
-    "read": GuardedRoute(scope=Scope.OPS_FORCE),
-    "cancel": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
+    "getBulkAction": GuardedRoute(scope=Scope.OPS_FORCE),
+    "cancelBulkAction": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
     "listProducerGroups": GuardedRoute(scope=Scope.GROUPS_READ, shows=lambda its: its.group),
     "getProducerGroup": GuardedRoute(scope=Scope.GROUPS_READ),
-    "listChecks": GuardedRoute(scope=Scope.MESSAGES_READ),
-    "getHealth": GuardedRoute(scope=Scope.GROUPS_READ),
+    "listGroupChecks": GuardedRoute(scope=Scope.MESSAGES_READ),
+    "getGroupHealth": GuardedRoute(scope=Scope.GROUPS_READ),
     "putProducerGroup": GuardedRoute(
         scope=Scope.GROUPS_WRITE, body=_just({"check_url": CHECK_URL, "check_max": 3})
     ),
     "deleteProducerGroup": GuardedRoute(scope=Scope.GROUPS_WRITE),
-    "pause": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
-    "resume": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
-    "testEndpoint": GuardedRoute(scope=Scope.GROUPS_WRITE),
+    "pauseProducerGroup": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
+    "resumeProducerGroup": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({"reason": "r"})),
+    "testCheckEndpoint": GuardedRoute(scope=Scope.GROUPS_WRITE),
     "simulateChecks": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
-    "rotateSecret": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
+    "rotateCheckSecret": GuardedRoute(scope=Scope.GROUPS_WRITE, body=_just({})),
     "listReconciliations": GuardedRoute(
         scope=Scope.REPORTS_READ, of_all_groups=True, shows=lambda its: its.run
     ),
@@ -133,8 +135,8 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
         of_all_groups=True,
         body=_just({**WHO, "until": "2099-01-01T00:00:00Z"}),
     ),
-    "listTotals": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
-    "getReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "listFindingTotals": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
+    "getReconciliationReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "listHeldRecords": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.held),
     "releaseHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
     "dropHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
@@ -207,7 +209,7 @@ QUERY_VALUES: Final[Mapping[str, Callable[[RouteObjects], str]]] = {
     "operator": lambda _: WHO["operator"],
     "key_id": lambda its: its.owner,
     "kind": lambda _: "missing",
-    "class": lambda _: "LOST",
+    "finding_class": lambda _: "LOST",
     "status": lambda _: "open",
     "hour": lambda _: BEGIN,
     "limit": lambda _: "100",
