@@ -240,7 +240,6 @@ def _judgement(read: Read) -> Judgement:
         earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, plan.log.accepted),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,
-        compacted_topics=plan.log.compacted_topics,
         baselines=log_history.baselines(plan.log, plan.shards),
         unlisted_shards=plan.unlisted_shards,
         listed_from={each.shard: each.listed_from for each in plan.shards},

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from outbox.messages.manifest import Kind, Position
 from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.finding import PERMANENT_CLASSES
 from outbox.reconciliation.log import WHOLE_TOPIC
@@ -18,7 +20,6 @@ from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
 from spark.compare import placement
 from spark.compare.decision_table import Decision
-from spark.compare.last_records import retired_ends
 from spark.cut.cut_plan import Gap, Plan
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
@@ -66,6 +67,18 @@ def retirement_findings(
     retired = retired_ends(frames.manifests, kept_from)
     ends = with_unlisted_ends(retired, plan.shards, kept_from)
     return retired_findings(before, ends, kept_from)
+
+
+def retired_ends(listed: DataFrame, kept_from: int) -> dict[int, Position]:
+    """Return per shard the end of its last batch with messages below a transaction id."""
+    batches = (F.col("kind") == int(Kind.BATCH)) & (F.col("entries") > 0)
+    rows = (
+        listed.where(F.col("intact") & batches & (F.col("to_xid") < kept_from))
+        .groupBy("shard")
+        .agg(F.max(F.struct("to_xid", "to_n")).alias("end"))
+        .collect()
+    )
+    return {row["shard"]: Position(*row["end"]) for row in rows}
 
 
 def gap_finding(gap: Gap) -> Finding:

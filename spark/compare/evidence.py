@@ -64,9 +64,7 @@ class Suspect:
     """Message ids that the relay's recovery found: of this suspect, and of others of its chunk."""
     comparison: Comparison | None = None
     superseded: bool = False
-    """Its topic is compacted and may contain a later record of its key instead."""
-    outlived: frozenset[int] = frozenset()
-    """The partitions of its topic that still have an older record of its shard."""
+    """Its topic is compacted, and a later message of its key replaces it."""
 
     @property
     def message_id(self) -> UUID | None:
@@ -150,6 +148,7 @@ def _suspect(
         hold=hold,
         place=place,
         forgotten=forgotten,
+        superseded=bool(row["superseded"]),
     )
 
 

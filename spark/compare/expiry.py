@@ -6,7 +6,6 @@ It explains only a record that was published and can have expired between two cu
 - What was published before the last cut and was missing then has not expired since.
 - What was published after the last cut can have expired only where the log now begins after the
   end of that cut.
-- No record has expired from a partition that still has an older record of its shard.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def may_have_expired(
     }
     if suspect.place is not None:
         return suspect.place.offset < trimmed.get(suspect.place.partition, 0)
-    return not trimmed.keys() <= suspect.outlived
+    return bool(trimmed)
 
 
 def was_judged(suspect: Suspect, previous: Previous | None) -> bool:

@@ -56,7 +56,6 @@ class Judgement:
     unread_topics: frozenset[str] = frozenset()
     expired_topics: frozenset[str] = frozenset()
     """Topics with a finding about records that expired before they were read."""
-    compacted_topics: frozenset[str] = frozenset()
     baselines: Mapping[str, Mapping[int, Baseline]] = field(default_factory=dict)
     """By accepted recreated topic, then by shard: what was published by then is not missing."""
     unlisted_shards: frozenset[int] = frozenset()
@@ -78,15 +77,6 @@ def unverifiable_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable 
     if not facts.judged or facts.copies + facts.ahead:
         return None
     return _invisible_reason(suspect, judgement)
-
-
-def may_be_compacted(suspect: Suspect, judgement: Judgement) -> bool:
-    """Whether a later record of its key would explain why a message has none."""
-    topic = suspect.known.half.message.topic if suspect.known else None
-    facts = facts_of(suspect, judgement)
-    absent = facts.judged and facts.copies + facts.ahead == 0
-    published = is_published(suspect, unlisted=facts.unlisted)
-    return absent and published and topic in judgement.compacted_topics
 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:

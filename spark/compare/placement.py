@@ -68,10 +68,22 @@ def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
     )
 
 
-def evidence(suspect: DataFrame, records: DataFrame, entries: DataFrame) -> DataFrame:
-    """Return the suspects with the records that have their id and the manifests that list it."""
+def evidence(
+    suspect: DataFrame,
+    records: DataFrame,
+    entries: DataFrame,
+    superseded: DataFrame | None = None,
+) -> DataFrame:
+    """Return the suspects with the records that have their id and the manifests that list it.
+
+    ``superseded`` are the ids of those whose record compaction may have removed.
+    """
+    marked = suspect.withColumn("superseded", F.lit(False))
+    if superseded is not None:
+        marks = superseded.withColumn("superseded", F.lit(True))
+        marked = suspect.join(marks, "half_id", "left")
     return (
-        suspect.join(_copies_of(suspect, records), "half_id", "left")
+        marked.join(_copies_of(suspect, records), "half_id", "left")
         .join(_listings_of(suspect, entries), "half_id", "left")
         .orderBy("half_id")
     )

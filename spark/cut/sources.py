@@ -34,11 +34,10 @@ COMMITS: Final = """(
         content_digests, pg_current_snapshot()::text AS visible
     FROM outbox.reconciliation_commits
 ) commits"""
-UNREQUESTED: Final = """(
-    SELECT half_id FROM outbox.reconciliation_halves
-    WHERE "partition" IS NULL AND topic IN ({}) AND half_id BETWEEN {} AND {}
-) unrequested"""
-HIGHEST: Final = 2**63 - 1
+HALVES: Final = """(
+    SELECT {} FROM outbox.reconciliation_halves
+    WHERE {} AND topic IN ({}) AND half_id BETWEEN {} AND {}
+) halves"""
 IMPORT_SNAPSHOT: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}';"
     " DO 'BEGIN PERFORM set_config(name, $$0$$, false) FROM pg_settings"
@@ -97,19 +96,37 @@ class Sources:
         )
 
     def read_unrequested(
-        self,
-        snapshot: SnapshotIdentity,
-        topics: Iterable[str],
-        half_ids: tuple[int, int] | None = None,
+        self, snapshot: SnapshotIdentity, topics: Iterable[str], half_ids: tuple[int, int]
     ) -> DataFrame:
         """Return the half ids in these topics whose producers requested no partition.
 
         ``half_ids`` are the lowest and the highest relevant id; they prune table partitions.
         """
+        return self._halves(snapshot, ("half_id", '"partition" IS NULL'), topics, half_ids)
+
+    def read_keys(
+        self, snapshot: SnapshotIdentity, topics: Iterable[str], half_ids: tuple[int, int]
+    ) -> DataFrame:
+        """Return the half messages of these topics with the hashes of their keys.
+
+        ``tombstone``: it has no value. ``half_ids`` as above.
+        """
+        columns = "half_id, topic, key, value IS NULL AS tombstone"
+        read = self._halves(snapshot, (columns, "key IS NOT NULL"), topics, half_ids)
+        return read.select("half_id", "topic", digest.key_hash().alias("key_hash"), "tombstone")
+
+    def _halves(
+        self,
+        snapshot: SnapshotIdentity,
+        asked: tuple[str, str],
+        topics: Iterable[str],
+        half_ids: tuple[int, int],
+    ) -> DataFrame:
+        """Read columns of the half messages that fulfil a condition."""
         quoted = ", ".join("'" + topic.replace("'", "''") + "'" for topic in topics)
-        low, high = half_ids or (0, HIGHEST)
+        statement = HALVES.format(*asked, quoted, *half_ids)
         return self.spark_session.read.jdbc(
-            self.jdbc.url, UNREQUESTED.format(quoted, low, high), properties=self._options(snapshot)
+            self.jdbc.url, statement, properties=self._options(snapshot)
         )
 
     def _options(self, snapshot: SnapshotIdentity) -> dict[str, str]:

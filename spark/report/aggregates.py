@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from outbox.reconciliation.log import Partition
 from spark.columns.frames import Frames
 from spark.columns.parquet_folder import ParquetFolder
 from spark.compare import placement
-from spark.compare.last_records import anchors
 from spark.cut.log_state import Anchor
 from spark.report.report import Latency, Minute
 
@@ -41,6 +41,19 @@ def aggregates_of(frames: Frames, latencies: DataFrame, folder: Path) -> Aggrega
         latencies=_newest_latencies(_kept(latencies, folder / "latencies")),
         anchors=anchors(frames.records),
     )
+
+
+def anchors(records: DataFrame) -> dict[Partition, Anchor]:
+    """Return our last record in each partition that was read."""
+    last = F.max_by(F.struct("offset", "digest"), "offset").alias("last")
+    rows = (
+        records.where(F.col("message_id").isNotNull())
+        .groupBy("topic", "partition")
+        .agg(last)
+        .select("topic", "partition", "last.*")
+        .collect()
+    )
+    return {Partition(r["topic"], r["partition"]): Anchor(r["offset"], r["digest"]) for r in rows}
 
 
 def _kept(rows: DataFrame, folder: Path) -> list[dict[str, Any]]:

@@ -97,10 +97,9 @@ def test_of_a_topic_that_was_not_read_everything_is_since_the_last_cut() -> None
     assert classes(make_suspect(listed=listed(5)), judgement) == [FindingClass.LOST]
 
 
-def test_nothing_has_expired_from_a_partition_that_has_an_older_record_of_the_shard() -> None:
-    both = replace(HERE, starts={FIRST: 60, SECOND: 60})
-    for outlived, expected in (((), []), ((0,), []), ((0, 1), [FindingClass.LOST])):
-        assert classes(make_suspect(outlived=frozenset(outlived)), both) == expected
+def test_only_what_was_published_is_compacted() -> None:
+    assert classes(make_suspect(superseded=True)) == [FindingClass.COMPACTED]
+    assert classes(make_suspect(superseded=True, listed=())) == [FindingClass.SKIPPED]
 
 
 def record(offset: int, batch_no: int) -> CarriedRow:
