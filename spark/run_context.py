@@ -1,23 +1,29 @@
-"""The context of a run: its adapters and its options."""
+"""A run: its adapters, its options, and what it has read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outbox.clock import Clock
 from outbox.reconciliation.log import LogReader
-from spark.columns.frames import BUCKET_MESSAGES, Mode
+from outbox.reconciliation.run import StoredCheckpoint
+from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
+from spark.cut.cut_plan import Plan
+from spark.cut.reader import PlannedRead
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
+from spark.findings.finding import Finding
+from spark.findings.ledger import Ledger
 from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
-    from outbox.postgres.reconciliation.source import PostgresSource
+    from outbox.postgres.reconciliation.source import PostgresSnapshot, PostgresSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +67,35 @@ class Options:
     def folder_of(self, run_id: str) -> Path:
         """Return the folder of a run's report."""
         return self.report_dir / f"run_id={run_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run once both sides are read: the cut, the frames, and the ledger of its findings."""
+
+    context: RunContext
+    options: Options
+    started_at: datetime
+    stored: StoredCheckpoint | None
+    """What the run before has left."""
+    earlier: tuple[Finding, ...]
+    """The findings that earlier runs left open and that later runs do not see."""
+    snapshot: PostgresSnapshot
+    planned: PlannedRead
+    frames: Frames
+    ledger: Ledger
+
+    @property
+    def plan(self) -> Plan:
+        """What was read, frozen."""
+        return self.planned.plan
+
+    @property
+    def continued(self) -> bool:
+        """It has read only what is new since the run before."""
+        return self.planned.previous is not None
+
+    @property
+    def unseen(self) -> tuple[Finding, ...]:
+        """The earlier findings, if the run does not read their evidence again."""
+        return self.earlier if self.continued else ()

@@ -1,15 +1,19 @@
-"""One audit of both stores: its steps in their order, each with one frozen value in and one out.
+"""One audit of both stores: its steps in their order.
 
-An audit writes the stage, the report and the tables of the reconciliation, nothing else. A run that
-fails anywhere has changed no state.
+The order is part of the proof: the log is captured first, the snapshot of the database is taken
+last, and both are read only up to this cut. An audit writes the stage, the report and the tables of
+the reconciliation, nothing else. A run that fails anywhere has changed no state.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spark.audit import hand_over, steps
+from spark.audit import steps
+from spark.audit.hand_over import checkpoint
+from spark.compare.bucket_checksums import differences
 from spark.report.report import Report
+from spark.report.summary import summarize
 from spark.run_context import Options, RunContext
 
 
@@ -25,11 +29,15 @@ class Audit:
 
         Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
         """
-        captured = steps.capture(self.context, self.options)
-        with self.context.source.snapshot() as snapshot, steps.sized(captured) as size:
-            read = steps.read(captured, snapshot, size)
-            compared = steps.compare(read)
-            diagnosed, matched = steps.diagnose_and_match(compared)
-            checked = steps.check(diagnosed, matched)
-            outcome = hand_over.checkpoint(checked)
-            return steps.report(outcome)
+        context, options = self.context, self.options
+        captured = steps.capture(context, options)
+        with context.source.snapshot() as snapshot, steps.sized(context, options) as size:
+            run = steps.read(captured, snapshot, size)
+            with context.progress.stage("compare") as stage:
+                found = differences(run.frames, options.mode, options.bucket_messages)
+                stage.rows = found.suspects
+            judgement = steps.judgement_of(run)
+            expired, checks = steps.diagnose_and_match(run, found, judgement)
+            aggregates = steps.check(run, checks)
+            left = checkpoint(run, found, judgement, expired)
+            return summarize(run, found.mismatch, aggregates, left)

@@ -1,50 +1,46 @@
-"""The steps of an audit; each takes and returns one value of ``step_values``.
-
-The order is part of the proof: the log is captured first, the snapshot of the database is taken
-last, and both are read only up to this cut.
-"""
+"""The steps of an audit. Each adds its findings to the ledger of the run."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
-from spark.audit.step_values import Captured, Checked, Compared, Diagnosed, Read
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import (
-    coverage,
-    latency,
-    match_checks,
-    stalled,
-    unlogged_commits,
-)
+from spark.checks import coverage, latency, match_checks, stalled, unlogged_commits
 from spark.checks.match_checks import MatchChecks
-from spark.columns.frames import Frames
-from spark.columns.staging import stage_counted
-from spark.compare import bucket_checksums
+from spark.compare.bucket_checksums import Differences
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
+from spark.compare.open_items import carried_findings
 from spark.cut import log_history
 from spark.cut.checkpoint import previous_of, unread_ranges
 from spark.cut.cut_capture import capture_log_cut
-from spark.cut.cut_plan import expired_shards
+from spark.cut.cut_plan import LogCut, expired_shards
 from spark.cut.log_state import state_of
-from spark.cut.reader import PlannedRead, Reader, length, plan_full_read, plan_read, read_frames
+from spark.cut.reader import Reader, length, plan_full_read, plan_read, read_frames
 from spark.cut.run_size import RunSize, both, sized_run
 from spark.findings.ledger import Ledger
 from spark.report.aggregates import Aggregates, aggregates_of
-from spark.report.report import Report
-from spark.report.summary import Outcome, summarize
-from spark.run_context import Options, RunContext
+from spark.run_context import Options, Run, RunContext
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """The cut of the log, and where the last run ended."""
+
+    context: RunContext
+    options: Options
+    started_at: datetime
+    stored: StoredCheckpoint | None
+    log: LogCut
 
 
 def capture(context: RunContext, options: Options) -> Captured:
@@ -62,31 +58,28 @@ def capture(context: RunContext, options: Options) -> Captured:
             state_of(context.run_store.log_state()),
             options.accept_topics,
         )
+    expired = expired_shards(listed, log.manifests)
     return Captured(
         context=context,
         options=options,
         started_at=started_at,
         stored=stored,
-        log=replace(
-            log,
-            excluded=options.exclude_topics,
-            expired_shards=expired_shards(listed, log.manifests),
-        ),
+        log=replace(log, excluded=options.exclude_topics, expired_shards=expired),
     )
 
 
-def sized(captured: Captured) -> AbstractContextManager[RunSize]:
+def sized(context: RunContext, options: Options) -> AbstractContextManager[RunSize]:
     """Open the choice between a small run and any other."""
-    options, session = captured.options, captured.context.sources.spark_session
     settings = options.small_settings if options.small_rows else {}
+    session = context.sources.spark_session
     return sized_run(session, settings, options.stage_uri, options.small_rows)
 
 
-def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Read:
+def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Run:
     """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
     context, options, log = captured.context, captured.options, captured.log
-    previous = None if options.full else previous_of(captured.stored)
-    reason = _full_read_reason(options, captured.stored)
+    stored = captured.stored
+    previous = None if options.full else previous_of(stored)
     unread = unread_ranges(log.records, previous.ends) if previous else log.records
     reader = Reader(
         sources=context.sources,
@@ -94,146 +87,41 @@ def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Read:
         stage_uri=size.stage_for(length(unread)),
         size=size,
     )
-    planned = plan_read(reader, log, snapshot.identity, previous, reason)
+    planned = plan_read(reader, log, snapshot.identity, previous, _full_read_reason(captured))
     frames = read_frames(reader, planned)
-    found = _reason_found_by_reading(planned, frames)
-    if found is not None:
-        planned = plan_full_read(reader, log, snapshot.identity, found)
+    late = planned.previous and late_arrivals.full_read_reason(planned.previous, frames)
+    if late:
+        planned = plan_full_read(reader, log, snapshot.identity, late)
         frames = read_frames(reader, planned)
-    return Read(captured=captured, snapshot=snapshot, planned=planned, frames=frames)
-
-
-def compare(read: Read) -> Compared:
-    """Compare both sides; a suspect is a message that is not exactly one clean pair."""
-    context, options, frames = read.captured.context, read.captured.options, read.frames
-    with context.progress.stage("compare") as stage:
-        uri = frames.stage_uri
-        mismatch = bucket_checksums.mismatches(frames, options.mode, uri, options.bucket_messages)
-        open_ids = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)
-        unsettled, seen = stage_counted(
-            open_ids, f"{uri}/dirty", rows=F.count("*"), suspects=F.count_if("suspect")
-        )
-        stage.rows = seen["suspects"]
-    return Compared(
-        read=read,
-        mismatch=mismatch,
-        unsettled=unsettled,
-        open=seen["rows"],
-        suspects=seen["suspects"],
+    run_id = planned.plan.run_id
+    return Run(
+        context=context,
+        options=options,
+        started_at=captured.started_at,
+        stored=stored,
+        earlier=tuple(carried_findings(stored.carried)) if stored else (),
+        snapshot=snapshot,
+        planned=planned,
+        frames=frames,
+        ledger=Ledger(
+            run_id=run_id,
+            folder=options.folder_of(run_id) / "findings",
+            accepted_ids=context.run_store.accepted(),
+            rules=options.topic_rules,
+            compacted_topics=log.compacted_topics,
+        ),
     )
 
 
-def diagnose(compared: Compared) -> Diagnosed:
-    """Enter the findings about the cut as a whole, then those about each suspect."""
-    read, ledger = compared.read, _ledger(compared.read)
-    context, options, snapshot = read.captured.context, read.captured.options, read.snapshot
-    with context.progress.stage("look up findings") as stage:
-        ledger.enter(coverage.cut_findings(read.plan, read.frames, options.grace_seconds))
-        previous = read.planned.previous
-        judged = previous.batches if previous else {}
-        ledger.enter(coverage.manifest_findings(read.frames, snapshot, judged))
-        ledger.enter(stalled.findings(snapshot.stalled()))
-        ledger.enter(coverage.retirement_findings(read.plan, read.frames, snapshot))
-        missing, unread = context.run_store.missing([]), read.plan.log.unread_topics
-        records = read.frames.records
-        ledger.enter(unlogged_commits.findings(snapshot, records, previous, missing, unread))
-        judgement = _judgement(read)
-        expired: list[HalfId] = []
-        if compared.suspects:
-            expired = enter_suspects(compared, judgement, ledger)
-        stage.rows = ledger.total
-    return Diagnosed(compared=compared, ledger=ledger, judgement=judgement, expired=expired)
-
-
-def diagnose_and_match(compared: Compared) -> tuple[Diagnosed, MatchChecks]:
-    """Diagnose what differs, and match the commits with their records."""
-    read = compared.read
-    options, plan, frames = read.captured.options, read.plan, read.frames
-    return both(
-        frames.stage_uri,
-        lambda: diagnose(compared),
-        lambda: match_checks.collect(options, plan, frames, compared.mismatch),
-    )
-
-
-def check(diagnosed: Diagnosed, checks: MatchChecks) -> Checked:
-    """Judge the matches by their order, their places and their clocks."""
-    compared, ledger = diagnosed.compared, diagnosed.ledger
-    read, captured = compared.read, compared.read.captured
-    context, snapshot = captured.context, read.snapshot
-    reported = () if read.planned.previous else captured.earlier_findings
-    _, (sampled, aggregates) = both(
-        read.frames.stage_uri,
-        lambda: _enter_disorder(diagnosed, checks),
-        lambda: (match_checks.sampled_rows(checks, reported), _aggregates(read, checks)),
-    )
-    with context.progress.stage("sample"):
-        found = match_checks.sample_findings(checks, snapshot, context.log_reader, sampled)
-        for some in chunks(found):
-            ledger.keep(some)
-    return Checked(diagnosed=diagnosed, checks=checks, aggregates=aggregates)
-
-
-def _enter_disorder(diagnosed: Diagnosed, checks: MatchChecks) -> None:
-    read = diagnosed.compared.read
-    context = read.captured.context
-    earlier = read.captured.earlier_findings if read.planned.previous else ()
-    with context.progress.stage("order") as stage:
-        for some in chunks(match_checks.order_findings(checks)):
-            diagnosed.ledger.enter(some)
-        diagnosed.ledger.enter(
-            match_checks.misplaced_findings(checks, context.sources, read.snapshot, earlier)
-        )
-        stage.rows = checks.messages
-
-
-def _aggregates(read: Read, checks: MatchChecks) -> Aggregates:
-    captured = read.captured
-    with captured.context.progress.stage("count for the charts"):
-        folder = captured.options.folder_of(read.plan.run_id)
-        return aggregates_of(read.frames, latency.latencies(checks.timed), folder)
-
-
-def report(outcome: Outcome) -> Report:
-    """Return the report of the run."""
-    return summarize(outcome)
-
-
-def _full_read_reason(options: Options, stored: StoredCheckpoint | None) -> str:
-    """Return why a run without a cut to continue reads everything."""
-    if options.full:
-        return "asked for"
-    if stored is not None:
-        return "the previous run left no cut to continue"
-    return "the first run"
-
-
-def _reason_found_by_reading(planned: PlannedRead, frames: Frames) -> str | None:
-    """Return why the new rows cannot be judged by themselves; None if they can."""
-    if planned.previous is None:
-        return None
-    return late_arrivals.full_read_reason(planned.previous, frames)
-
-
-def _ledger(read: Read) -> Ledger:
-    context, options, plan = read.captured.context, read.captured.options, read.plan
-    return Ledger(
-        run_id=plan.run_id,
-        folder=options.folder_of(plan.run_id) / "findings",
-        accepted_ids=context.run_store.accepted(),
-        rules=options.topic_rules,
-        compacted_topics=plan.log.compacted_topics,
-    )
-
-
-def _judgement(read: Read) -> Judgement:
-    plan, stored = read.plan, read.captured.stored
+def judgement_of(run: Run) -> Judgement:
+    """Return the facts about the run by which a suspect is judged."""
+    plan, snapshot, stored = run.plan, run.snapshot, run.stored
     carried = stored.carried if stored else ()
-    retired_below = read.snapshot.retired_below()
+    retired_below = snapshot.retired_below()
     return Judgement(
         retired_below=retired_below,
-        retired_leaves=read.snapshot.retired_leaves(),
-        kept_below=read.snapshot.kept_below(retired_below),
+        retired_leaves=snapshot.retired_leaves(),
+        kept_below=snapshot.kept_below(retired_below),
         starts=plan.log.starts,
         ends={each.partition: each.end for each in plan.log.records},
         batches={each.shard: each.batch_no for each in plan.shards},
@@ -243,5 +131,71 @@ def _judgement(read: Read) -> Judgement:
         baselines=log_history.baselines(plan.log, plan.shards),
         unlisted_shards=plan.unlisted_shards,
         listed_from={each.shard: each.listed_from for each in plan.shards},
-        continued=read.planned.previous is not None,
+        continued=run.continued,
     )
+
+
+def diagnose_and_match(
+    run: Run, found: Differences, judgement: Judgement
+) -> tuple[list[HalfId], MatchChecks]:
+    """Diagnose what differs, and match the commits with their records.
+
+    The ids are of messages that nothing can settle any more.
+    """
+    return both(
+        run.frames.stage_uri,
+        lambda: _diagnose(run, found, judgement),
+        lambda: match_checks.collect(run, found.mismatch),
+    )
+
+
+def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId]:
+    """Enter the findings about the cut as a whole, then those about each suspect."""
+    plan, frames, snapshot, ledger = run.plan, run.frames, run.snapshot, run.ledger
+    previous = run.planned.previous
+    with run.context.progress.stage("look up findings") as stage:
+        ledger.enter(coverage.cut_findings(plan, frames, run.options.grace_seconds))
+        judged = previous.batches if previous else {}
+        ledger.enter(coverage.manifest_findings(frames, snapshot, judged))
+        ledger.enter(stalled.findings(snapshot.stalled()))
+        ledger.enter(coverage.retirement_findings(plan, frames, snapshot))
+        missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
+        ledger.enter(unlogged_commits.findings(snapshot, frames.records, previous, missing, unread))
+        expired = enter_suspects(run, found.unsettled, judgement) if found.suspects else []
+        stage.rows = ledger.total
+    return expired
+
+
+def check(run: Run, checks: MatchChecks) -> Aggregates:
+    """Judge the matches by their order, their places and their clocks; count for the charts."""
+    reported = () if run.continued else run.earlier
+    _, (sampled, aggregates) = both(
+        run.frames.stage_uri,
+        lambda: _enter_disorder(run, checks),
+        lambda: (match_checks.sampled_rows(run, checks, reported), _aggregates(run, checks)),
+    )
+    with run.context.progress.stage("sample"):
+        for some in chunks(match_checks.sample_findings(run, checks, sampled)):
+            run.ledger.keep(some)
+    return aggregates
+
+
+def _enter_disorder(run: Run, checks: MatchChecks) -> None:
+    with run.context.progress.stage("order") as stage:
+        for some in chunks(match_checks.order_findings(run, checks)):
+            run.ledger.enter(some)
+        run.ledger.enter(match_checks.misplaced_findings(run, checks))
+        stage.rows = run.frames.size
+
+
+def _aggregates(run: Run, checks: MatchChecks) -> Aggregates:
+    with run.context.progress.stage("count for the charts"):
+        folder = run.options.folder_of(run.plan.run_id)
+        return aggregates_of(run.frames, latency.latencies(checks.timed), folder)
+
+
+def _full_read_reason(captured: Captured) -> str:
+    """Return why a run without a cut to continue reads everything."""
+    if captured.options.full:
+        return "asked for"
+    return "the previous run left no cut to continue" if captured.stored else "the first run"

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.slot import INDEX_BITS
-from spark.columns.staging import stage_frame
+from spark.columns.staging import stage_counted, stage_frame
 from spark.compare.placement import count_copies, unsettled
 
 FROM_RECORDS: Final = 1_000_000
@@ -42,6 +42,35 @@ class Mismatch:
     def is_empty(self) -> bool:
         """Whether both sides are equal, each record at its place."""
         return self.dirty_ratio == 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What differs between the two sides."""
+
+    mismatch: Mismatch | None
+    """The buckets that differ; None where everything was joined."""
+    unsettled: DataFrame
+    """The rows of ``placement.unsettled``."""
+    open: int
+    """Number of its rows: half ids that are not settled."""
+    suspects: int
+    """Number of messages that are not exactly one clean pair."""
+
+
+def differences(frames: Frames, mode: Mode, bucket_messages: int) -> Differences:
+    """Compare both sides."""
+    uri = frames.stage_uri
+    mismatch = mismatches(frames, mode, uri, bucket_messages)
+    unsettled, seen = stage_counted(
+        open_ids(frames.commits, frames.records, mismatch),
+        f"{uri}/dirty",
+        rows=F.count("*"),
+        suspects=F.count_if("suspect"),
+    )
+    return Differences(
+        mismatch=mismatch, unsettled=unsettled, open=seen["rows"], suspects=seen["suspects"]
+    )
 
 
 def bucket_bits(records: int, batches: int, bucket_messages: int) -> int:
