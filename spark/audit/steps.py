@@ -167,7 +167,7 @@ def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId
 
 
 def check(run: Run, checks: MatchChecks) -> Aggregates:
-    """Judge the matches by their order, their places and their clocks; count for the charts."""
+    """Judge the matches by their order, their places and their clocks; count for the report."""
     reported = () if run.continued else run.earlier
     _, (sampled, aggregates) = both(
         run.frames.stage_uri,
@@ -189,7 +189,7 @@ def _enter_disorder(run: Run, checks: MatchChecks) -> None:
 
 
 def _aggregates(run: Run, checks: MatchChecks) -> Aggregates:
-    with run.context.progress.stage("count for the charts"):
+    with run.context.progress.stage("count for the report"):
         folder = run.options.folder_of(run.plan.run_id)
         return aggregates_of(run.frames, latency.latencies(checks.timed), folder)
 

@@ -1,6 +1,6 @@
 """Measures publish latency on a sample: from the commit to the time of the record.
 
-It serves the report, the charts and the latency classes; no other verdict needs it. The commit's
+It serves the report and the latency classes; no other verdict needs it. The commit's
 time is PostgreSQL's, the record's time is the relay's or the broker's. So clocks that differ are
 visible here.
 """
@@ -49,18 +49,13 @@ def sample_times(commits: DataFrame, records: DataFrame, one_of: int) -> DataFra
 
 
 def latencies(timed: DataFrame) -> DataFrame:
-    """Return percentiles in seconds: rows of minutes without a topic, and of topics without one."""
+    """Return the percentiles of each topic in seconds."""
     shares = F.percentile_approx("micros", list(SHARES)).alias("at")
-    sets = [[F.col("minute")], [F.col("topic")]]
-    summed = (
-        _durations(timed)
-        .groupingSets(sets, "minute", "topic")
-        .agg(F.count("*").alias("messages"), shares)
-    )
+    summed = _durations(timed).groupBy("topic").agg(F.count("*").alias("messages"), shares)
     seconds = [
         (F.col("at")[place] / 1e6).alias(name) for place, name in enumerate(("p50", "p95", "p99"))
     ]
-    return summed.select("minute", "topic", "messages", *seconds)
+    return summed.select("topic", "messages", *seconds).orderBy("topic")
 
 
 def slow_topics(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataFrame:

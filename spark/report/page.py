@@ -13,22 +13,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
-from spark.report import svg, trends
 from spark.report.document import command, coverage, finding_document, of_topics
 from spark.report.report import Report, format_count
+from spark.report.svg import chart
 from spark.report.tables import class_rows
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
     """Return the page; it lists at most ``samples`` findings per class."""
     template = _environment().get_template("report.html.j2")
-    charts = {
-        "chart": svg.chart(report.minutes),
-        "latency_chart": trends.latency_chart(report.latencies),
-        "runs_chart": trends.runs_chart(report),
-        "coverage_chart": trends.coverage_chart(report),
-    }
-    return template.render(_template_values(report, samples, topics), **charts)
+    return template.render(_template_values(report, samples, topics))
 
 
 def _environment() -> Environment:
@@ -40,7 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["format_count"] = format_count
-    environment.filters["seconds"] = trends.in_seconds
+    environment.filters["seconds"] = _in_seconds
     environment.filters["first_upper"] = lambda text: text[:1].upper() + text[1:]
     return environment
 
@@ -53,12 +47,17 @@ def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dic
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,
-        "topic_latencies": [each for each in report.latencies if each.topic is not None],
+        "chart": chart(report.minutes),
         "sections": _sections(report, samples, topics),
         "accepted": accepted[:samples],
         "accepted_total": len(accepted),
         "whole_topic": WHOLE_TOPIC,
     }
+
+
+def _in_seconds(seconds: float) -> str:
+    """Return a duration with its significant digits."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:

@@ -58,10 +58,9 @@ class Minute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Percentiles of the publish latency in seconds, of a minute or of a topic, on a sample."""
+    """Percentiles of the publish latency of a topic in seconds, on a sample."""
 
-    minute: datetime | None
-    topic: str | None
+    topic: str
     messages: int
     p50: float
     p95: float
@@ -89,8 +88,8 @@ class Report:
     folder: Path
     show_keys: bool = False
     latencies: Sequence[Latency] = ()
-    past: Sequence[FinishedRun] = ()
-    """The runs before this one, oldest first."""
+    previous: FinishedRun | None = None
+    """The newest run before this one."""
     log_state: Mapping[str, Any] = field(default_factory=dict)
     """What the next run compares the log with."""
     checkpoint: CheckpointUpdate | None = None
@@ -135,11 +134,6 @@ class Report:
         """How much of the plan was read, 0 to 1: partitions and shards together."""
         (read, planned), (shards, all_shards) = self.partitions_read, self.shards_read
         return round((read + shards) / (planned + all_shards), 4)
-
-    @property
-    def previous(self) -> FinishedRun | None:
-        """The newest run before this one."""
-        return self.past[-1] if self.past else None
 
     @property
     def previous_run_id(self) -> str | None:

@@ -1,8 +1,6 @@
-"""The end of a run: its counts, its charts, and the report of its findings."""
+"""The end of a run: its counts, and the report of its findings."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from outbox.reconciliation.run import CheckpointUpdate
 from outbox.reconciliation.snapshot import UndecidedCounts
@@ -15,8 +13,6 @@ from spark.findings.verdict import verdict_of
 from spark.report.aggregates import Aggregates
 from spark.report.report import Counts, Report
 from spark.run_context import Run
-
-PAST_RUNS: Final = 29
 
 
 def summarize(
@@ -49,7 +45,7 @@ def summarize(
         changes=changes,
         minutes=aggregates.minutes,
         latencies=aggregates.latencies,
-        past=context.run_store.past(PAST_RUNS),
+        previous=next(iter(context.run_store.past(1)), None),
         timings=context.progress.timings,
         versions=options.versions,
         log_state=log_state.as_json(),
