@@ -84,6 +84,23 @@ class RecordedPlace:
     batch_no: int
 
 
+class ChangedCommit(NamedTuple):
+    """A commit whose decision or half message is missing or another one than when it was made."""
+
+    half_id: HalfId
+    xid: int
+    n: int
+    committed_at: datetime
+    digest: int
+    """The digest in the commit log."""
+    decided_in: int | None
+    """The transaction of the decision."""
+    half_digest: int | None
+    """None: there is no row of the half message."""
+    decision: Resolution | None
+    """None: there is no row of the decision."""
+
+
 class UndecidedCounts(NamedTuple):
     """The number of half messages without a decision in the snapshot."""
 

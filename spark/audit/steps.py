@@ -11,7 +11,7 @@ from outbox.messages.message_id import HalfId
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, latency, match_checks, stalled, unlogged_commits
+from spark.checks import coverage, latency, match_checks, stalled, stored_rows, unlogged_commits
 from spark.checks.match_checks import MatchChecks
 from spark.compare.bucket_checksums import Differences
 from spark.compare.expiry import earlier_runs
@@ -161,6 +161,7 @@ def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId
         ledger.enter(coverage.retirement_findings(plan, frames, snapshot))
         missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
         ledger.enter(unlogged_commits.findings(snapshot, frames.records, previous, missing, unread))
+        ledger.enter(stored_rows.findings(snapshot, previous))
         expired = enter_suspects(run, found.unsettled, judgement) if found.suspects else []
         stage.rows = ledger.total
     return expired

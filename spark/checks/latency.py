@@ -34,9 +34,9 @@ def one_in(messages: int) -> int:
     return max(1, messages // SAMPLE)
 
 
-def is_sampled(one_of: int) -> Column:
-    """Whether a message belongs to the sample; its digest decides."""
-    return F.pmod(F.col("digest"), F.lit(one_of)) == 0
+def is_sampled(one_of: int, turn: int = 0) -> Column:
+    """Whether a message belongs to the sample; its digest decides, each ``turn`` another way."""
+    return F.pmod(F.col("digest"), F.lit(one_of)) == turn % one_of
 
 
 def sample_times(commits: DataFrame, records: DataFrame, one_of: int) -> DataFrame:

@@ -77,12 +77,12 @@ def misplaced_findings(run: Run, checks: MatchChecks) -> Iterator[Finding]:
 
 
 def sampled_rows(run: Run, checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[Any]:
-    """Return the records of a sample.
+    """Return the records of a sample, which is another one in each run.
 
     It includes the messages with a ``reported`` finding of an earlier run.
     """
-    commits, size = run.frames.new_commits, run.frames.size
-    return sample.sample(checks.known, commits, size, reported).collect()
+    commits, size, turn = run.frames.new_commits, run.frames.size, int(run.plan.run_id, 16)
+    return sample.sample(checks.known, commits, size, reported, turn).collect()
 
 
 def sample_findings(run: Run, checks: MatchChecks, rows: Sequence[Any]) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
-"""Checks a sample of the records one by one: requested partition and recorded place.
+"""Checks a sample of the records one by one: stored content, requested partition, recorded place.
 
-Both are systematic faults, so a sample finds them. The half message has the requested partition. On
-the driver, bounded.
+A wrong recorded place is a systematic fault, so a sample finds it. The half message has the
+requested partition; its content is compared with its digest before it is used. On the driver,
+bounded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.latency import is_sampled
+from spark.checks.stored_rows import content_finding
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import Decision
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
 
 MESSAGES: Final = 1000
 """Number of messages in the sample, about; at most twice as many."""
-FOUND_HERE: Final = (FindingClass.WRONG_PARTITION, FindingClass.WRONG_OFFSET)
-"""Classes that no other check finds."""
+FOUND_HERE: Final = (
+    *(FindingClass.WRONG_PARTITION, FindingClass.WRONG_OFFSET),
+    FindingClass.INCONSISTENT,
+)
+"""Classes that no other check finds, the last one for altered content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +49,16 @@ class SampledMessage:
 
 
 def sample(
-    known: DataFrame, commits: DataFrame, messages: int, reported: Iterable[Finding] = ()
+    known: DataFrame, commits: DataFrame, messages: int, reported: Iterable[Finding], turn: int
 ) -> DataFrame:
-    """Return the records of about a thousand of these messages, chosen by their digests.
+    """Return the records of about a thousand of these messages, others each ``turn``.
 
     The messages with a ``reported`` finding of this check are looked at again, whatever the digest.
     """
     one_of = max(1, messages // MESSAGES)
     again = [{"half_id": each.half_id} for each in reported if each.finding_class in FOUND_HERE]
     records, positions = known.where("NOT redriven"), commits
-    chosen: Column = is_sampled(one_of)
+    chosen: Column = is_sampled(one_of, turn)
     if again:
         named = schemas.frame_of(known.sparkSession, again, schemas.HALF_IDS).distinct()
         marks = named.withColumn("again", F.lit(True))
@@ -90,7 +95,14 @@ def findings(
 
 
 def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
-    """Return one finding per message, named by its worst fault, with the others in its detail."""
+    """Return one finding per message, named by its worst fault, with the others in its detail.
+
+    Stored content that was altered shows nothing about the record.
+    """
+    first = sampled.rows[0]
+    altered = content_finding(sampled.known, (first["xid"], first["n"]))
+    if altered is not None:
+        return (altered,)
     faults = [
         *_partition_fault(sampled),
         *_offset_fault(sampled),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import MESSAGE_ID, REDRIVEN, covered_headers
@@ -17,6 +17,8 @@ from outbox.reconciliation.log import LogRecord
 from spark.columns.digest import LEADING, UNCOVERED
 from spark.compare.decision_table import Content
 from spark.findings.sanitizer import sanitized
+
+ALTERED: Final = "as it is stored, which is not what was prepared: the stored digest differs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +41,9 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
         differences[Content.KEY] = _byte_difference(message.key, record.key)
     if names := _header_differences(half, record):
         differences[Content.HEADER] = names
-    worst = next(iter(differences), Content.HEADER)
+    worst = next(iter(differences), Content.VALUE)
     detail = {each.value: evidence for each, evidence in differences.items()}
-    return Comparison(content=worst, detail=detail or {"header": ["the stored digest differs"]})
+    return Comparison(content=worst, detail=detail or {Content.VALUE.value: ALTERED})
 
 
 def covered_of(half: HalfMessage) -> tuple[tuple[str, bytes], ...]:

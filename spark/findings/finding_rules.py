@@ -44,8 +44,8 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.HELD: Rule(
         kind=Kind.MISSING,
         severity=Severity.MEDIUM,
-        meaning="Kafka refuses the record, or it waits behind a record that Kafka refuses",
-        action="Fix the size limit, the ACL or the topic. The relay retries automatically.",
+        meaning="Kafka refuses the record, its row is damaged, or it waits behind such a record",
+        action="Fix the size limit, the ACL, the topic or the row. The relay retries by itself.",
         command="outbox held list",
     ),
     FindingClass.GIVEN_UP: Rule(
@@ -146,6 +146,15 @@ RULES: Final[dict[FindingClass, Rule]] = {
         meaning="a header of the record differs from the prepared header",
         action="Check interceptors and mirrors, then publish it again.",
         command="outbox reconcile fix {run_id} --finding {finding_id}",
+    ),
+    FindingClass.INCONSISTENT: Rule(
+        kind=Kind.MISMATCH,
+        severity=Severity.CRITICAL,
+        meaning="the stored decision or half message is gone, or is not what was committed",
+        action="Find who changed rows of PostgreSQL, and put them back: runbook, damaged rows.",
+        command='psql "$OUTBOX_DATABASE_URL" -xc \'SELECT * FROM outbox.op_message FULL JOIN'
+        " outbox.half_message USING (half_id) WHERE half_id = {half_id}'",
+        lasting=True,
     ),
     FindingClass.WRONG_PARTITION: Rule(
         kind=Kind.MISMATCH,

@@ -107,6 +107,7 @@ def command(finding: Finding, run_id: str) -> str:
         "run_id": run_id,
         "finding_id": finding.finding_id,
         "message_id": finding.message_id,
+        "half_id": finding.half_id,
         "shard": finding.shard,
         "topic": finding.topic,
         "partition": finding.partition,

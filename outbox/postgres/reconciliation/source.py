@@ -25,6 +25,7 @@ from outbox.postgres.sessions.jdbc import jdbc_address
 from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
+    ChangedCommit,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -135,15 +136,26 @@ class PostgresSnapshot:
         They are sought among those that were prepared after the newest commit before ``since`` and
         below the transaction id ``before``, or among all that are kept; and among the given ones.
         """
-        [(low,)] = self._rows("prepared_since", since=since, before=before)
-        rows = self._rows(
-            "unlogged",
-            low=low,
-            half_ids=list(half_ids),
-            retired_below=self.retired_below(),
-            retired=sorted(self.retired_leaves()),
-        )
+        rows = self._rows("unlogged", half_ids=list(half_ids), **self._kept(since, before))
         return [half_id for (half_id,) in rows]
+
+    def changed(
+        self, since: datetime | None = None, before: int | None = None
+    ) -> Sequence[ChangedCommit]:
+        """Return at most 1 000 commits whose decision or half message is not what it was.
+
+        They are sought among the commits from the newest one before ``since`` and below the
+        transaction id ``before`` on, or among all that are kept.
+        """
+        rows = self._rows("changed", **self._kept(since, before))
+        known = ([*row, DECISION_OF_CODE.get(decision)] for *row, decision in rows)
+        return [ChangedCommit(*each) for each in known]
+
+    def _kept(self, since: datetime | None, before: int | None) -> dict[str, Any]:
+        """Return the parameters of what was prepared or committed from then on, and is kept."""
+        [(low,)] = self._rows("prepared_since", since=since, before=before)
+        kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
+        return {"low": low, **kept}
 
     def stalled(self) -> Sequence[Stalled]:
         """Return what makes no progress: undecided halves, silent checks, a held-up xmin.

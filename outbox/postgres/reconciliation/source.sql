@@ -126,6 +126,27 @@ WITH logged AS (
 )
 SELECT half_id FROM unlogged UNION SELECT half_id FROM asked ORDER BY half_id LIMIT 1000
 
+-- name: changed
+-- Compares the commit log from an id on with decisions and halves, none of which ever changes. Returns the commits whose
+-- decision is missing, another one, or of another transaction, and those whose half is missing, has no known group and
+-- topic, or has another digest.
+-- What was removed with the leaf of its half is left out. Without the CTE the planner would expect the limit to end the
+-- joins early, and look each row up by itself.
+WITH changed AS MATERIALIZED (
+    SELECT c.half_id, c.xid, c.n::int4, c.committed_at, c.digest, o.xid AS decided_in, h.content_digest, o.decision
+    FROM (
+        SELECT l.xid, l.committed_at, i.half_id, i.digest, i.n
+        FROM outbox.reconciliation_commits l
+        CROSS JOIN LATERAL unnest(l.half_ids, l.content_digests) WITH ORDINALITY AS i (half_id, digest, n)
+        WHERE l.xid >= %(low)s >> 15
+    ) c
+    LEFT JOIN outbox.op_message o ON o.half_id = c.half_id
+    LEFT JOIN outbox.reconciliation_halves h ON h.half_id = c.half_id
+    WHERE c.half_id >= %(retired_below)s AND c.half_id >> 35 <> ALL (%(retired)s::int8[])
+        AND (o.decision, o.xid, h.content_digest) IS DISTINCT FROM (1::int2, c.xid, c.digest)
+)
+SELECT * FROM changed ORDER BY half_id LIMIT 1000
+
 -- name: parked
 -- Counts per group the parked halves that nobody has ended, by the index on parked halves that were not resumed.
 SELECT 'PARKED' AS finding_class, g.name AS producer_group, jsonb_build_object(

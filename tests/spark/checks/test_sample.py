@@ -26,10 +26,18 @@ def test_a_full_run_closes_no_finding_that_is_outside_its_sample(
     halves = writer.prepare(topic, MISPLACED, partition=0)
     writer.end(halves, Resolution.COMMIT)
     writer.publish(lambda record: (record._replace(partition=1),))
-    first = run(parts, options)
-    assert classes(first) == {"WRONG_PARTITION": MISPLACED}
+    (altered,) = commit(writer, topic, 1)
+    writer.publish()
+    write = "UPDATE outbox.half_message SET value = %s WHERE half_id = %s"
+    writer.execute(write, b"altered", altered.half_id)
+    found = {"WRONG_PARTITION": MISPLACED, "INCONSISTENT": 1}
+    assert classes(run(parts, options)) == found
     for _ in range(2):
         commit(writer, topic, MESSAGES)
     writer.publish()
+    assert classes(run(parts, options)) == found
     whole = run(parts, replace(options, full=True))
-    assert (classes(whole), whole.changes.resolved) == ({"WRONG_PARTITION": MISPLACED}, 0)
+    assert (classes(whole), whole.changes.resolved) == (found, 0)
+    writer.execute(write, altered.message.value, altered.half_id)
+    repaired = run(parts, replace(options, full=True))
+    assert classes(repaired) == {"WRONG_PARTITION": MISPLACED}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from outbox.messages.record import digest_of
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.sample import SampledMessage
 from tests.fixtures_messages import make_message
@@ -29,5 +30,7 @@ def sampled(
     *rows: dict[str, Any], asked: int | None = None, recorded: RecordedPlace | None = None
 ) -> SampledMessage:
     """Return a message of the sample."""
-    half = replace(HALF, message=make_message(topic="points", key=b"member-1", partition=asked))
+    message = make_message(topic="points", key=b"member-1", partition=asked)
+    digest = digest_of(HALF.half_id, HALF.nonce, message)
+    half = replace(HALF, message=message, content_digest=digest)
     return SampledMessage(rows=rows, known=KnownHalf(half=half, parked=False), recorded=recorded)

@@ -93,6 +93,30 @@ async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_
     assert unlogged(None, lost) == set()
 
 
+@pytest.mark.parametrize(
+    "changing",
+    [
+        "UPDATE outbox.op_message SET decision = 2",
+        "UPDATE outbox.half_message SET topic_id = 1000000",
+        "DELETE FROM outbox.half_message",
+    ],
+)
+def test_a_commit_whose_rows_have_changed_is_found_until_its_leaf_is_removed(
+    database_url: str, halves: list[HalfMessage], changing: str
+) -> None:
+    def changed(since: datetime | None = None, before: int = ABOVE_ALL) -> set[HalfId]:
+        with PostgresSource(database_url).snapshot() as snapshot:
+            return {each.half_id for each in snapshot.changed(since, before)}
+
+    committed = halves[0].half_id
+    assert changed() == set()
+    change(database_url, f"{changing} WHERE half_id = {committed}")
+    soon = SystemClock().now() + timedelta(hours=1)
+    assert (changed(), changed(soon, before=0)) == ({committed}, {committed})
+    change(database_url, f"INSERT INTO outbox.retired_leaf (leaf) VALUES ({leaf_in(committed)})")
+    assert changed() == set()
+
+
 def change(database_url: str, statement: str) -> None:
     """Run one statement."""
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -123,6 +147,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stalled()
         snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(ids)
+        assert snapshot.changed() == []
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))
     )

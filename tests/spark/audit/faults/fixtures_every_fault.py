@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -13,22 +13,42 @@ from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 SECRET = b"the-value-nobody-may-see"
 NOWHERE = Nonce(7)
+Halves = Mapping[str, HalfMessage]
 
 
-def plant(writer: OutboxWriter) -> dict[str, str]:
-    """Write both stores with one fault of each class; return the message id of each."""
+CHANGED = {
+    "INCONSISTENT: rolled back": "op_message SET decision = 2",
+    "INCONSISTENT: of another transaction": "op_message SET xid = xid - 1",
+    "INCONSISTENT: another value": "half_message SET value = 'altered'",
+    "INCONSISTENT: another key": "half_message SET key = 'altered'",
+    "INCONSISTENT: another topic": "half_message SET topic_id = (SELECT max(id) FROM outbox.topic)",
+    "INCONSISTENT: another digest": "half_message SET content_digest = content_digest # 1",
+    "INCONSISTENT: another nonce": "half_message SET nonce = nonce # 1",
+    "INCONSISTENT: damaged headers": "half_message SET headers = '{x}'",
+}
+"""Changes of PostgreSQL after publishing."""
+BEFORE = {
+    "INCONSISTENT: rolled back before it was published": "op_message SET decision = 2",
+    "CORRUPT_VALUE: altered before it was published": "half_message SET value = 'altered'",
+}
+
+
+def plant(writer: OutboxWriter) -> dict[str, str | None]:
+    """Write both stores with one fault of each class; return the message id of each, if known."""
     topic, other = f"{writer.prefix}-points", f"{writer.prefix}-other"
     writer.create_topics(topic, other)
     _publish_before(writer, topic)
     halves = writer.prepare(topic, 60, value=SECRET, headers=(("tenant", "north"),))
     clean_elsewhere = writer.prepare(other, 3)
-    names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED)
-    by_name = dict(zip((*names, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
+    names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED, *CHANGED, *BEFORE)
+    gone = ("INCONSISTENT: no decision", "INCONSISTENT: no half")
+    by_name = dict(zip((*names, *gone, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
     by_name["SKIPPED: not in the commit log"] = _unlogged(writer, topic)
     rolled_back, undecided = by_name["ROLLED_BACK"], by_name["UNDECIDED"]
     writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
     writer.end(clean_elsewhere, Resolution.COMMIT)
     writer.end([rolled_back], Resolution.ROLLBACK)
+    _change(writer, BEFORE, by_name)
     held = [by_name["HELD"], by_name["GIVEN_UP"]]
     writer.publish(
         partial(_altered, _alterations(by_name, other)),
@@ -37,13 +57,33 @@ def plant(writer: OutboxWriter) -> dict[str, str]:
     )
     _hold(writer, held)
     _produce_phantoms(writer, [rolled_back, undecided], halves[-1])
+    _change(writer, CHANGED, by_name)
+    for name, table in zip(gone, ("op_message", "half_message"), strict=True):
+        deleted = by_name[name].half_id
+        writer.execute(f"DELETE FROM outbox.{table} WHERE half_id = %s", deleted)
+    expected: dict[str, str | None]
     expected = {name: str(half.message_id) for name, half in by_name.items()}
-    stranger = message_id_of(halves[-1].half_id, Nonce(halves[-1].nonce ^ 1))
+    renamed = by_name["INCONSISTENT: another nonce"]
+    expected["INCONSISTENT: another nonce"] = str(_stranger(renamed))
+    expected["INCONSISTENT: no half"] = None
+    stranger = _stranger(halves[-1])
     return expected | {
         "UNKNOWN_ID": str(message_id_of(unused_id(halves[-1], 1), NOWHERE)),
         "PG_REGRESSION": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
         "UNKNOWN_ID: of a known half": str(stranger),
     }
+
+
+def _change(writer: OutboxWriter, changes: Mapping[str, str], by_name: Halves) -> None:
+    """Change rows that nothing changes."""
+    for name, change in changes.items():
+        half_id = by_name[name].half_id
+        writer.execute(f"UPDATE outbox.{change} WHERE half_id = %s", half_id)
+
+
+def _stranger(half: HalfMessage) -> UUID:
+    """Return a message id with the half id of a message and other random bits."""
+    return message_id_of(half.half_id, Nonce(half.nonce ^ 1))
 
 
 def _unlogged(writer: OutboxWriter, topic: str) -> HalfMessage:
@@ -116,7 +156,7 @@ def _hold(writer: OutboxWriter, halves: list[HalfMessage]) -> None:
 def _produce_phantoms(
     writer: OutboxWriter, known: list[HalfMessage], committed: HalfMessage
 ) -> None:
-    stranger = message_id_of(committed.half_id, Nonce(committed.nonce ^ 1))
+    stranger = _stranger(committed)
     unknown, forgotten = unused_id(committed, 1), unused_id(committed, 2)
     without_half = [message_id_of(each, NOWHERE) for each in (unknown, forgotten)]
     model = writer.record(committed)

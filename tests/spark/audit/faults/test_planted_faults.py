@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.audit.audit import Audit
+from spark.checks.stored_rows import NO_DECISION, NO_HALF, OTHER_CONTENT, OTHER_DIGEST
 from spark.columns.frames import Mode
+from spark.compare.field_diff import ALTERED
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
@@ -27,8 +29,8 @@ pytestmark = REAL_STORES
 class Planted:
     """What was planted and what a run made of it."""
 
-    expected: dict[str, str]
-    """Message id by class."""
+    expected: dict[str, str | None]
+    """Message id by class; None if the message has lost its row."""
     report: Report
     document: dict[str, Any]
     writer: OutboxWriter
@@ -66,13 +68,34 @@ def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(plante
     assert len(planted.report.findings) == len(expected)
 
 
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [
+        ("rolled back", {"op_message": "has the decision ROLLBACK"}),
+        ("no decision", {"op_message": NO_DECISION}),
+        ("no half", {"half_message": NO_HALF}),
+        ("another digest", {"half_message": OTHER_DIGEST}),
+        ("another value", {"half_message": OTHER_CONTENT}),
+    ],
+)
+def test_a_changed_row_is_named_with_what_is_wrong_in_it(
+    planted: Planted, fault: str, shown: dict[str, str]
+) -> None:
+    assert planted.finding(f"INCONSISTENT: {fault}")["detail"] == shown
+
+
+def test_an_altered_value_that_was_published_is_no_drift_of_a_header(planted: Planted) -> None:
+    found = planted.finding("CORRUPT_VALUE: altered before it was published")
+    assert found["detail"]["differs"] == {"value": ALTERED}
+
+
 def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> None:
     assert planted.report.verdict is Verdict.FINDINGS
     assert planted.report.totals == {
         "missing": 4,
         "duplicate": 2,
         "unexpected": 5,
-        "mismatch": 9,
+        "mismatch": 21,
         "disordered": 0,
         "stuck": 0,
         "latency": 0,

@@ -175,7 +175,7 @@ def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
         ({"value": None, "key": b""}, Content.VALUE),
         ({"key": None}, Content.KEY),
         ({"headers": ()}, Content.HEADER),
-        ({}, Content.HEADER),
+        ({}, Content.VALUE),
     ],
 )
 def test_the_worst_difference_names_a_mismatch(changes: dict[str, Any], content: Content) -> None:
