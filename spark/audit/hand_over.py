@@ -54,4 +54,5 @@ def _carried(
         open_ids = open_items.open_half_ids(
             found.unsettled, judgement.retired_below, expired, judgement.kept_below
         )
-    return open_items.carried_rows(open_ids, run.frames, run.ledger.lasting.values())
+    lasting = run.ledger.lasting.values()
+    return open_items.carried_rows(open_ids, run.frames, lasting, found.open)

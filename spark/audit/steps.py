@@ -162,7 +162,7 @@ def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId
         missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
         ledger.enter(unlogged_commits.findings(snapshot, frames.records, previous, missing, unread))
         ledger.enter(stored_rows.findings(snapshot, previous))
-        expired = enter_suspects(run, found.unsettled, judgement) if found.suspects else []
+        expired = enter_suspects(run, found, judgement) if found.suspects else []
         stage.rows = ledger.total
     return expired
 

@@ -11,30 +11,52 @@ from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from spark.checks.retention import ExpiredMessages, has_expired
+from spark.columns.staging import stage_frame
 from spark.compare import placement
+from spark.compare.bucket_checksums import Differences
 from spark.compare.compaction import superseded
 from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
 from spark.compare.facts import Judgement, is_unverifiable
+from spark.compare.plain_losses import plain_losses
+from spark.findings.ledger import KEPT
 from spark.run_context import Run
 
 
-def enter_suspects(run: Run, unsettled: DataFrame, judgement: Judgement) -> list[HalfId]:
+def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[HalfId]:
     """Judge the suspects; return those that nothing can settle."""
-    frames, ledger, suspects = run.frames, run.ledger, unsettled.where("suspect")
+    frames, ledger, suspects = run.frames, run.ledger, found.unsettled.where("suspect")
+    if found.suspects > KEPT:
+        losses = _enter_losses(run, suspects, judgement)
+        suspects = suspects.join(losses.select("half_id"), "half_id", "left_anti")
     gathered = placement.evidence(
         suspects, frames.records, frames.listings, _superseded(run, suspects)
     )
     expired, half_ids = ExpiredMessages(), list[HalfId]()
     for rows in chunks(gathered.toLocalIterator(prefetchPartitions=True)):
-        found = look_up(rows, run.snapshot, run.context.log_reader)
-        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in found)
-        ledger.enter(f for each in found for f in findings_of_suspect(each, judgement))
-        expired.note(found, judgement)
-        half_ids += [each.half_id for each in found if has_expired(each, judgement)]
+        known = look_up(rows, run.snapshot, run.context.log_reader)
+        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in known)
+        ledger.enter(f for each in known for f in findings_of_suspect(each, judgement))
+        expired.note(known, judgement)
+        half_ids += [each.half_id for each in known if has_expired(each, judgement)]
     ledger.enter(expired.findings(judgement))
     ledger.expired += expired.half_ids
     return half_ids
+
+
+def _enter_losses(run: Run, suspects: DataFrame, judgement: Judgement) -> DataFrame:
+    """Enter and return the plain losses, but for the first ones by id: those are looked up."""
+    (low, high), half_id = suspects.agg(F.min("half_id"), F.max("half_id")).collect()[0], "half_id"
+    kept = ~F.col("topic").isin(*run.plan.log.compacted_topics)
+    stored = run.context.sources.read_stored(run.plan.snapshot, low, high).where(kept)
+    accepted = run.ledger.accepted_ids
+    found = plain_losses(suspects, run.frames.listings, stored, judgement, accepted)
+    losses = stage_frame(found, f"{run.frames.stage_uri}/losses")
+    first = losses.select(half_id).orderBy(half_id).limit(KEPT)
+    (last,) = first.agg(F.coalesce(F.max(half_id), F.lit(high))).collect()[0]
+    later = losses.where(F.col(half_id) > last)
+    run.ledger.enter_losses(later)
+    return later
 
 
 def chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:

@@ -59,6 +59,13 @@ CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("fa
 HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 
 LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
+TEXTS: Final = pa.schema([("text", pa.string())])
+
+STARTS: Final = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64())]
+)
+"""One row per partition of which records have expired: where its log begins."""
+
 """One row per topic: its last partition at the cut."""
 
 KNOWN_PLACES: Final = pa.schema(

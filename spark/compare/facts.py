@@ -73,8 +73,8 @@ def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
 
 def unverifiable_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable | None:
     """Return why a judged message without a record cannot be called missing; None if it can."""
-    facts = facts_of(suspect, judgement)
-    if not facts.judged or facts.copies + facts.ahead:
+    visible = suspect.copies + suspect.ahead - len(suspect.strangers)
+    if suspect.standing != JUDGED or visible:
         return None
     return _invisible_reason(suspect, judgement)
 

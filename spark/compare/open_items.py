@@ -25,6 +25,8 @@ FINDING: Final = "finding"
 """Side of a carried finding."""
 MOST_ROWS: Final = 250_000
 """Above this number of rows nothing is carried, and the next run reads everything."""
+MOST_OPEN: Final = 100_000
+"""The same for messages, of which each has several rows."""
 CUT_COLUMNS: Final = {*schemas.SHARD_CUTS.names} - {"shard"}
 DERIVED: Final = {"carried", "standing", "ahead", "rank", "slot", *CUT_COLUMNS}
 """Columns that each run computes again."""
@@ -46,15 +48,15 @@ def open_half_ids(
 
 
 def carried_rows(
-    open_ids: DataFrame | None, frames: Frames, lasting: Collection[Finding]
+    open_ids: DataFrame | None, frames: Frames, lasting: Collection[Finding], opened: int = 0
 ) -> tuple[CarriedRow, ...] | None:
     """Return the rows of these half ids, and the findings; None if that is too much to carry.
 
     The next run reads commits in flight again, so they are not carried. ``open_ids`` is None where
-    nothing is open.
+    nothing is open; ``opened`` is how many messages are, about.
     """
     most = MOST_ROWS - len(lasting)
-    if most < 0:
+    if most < 0 or opened > MOST_OPEN:
         return None
     found = [] if open_ids is None else _open_rows(open_ids, frames).limit(most + 1).collect()
     if len(found) > most:

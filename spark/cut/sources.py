@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from outbox.messages.manifest import START, Position
-from outbox.messages.message_id import SHARDS
+from outbox.messages.message_id import LOW_BITS, SHARDS
 from outbox.reconciliation.snapshot import JdbcAddress, SnapshotIdentity
 from spark.columns import digest, manifests, schemas, slot
 from spark.columns.expected_partition import expected_partition
@@ -38,6 +38,17 @@ HALVES: Final = """(
     SELECT {} FROM outbox.reconciliation_halves
     WHERE {} AND topic IN ({}) AND half_id BETWEEN {} AND {}
 ) halves"""
+NAMES: Final = """(
+    SELECT half_id, outbox.message_id(half_id, nonce)::text AS message_id, topic, producer_group
+    FROM outbox.reconciliation_halves WHERE half_id BETWEEN {} AND {}
+) names"""
+PLACES: Final = """(
+    SELECT place.half_id, l.batch_no, place."partition", place."offset"
+    FROM outbox.publication_log l
+    CROSS JOIN LATERAL unnest(l.half_ids, l.partitions, l.offsets)
+        AS place (half_id, "partition", "offset")
+    WHERE l.to_xid >= {}
+) places"""
 IMPORT_SNAPSHOT: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}';"
     " DO 'BEGIN PERFORM set_config(name, $$0$$, false) FROM pg_settings"
@@ -128,6 +139,20 @@ class Sources:
         return self.spark_session.read.jdbc(
             self.jdbc.url, statement, properties=self._options(snapshot)
         )
+
+    def read_stored(self, snapshot: SnapshotIdentity, low: int, high: int) -> DataFrame:
+        """Return the names of the half messages of a range of ids, and their recorded places."""
+        options = self._options(snapshot)
+        names = self.spark_session.read.jdbc(
+            self.jdbc.url, NAMES.format(low, high), properties=options
+        )
+        places = self.spark_session.read.jdbc(
+            self.jdbc.url, PLACES.format(low >> LOW_BITS), properties=options
+        )
+        newest = F.max(F.struct("batch_no", "partition", "offset")).alias("place")
+        place = (F.col("place.partition").alias("partition"), F.col("place.offset").alias("offset"))
+        recorded = places.groupBy("half_id").agg(newest).select("half_id", *place)
+        return names.join(recorded, "half_id", "left")
 
     def _options(self, snapshot: SnapshotIdentity) -> dict[str, str]:
         return {

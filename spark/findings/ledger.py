@@ -6,10 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.finding import UNREAD_CLASSES
@@ -17,9 +21,9 @@ from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
-from spark.findings.finding_class import GradedClass, Kind, Severity
+from spark.findings.finding_class import FindingClass, GradedClass, Kind, Severity
 from spark.findings.finding_rules import RULES
-from spark.findings.topic_rules import TopicRules, apply_topic_rule
+from spark.findings.topic_rules import TopicRules, apply_topic_rule, rule_of
 
 OPEN: Final = "open"
 ACCEPTED: Final = "accepted"
@@ -63,6 +67,20 @@ class Ledger:
         self.accepted += [each for each in findings if self.accepts(each)]
         self.accepted.sort(key=severity_order)
         self._count([each for each in findings if not self.accepts(each)])
+
+    def enter_losses(self, losses: DataFrame) -> None:
+        """Count plain losses and write them to Parquet; none of them is kept on the driver."""
+        lost, by_topic = FindingClass.LOST, dict[str, str]()
+        for topic, count in losses.groupBy("topic").count().collect():
+            ruled = rule_of(topic, self.rules).severity_of(lost)
+            severity = RULES[lost].severity if ruled is None else ruled
+            self.counts[GradedClass(lost, severity), topic] += count
+            by_topic[topic] = severity.name.lower()
+        if by_topic:
+            self._write([])
+            severities = F.create_map(*map(F.lit, chain.from_iterable(by_topic.items())))
+            graded = losses.withColumn("severity", severities[F.col("topic")])
+            add_rows(graded, self.run_id, self.folder)
 
     def accepts(self, finding: Finding) -> bool:
         """Return whether a finding is accepted; what was not read cannot be accepted."""
@@ -128,3 +146,21 @@ def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
         "detail": json.dumps(finding.detail, sort_keys=True),
     }
     return {name: values[name] for name in schemas.FINDINGS.names}
+
+
+def add_rows(findings: DataFrame, run_id: str, folder: Path) -> None:
+    """Add findings that were made in Spark to the Parquet files; columns they lack are null."""
+    given = findings.withColumns(
+        {
+            "schema_version": F.lit(schemas.SCHEMA_VERSION),
+            "run_id": F.lit(run_id),
+            "status": F.lit(OPEN),
+        }
+    )
+    columns = [
+        (F.col(name) if name in given.columns else F.lit(None)).cast(of.dataType).alias(name)
+        for name, of in zip(
+            schemas.FINDINGS.names, from_arrow_schema(schemas.FINDINGS), strict=True
+        )
+    ]
+    given.select(*columns).write.mode("append").parquet(f"file://{folder}")

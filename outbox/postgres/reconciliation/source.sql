@@ -74,21 +74,28 @@ WHERE h.half_id = ANY (%(half_ids)s::int8[])
 SELECT half_id, nonce FROM outbox.already_published WHERE half_id = ANY (%(half_ids)s::int8[])
 
 -- name: recorded_places
--- Reads where the relay recorded its records: the batches of the shard that end at or after the decision.
-SELECT asked.half_id, batch.partitions[batch.at] AS "partition", batch.offsets[batch.at] AS "offset", batch.batch_no
-FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
-CROSS JOIN LATERAL (
-    SELECT xid FROM outbox.op_message
-    WHERE half_id = asked.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
-) o
-CROSS JOIN LATERAL (
-    SELECT l.partitions, l.offsets, l.batch_no, array_position(l.half_ids, asked.half_id) AS at
-    FROM outbox.publication_log l
-    WHERE l.shard = (asked.half_id & 15)::int2 AND (l.to_xid, l.to_n) >= (o.xid, 1)
-    ORDER BY l.to_xid, l.to_n, l.batch_no
-    LIMIT 16
-) batch
-WHERE batch.at IS NOT NULL
+-- Reads where the relay recorded its records: the batches of the shard that end at or after the decision, of several the
+-- newest. Their keys are read first, so that the arrays of each batch are read once, however many of its messages are
+-- asked for.
+WITH batch AS MATERIALIZED (
+    SELECT DISTINCT found.shard, found.to_xid, found.to_n, found.batch_no
+    FROM (
+        SELECT DISTINCT (half_id & 15)::int2 AS shard, xid FROM outbox.op_message
+        WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+    ) decided
+    CROSS JOIN LATERAL (
+        SELECT l.shard, l.to_xid, l.to_n, l.batch_no FROM outbox.publication_log l
+        WHERE l.shard = decided.shard AND (l.to_xid, l.to_n) >= (decided.xid, 1)
+        ORDER BY l.to_xid, l.to_n, l.batch_no
+        LIMIT 16
+    ) found
+)
+SELECT DISTINCT ON (half_id) half_id, place."partition", place."offset", batch_no
+FROM batch
+JOIN outbox.publication_log l USING (shard, to_xid, to_n, batch_no)
+CROSS JOIN LATERAL unnest(l.half_ids, l.partitions, l.offsets) AS place (half_id, "partition", "offset")
+WHERE half_id = ANY (%(half_ids)s::int8[])
+ORDER BY half_id, to_xid DESC, to_n DESC, batch_no DESC
 
 -- name: prepared_since
 -- Reads the id from which on messages were prepared after the newest commit before a time and below a transaction id:
