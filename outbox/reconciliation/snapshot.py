@@ -22,6 +22,15 @@ class RelayCut(NamedTuple):
     """Where its last manifest is."""
 
 
+class RelayProgress(NamedTuple):
+    """How far the relay of a shard had come at the snapshot."""
+
+    batch_no: int
+    """The last batch that its row names."""
+    in_flight: int
+    """The most batches that it can have published after that one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdbcAddress:
     """The address of the source database for a JVM."""

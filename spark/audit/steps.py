@@ -88,11 +88,12 @@ def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Run:
         size=size,
     )
     planned = plan_read(reader, log, snapshot.identity, previous, _full_read_reason(captured))
-    frames = read_frames(reader, planned)
+    progress = snapshot.relay_progress()
+    frames = read_frames(reader, planned, progress)
     late = planned.previous and late_arrivals.full_read_reason(planned.previous, frames)
     if late:
         planned = plan_full_read(reader, log, snapshot.identity, late)
-        frames = read_frames(reader, planned)
+        frames = read_frames(reader, planned, progress)
     run_id = planned.plan.run_id
     return Run(
         context=context,

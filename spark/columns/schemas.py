@@ -48,17 +48,17 @@ SHARD_CUTS: Final = pa.schema(
         ("base_n", pa.int64()),
         ("seen_xid", pa.int64()),
         ("seen_n", pa.int64()),
+        ("newest_batch", pa.int64()),
     ]
 )
 """One row per shard: the last batch and position to judge, the first position that can be judged,
-and the last position that an earlier run has judged."""
+the last position that an earlier run has judged, and the last batch that can be in the log."""
 
 CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("facts", pa.string())])
 """What a run leaves open for the next one; the facts are a row as JSON."""
 
 HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
 
-LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 TEXTS: Final = pa.schema([("text", pa.string())])
 
 STARTS: Final = pa.schema(
@@ -66,6 +66,7 @@ STARTS: Final = pa.schema(
 )
 """One row per partition of which records have expired: where its log begins."""
 
+LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
 """One row per topic: its last partition at the cut."""
 
 KNOWN_PLACES: Final = pa.schema(

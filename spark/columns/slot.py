@@ -143,12 +143,14 @@ def index() -> Column:
 def is_ahead() -> Column:
     """Whether a record belongs to a batch newer than its shard's cut, so that it is not judged yet.
 
-    Needs the columns of the shard's cut. A shard without any manifest has no cut: all its records
-    are ahead. A record whose header names another shard than its message id is not ahead.
+    Needs the columns of the shard's cut. A shard without any manifest has no cut: its records are
+    ahead. A record is not ahead if its header names another shard than its message id, or a batch
+    that no relay can have published.
     """
     newer = F.col("cut_batch").isNull() | (F.col("batch_no") > F.col("cut_batch"))
     own = F.col("shard") % SHARDS == F.col("half_id").bitwiseAND(SHARDS - 1)
-    return F.coalesce(F.col("batch_no").isNotNull() & newer & own, F.lit(False))
+    possible = F.col("batch_no") <= F.col("newest_batch")
+    return F.coalesce(possible & newer & own, F.lit(False))
 
 
 @cache

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.errors import OutboxError
-from outbox.reconciliation.snapshot import SnapshotIdentity
+from outbox.reconciliation.snapshot import RelayProgress, SnapshotIdentity
 from spark.columns import commit_rank, expected_partition, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
@@ -107,13 +107,15 @@ def plan_read(
     return PlannedRead(plan=plan, manifests=listed, marks=marks, previous=previous)
 
 
-def read_frames(reader: Reader, planned: PlannedRead) -> Frames:
-    """Read both sides once and add the columns of the cuts."""
+def read_frames(
+    reader: Reader, planned: PlannedRead, progress: Mapping[int, RelayProgress]
+) -> Frames:
+    """Read both sides once and add the columns of the cuts; ``progress`` is by shard."""
     plan, previous = planned.plan, planned.previous
     rows_to_read = length(plan.reads)
     reader = reader.sized(rows_to_read)
     cuts = schemas.frame_of(
-        reader.sources.spark_session, _cut_rows(plan, previous), schemas.SHARD_CUTS
+        reader.sources.spark_session, _cut_rows(plan, previous, progress), schemas.SHARD_CUTS
     )
     rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
@@ -269,10 +271,16 @@ def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
             )
 
 
-def _cut_rows(plan: cut_plan.Plan, previous: Previous | None) -> list[dict[str, int]]:
+def _cut_rows(
+    plan: cut_plan.Plan, previous: Previous | None, progress: Mapping[int, RelayProgress]
+) -> list[dict[str, int]]:
     seen = previous.positions if previous else {}
-    return [
-        {
+    newest = {shard: sum(each) for shard, each in progress.items()}
+    for each in plan.shards:
+        known = progress.get(each.shard, RelayProgress(0, 0))
+        newest[each.shard] = max(known.batch_no, each.batch_no) + known.in_flight
+    cuts = {
+        each.shard: {
             "shard": each.shard,
             "cut_batch": each.batch_no,
             "cut_xid": each.position.xid,
@@ -282,4 +290,8 @@ def _cut_rows(plan: cut_plan.Plan, previous: Previous | None) -> list[dict[str, 
         }
         | ({"seen_xid": p.xid, "seen_n": p.n} if (p := seen.get(each.shard)) else {})
         for each in plan.shards
+    }
+    return [
+        cuts.get(shard, {"shard": shard}) | {"newest_batch": batch_no}
+        for shard, batch_no in newest.items()
     ]

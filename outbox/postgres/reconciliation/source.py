@@ -31,6 +31,7 @@ from outbox.reconciliation.snapshot import (
     KnownHalf,
     RecordedPlace,
     RelayCut,
+    RelayProgress,
     SnapshotIdentity,
     Stalled,
     UndecidedCounts,
@@ -115,6 +116,10 @@ class PostgresSnapshot:
     def retired_leaves(self) -> frozenset[int]:
         """Return the leaves above that which were removed before a lower one."""
         return frozenset(leaf for (leaf,) in self._rows("retired_leaves"))
+
+    def relay_progress(self) -> Mapping[int, RelayProgress]:
+        """Return by shard how far its relay had come, and may have come."""
+        return {row[0]: RelayProgress(*row[1:]) for row in self._rows("relay_progress")}
 
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
         """Return the half messages below an id that are stored, though their leaf is removed."""

@@ -8,6 +8,18 @@ SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no
 FROM outbox.progress
 WHERE name LIKE 'relay:%' AND position > 0
 
+-- name: relay_progress
+-- Reads the row of each relay, and how many batches it may have published since: the row is written once a second. Each
+-- of them has a commit after the position of the row or a held record, but for a sign of life and a new history.
+SELECT relay.shard::int4, coalesce(relay.batch_no, 0) AS batch_no, 2 + (
+    SELECT coalesce(sum(cardinality(c.half_ids)), 0) FROM outbox.reconciliation_commits c
+    WHERE c.shard = relay.shard AND c.xid >= relay.position
+) + (SELECT count(*) FROM outbox.held_record h WHERE h.shard = relay.shard) AS in_flight
+FROM (
+    SELECT substr(name, 7)::int2 AS shard, position, batch_no FROM outbox.progress
+    WHERE starts_with(name, 'relay:')
+) relay
+
 -- name: export_snapshot
 -- Fixes the snapshot of the transaction, so that other sessions can import it, and reads the time. Takes no xid.
 SELECT pg_export_snapshot(), pg_current_snapshot()::text, clock_timestamp()

@@ -48,8 +48,10 @@ def half(number: int, shard: int = SHARD) -> HalfId:
 
 def cuts(session: SparkSession) -> DataFrame:
     """Return the cut of the one shard: batch 20, position (9, 2), baseline (3, 0)."""
-    row = {"shard": SHARD, "cut_batch": CUT_BATCH, "cut_xid": 9, "cut_n": 2}
-    return schemas.frame_of(session, [{**row, "base_xid": 3, "base_n": 0}], schemas.SHARD_CUTS)
+    row = {"shard": SHARD, "cut_batch": CUT_BATCH, "newest_batch": CUT_BATCH + 5}
+    return schemas.frame_of(
+        session, [{**row, "cut_xid": 9, "cut_n": 2, "base_xid": 3, "base_n": 0}], schemas.SHARD_CUTS
+    )
 
 
 def records(session: SparkSession, *rows: tuple[HalfId, int | None, int]) -> DataFrame:

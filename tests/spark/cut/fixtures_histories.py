@@ -101,6 +101,10 @@ class History:
 
     def hold(self, message: int, moment: int) -> str | None:
         """Return how a message is held; one that is repaired was released as well."""
+    def last_batch(self, moment: int) -> int:
+        """Return the last batch that was written before this moment."""
+        return sum(each.at < moment for each in self.batches)
+
         states = [h.state for h in self.holds if h.message == message and h.at < moment]
         return states[-1] if states else None
 
@@ -259,7 +263,9 @@ def _open(
         unexpected = FindingClass.UNKNOWN_ID if message == ABSENT else unexpected
         yield from ((f"record:{offset}", unexpected) for offset, _ in own)
         return
-    counted = [r for offset, r in own if offset < read_before or (r.batch_no or 0) <= last]
+    newest = history.last_batch(cut.decided)
+    ahead = range(last + 1, newest + 1)
+    counted = [r for offset, r in own if offset < read_before or r.batch_no not in ahead]
     repaired = history.hold(message, cut.decided) == "repaired"
     explained = 1 + sum(r.redriven for r in counted) if repaired else 1
     if not own and batches and history.places[message] <= batches[-1].to:

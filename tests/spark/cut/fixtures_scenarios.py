@@ -26,7 +26,12 @@ from outbox.messages.message_id import (
     parse_message_id,
 )
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, SnapshotIdentity
+from outbox.reconciliation.snapshot import (
+    HeldRecord,
+    KnownHalf,
+    RelayProgress,
+    SnapshotIdentity,
+)
 from spark.columns import manifests, schemas
 from spark.cut.cut_plan import LogCut, Range
 from tests.fixtures_messages import make_message
@@ -240,6 +245,12 @@ class Moment:
             if cell.shard not in after or at + 1 >= after[cell.shard].xid
         ]
         return schemas.frame_of(self.spark_session, rows, COMMITS)
+
+    def relay_progress(self) -> dict[int, RelayProgress]:
+        return {
+            each.shard: RelayProgress(each.history.last_batch(each.cut(self.runs_left).decided), 0)
+            for each in self.cells.values()
+        }
 
     def halves(self, half_ids: Sequence[HalfId]) -> dict[HalfId, KnownHalf]:
         asked = {each: self._message(each) for each in half_ids}

@@ -146,6 +146,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         assert snapshot.undecided() == UndecidedCounts(prepared=1, parked=0)
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         snapshot.already_published(ids), snapshot.stalled()
+        assert snapshot.relay_progress() == {}
         snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(ids)
         assert snapshot.changed() == []
     PostgresRunStore(auditor_url).save(
