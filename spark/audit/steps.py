@@ -157,11 +157,13 @@ def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId
     with run.context.progress.stage("look up findings") as stage:
         ledger.enter(coverage.cut_findings(plan, frames, run.options.grace_seconds))
         judged = previous.batches if previous else {}
-        ledger.enter(coverage.manifest_findings(frames, snapshot, judged))
+        missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
+        unlogged = unlogged_commits.unlogged(snapshot, previous, missing)
+        broken = coverage.manifest_findings(frames, snapshot, judged, unlogged, run.earlier)
+        ledger.enter(broken)
         ledger.enter(stalled.findings(snapshot.stalled()))
         ledger.enter(coverage.retirement_findings(plan, frames, snapshot))
-        missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
-        ledger.enter(unlogged_commits.findings(snapshot, frames.records, previous, missing, unread))
+        ledger.enter(unlogged_commits.findings(unlogged, snapshot, frames.records, unread))
         ledger.enter(stored_rows.findings(snapshot, previous))
         expired = enter_suspects(run, found, judgement) if found.suspects else []
         stage.rows = ledger.total

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.manifest import Kind, Position
-from outbox.messages.message_id import LOW_BITS
+from outbox.messages.message import HalfMessage
+from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.finding import PERMANENT_CLASSES
 from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.checks.manifest_contents import content_breaks
@@ -28,6 +29,7 @@ from spark.findings.finding_class import FindingClass
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
 
+BREAK: Final = FindingClass.MANIFEST_BREAK
 BREAKS_READ: Final = 1000
 BREAKS_SHOWN: Final = 20
 
@@ -42,19 +44,25 @@ def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Findin
 
 
 def manifest_findings(
-    frames: Frames, snapshot: PostgresSnapshot, judged: Mapping[int, int]
+    frames: Frames,
+    snapshot: PostgresSnapshot,
+    judged: Mapping[int, int],
+    unlogged: Sequence[HalfId],
+    before: Iterable[Finding],
 ) -> tuple[Finding, ...]:
     """Return the shards whose manifests do not chain, or list what the stores do not have.
 
-    ``judged`` is by shard the last batch that an earlier run has compared.
+    ``judged`` is by shard the last batch that an earlier run has compared. ``unlogged`` are the
+    messages that the commit log should have, ``before`` what earlier runs have found.
     """
     kept_from = snapshot.retired_below() >> LOW_BITS
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ)
     differing = content_breaks(frames, kept_from, snapshot.retired_leaves(), judged)
     if differing is not None:
         broken = broken.unionByName(differing.limit(BREAKS_READ))
-    found = broken.collect()
-    return break_findings(sorted(found, key=lambda row: (row["partition"], row["offset"])))
+    found = [row.asDict() for row in broken.collect()]
+    names = [each.half for each in snapshot.halves(unlogged).values()] if found else []
+    return break_findings(found, names, before)
 
 
 def retirement_findings(
@@ -121,17 +129,37 @@ def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, 
     )
 
 
-def break_findings(rows: Sequence[Any]) -> tuple[Finding, ...]:
-    """Return one finding for each shard whose manifests are wrong, with the first breaks."""
-    shards = sorted({row["partition"] for row in rows})
+def break_findings(
+    rows: Iterable[Mapping[str, Any]],
+    unlogged: Iterable[HalfMessage] = (),
+    before: Iterable[Finding] = (),
+) -> tuple[Finding, ...]:
+    """Return one finding for each shard whose manifests are wrong, with the first breaks.
+
+    It keeps what the finding of the shard had ``before``: no later run reads that again. The
+    messages of the shard that are ``unlogged`` are named, because their rows may be the ones that
+    the manifests list.
+    """
+    known = {each.shard: each.detail for each in before if each.finding_class is BREAK}
+    breaks: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        breaks.setdefault(row["partition"], []).append(row)
+    names: dict[int, list[str]] = {}
+    for half in unlogged:
+        names.setdefault(half.shard, []).append(str(half.message_id))
     return tuple(
-        Finding(
-            finding_class=FindingClass.MANIFEST_BREAK,
-            subject=f"shard:{shard}",
-            shard=shard,
-            detail={
-                "breaks": [row.asDict() for row in rows if row["partition"] == shard][:BREAKS_SHOWN]
-            },
-        )
-        for shard in shards
+        _break_finding(shard, breaks[shard], sorted(names.get(shard, ())), known.get(shard, {}))
+        for shard in sorted(breaks)
     )
+
+
+def _break_finding(
+    shard: int, rows: Iterable[Mapping[str, Any]], names: list[str], known: Mapping[str, Any]
+) -> Finding:
+    by_place = {(row["offset"], row["fault"]): row for row in (*known.get("breaks", ()), *rows)}
+    missing = dict.fromkeys((*known.get("not_in_commit_log", ()), *names))
+    shown = [by_place[place] for place in sorted(by_place)]
+    detail: dict[str, Any] = {"breaks": shown[:BREAKS_SHOWN]}
+    if missing:
+        detail["not_in_commit_log"] = [*missing][:BREAKS_SHOWN]
+    return Finding(finding_class=BREAK, subject=f"shard:{shard}", shard=shard, detail=detail)

@@ -29,22 +29,25 @@ a message is undecided, but for the few that wait for their checks. A full read 
 NO_ROW: Final = "has no row of the message, so the relay never reads it"
 
 
-def findings(
-    snapshot: PostgresSnapshot,
-    records: DataFrame,
-    previous: Previous | None,
-    missing: Sequence[HalfId],
-    unread_topics: Collection[str],
-) -> tuple[Finding, ...]:
-    """Return a finding for each of them that is in no topic; they are lost.
+def unlogged(
+    snapshot: PostgresSnapshot, previous: Previous | None, missing: Sequence[HalfId]
+) -> list[HalfId]:
+    """Return these messages, in order.
 
     ``previous`` is the cut that the run continues; None looks at all messages. Those that are
     ``missing`` since an earlier run are looked at again.
     """
-    if previous is None:
-        found = snapshot.unlogged(missing)
-    else:
-        found = snapshot.unlogged(missing, previous.cut_at - LOOK_BACK, previous.horizon)
+    since = () if previous is None else (previous.cut_at - LOOK_BACK, previous.horizon)
+    return sorted(snapshot.unlogged(*since) | snapshot.unlogged_among(missing))
+
+
+def findings(
+    found: Sequence[HalfId],
+    snapshot: PostgresSnapshot,
+    records: DataFrame,
+    unread_topics: Collection[str],
+) -> tuple[Finding, ...]:
+    """Return a finding for each of them that is in no topic; they are lost."""
     if not found:
         return ()
     holds, halves = snapshot.held_records(found), snapshot.halves(found)

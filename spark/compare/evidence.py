@@ -65,6 +65,8 @@ class Suspect:
     comparison: Comparison | None = None
     superseded: bool = False
     """Its topic is compacted, and a later message of its key replaces it."""
+    unlogged: bool = False
+    """It was decided COMMIT, and its row of the commit log is gone."""
 
     @property
     def message_id(self) -> UUID | None:
@@ -123,6 +125,9 @@ def look_up(
         _suspect(row, halves.get(i), holds.get(i), places.get(i), forgotten)
         for i, row in zip(half_ids, rows, strict=True)
     ]
+    unread = [each.half_id for each in suspects if each.standing is None and each.known]
+    unlogged = snapshot.unlogged_among(unread)
+    suspects = [replace(s, unlogged=True) if s.half_id in unlogged else s for s in suspects]
     return _with_comparisons(suspects, log_reader)
 
 

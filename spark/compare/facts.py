@@ -117,7 +117,7 @@ def _decision(suspect: Suspect) -> Decision:
 def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
     """Whether an earlier run has settled the message: it is committed and not read again."""
     known = suspect.known
-    committed = known is not None and known.decision is Resolution.COMMIT
+    committed = known is not None and known.decision is Resolution.COMMIT and not suspect.unlogged
     return judgement.continued and suspect.standing is None and committed
 
 

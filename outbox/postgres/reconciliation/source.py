@@ -131,18 +131,23 @@ class PostgresSnapshot:
         return UndecidedCounts(*counts)
 
     def unlogged(
-        self,
-        half_ids: Sequence[HalfId],
-        since: datetime | None = None,
-        before: int | None = None,
-    ) -> Sequence[HalfId]:
+        self, since: datetime | None = None, before: int | None = None
+    ) -> frozenset[HalfId]:
         """Return at most 1 000 messages that were decided COMMIT and are not in the commit log.
 
         They are sought among those that were prepared after the newest commit before ``since`` and
-        below the transaction id ``before``, or among all that are kept; and among the given ones.
+        below the transaction id ``before``, or among all that are kept.
         """
-        rows = self._rows("unlogged", half_ids=list(half_ids), **self._kept(since, before))
-        return [half_id for (half_id,) in rows]
+        return self._unlogged("unlogged", **self._kept(since, before))
+
+    def unlogged_among(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
+        """Return those of the messages that were decided COMMIT and are not in the commit log."""
+        if not half_ids:
+            return frozenset()
+        return self._unlogged("unlogged_among", half_ids=list(half_ids), **self._retired())
+
+    def _unlogged(self, name: str, **asked: Any) -> frozenset[HalfId]:
+        return frozenset(half_id for (half_id,) in self._rows(name, **asked))
 
     def changed(
         self, since: datetime | None = None, before: int | None = None
@@ -159,8 +164,10 @@ class PostgresSnapshot:
     def _kept(self, since: datetime | None, before: int | None) -> dict[str, Any]:
         """Return the parameters of what was prepared or committed from then on, and is kept."""
         [(low,)] = self._rows("prepared_since", since=since, before=before)
-        kept = {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
-        return {"low": low, **kept}
+        return {"low": low, **self._retired()}
+
+    def _retired(self) -> dict[str, Any]:
+        return {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
 
     def stalled(self) -> Sequence[Stalled]:
         """Return what makes no progress: undecided halves, silent checks, a held-up xmin.

@@ -122,9 +122,9 @@ CROSS JOIN LATERAL (
 ) newest
 
 -- name: unlogged
--- Reads messages that were decided COMMIT and that the commit log does not have: those from an id on in one pass, and the
--- given ones by key. What was decided in a leaf that is removed is left out: its row of the commit log is gone with the
--- leaf. EXCEPT is hashed or sorted, whatever the planner expects of the arrays.
+-- Reads messages from an id on that were decided COMMIT and that the commit log does not have. What was decided in a leaf
+-- that is removed is left out: its row of the commit log is gone with the leaf. EXCEPT is hashed or sorted, whatever the
+-- planner expects of the arrays.
 WITH logged AS (
     SELECT unnest(half_ids) AS half_id FROM outbox.reconciliation_commits WHERE xid >= %(low)s >> 15
 ), unlogged AS (
@@ -132,18 +132,20 @@ WITH logged AS (
         AND xid >= %(retired_below)s >> 15 AND xid >> 20 <> ALL (%(retired)s::int8[])
     EXCEPT
     SELECT half_id FROM logged
-), asked AS (
-    SELECT o.half_id
-    FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
-    CROSS JOIN LATERAL (
-        SELECT half_id, xid FROM outbox.op_message WHERE half_id = asked.half_id AND decision = 1 OFFSET 0
-    ) o
-    WHERE o.xid >= %(retired_below)s >> 15 AND o.xid >> 20 <> ALL (%(retired)s::int8[])
-        AND NOT EXISTS (
-            SELECT FROM outbox.reconciliation_commits c
-            WHERE c.shard = (o.half_id & 15)::int2 AND c.xid = o.xid AND o.half_id = ANY (c.half_ids))
 )
-SELECT half_id FROM unlogged UNION SELECT half_id FROM asked ORDER BY half_id LIMIT 1000
+SELECT half_id FROM unlogged ORDER BY half_id LIMIT 1000
+
+-- name: unlogged_among
+-- The same of these messages, by key.
+SELECT o.half_id
+FROM unnest(%(half_ids)s::int8[]) AS asked (half_id)
+CROSS JOIN LATERAL (
+    SELECT half_id, xid FROM outbox.op_message WHERE half_id = asked.half_id AND decision = 1 OFFSET 0
+) o
+WHERE o.xid >= %(retired_below)s >> 15 AND o.xid >> 20 <> ALL (%(retired)s::int8[])
+    AND NOT EXISTS (
+        SELECT FROM outbox.reconciliation_commits c
+        WHERE c.shard = (o.half_id & 15)::int2 AND c.xid = o.xid AND o.half_id = ANY (c.half_ids))
 
 -- name: changed
 -- Compares the commit log from an id on with decisions and halves, none of which ever changes. Returns the commits whose

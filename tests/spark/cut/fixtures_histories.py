@@ -74,6 +74,8 @@ class History:
     commands: Sequence[Command]
     cuts: Sequence[Cut]
     flushes: dict[int, list[int]] = field(default_factory=dict)
+    unlogged: set[int] = field(default_factory=set)
+    """The flushes whose row of the commit log is lost after the relay has read it."""
     rolled_back: dict[int, int] = field(default_factory=dict)
     batches: list[Batch] = field(default_factory=list)
     records: list[Written] = field(default_factory=list)
@@ -99,12 +101,12 @@ class History:
         rolled_back = self.rolled_back.get(message, moment) < moment
         return Resolution.ROLLBACK if rolled_back else None
 
-    def hold(self, message: int, moment: int) -> str | None:
-        """Return how a message is held; one that is repaired was released as well."""
     def last_batch(self, moment: int) -> int:
         """Return the last batch that was written before this moment."""
         return sum(each.at < moment for each in self.batches)
 
+    def hold(self, message: int, moment: int) -> str | None:
+        """Return how a message is held; one that is repaired was released as well."""
         states = [h.state for h in self.holds if h.message == message and h.at < moment]
         return states[-1] if states else None
 
@@ -117,6 +119,8 @@ class History:
         if undecided:
             start = one % len(undecided)
             self.flushes[at] = undecided[start : start + 1 + other % 3]
+            if other == len(FAULTS) - 1:
+                self.unlogged.add(at)
 
     def _roll_back(self, at: int, one: int, other: int) -> None:
         undecided = self._undecided()
@@ -268,7 +272,9 @@ def _open(
     counted = [r for offset, r in own if offset < read_before or r.batch_no not in ahead]
     repaired = history.hold(message, cut.decided) == "repaired"
     explained = 1 + sum(r.redriven for r in counted) if repaired else 1
-    if not own and batches and history.places[message] <= batches[-1].to:
+    place = history.places[message]
+    logged = place.xid - 1 not in history.unlogged
+    if not own and logged and batches and place <= batches[-1].to:
         yield from _missing(history, cut, message, batches)
     if len(counted) > 1:
         duplicate = len(counted) <= explained

@@ -241,7 +241,7 @@ class Moment:
             cell.flush(at, flush, snapshot.visible)
             for cell in self.cells.values()
             for at, flush in cell.history.flushes.items()
-            if at < cell.cut(self.runs_left).decided
+            if at < cell.cut(self.runs_left).decided and at not in cell.history.unlogged
             if cell.shard not in after or at + 1 >= after[cell.shard].xid
         ]
         return schemas.frame_of(self.spark_session, rows, COMMITS)
@@ -259,6 +259,15 @@ class Moment:
             for each, (cell, message) in asked.items()
             if message != ABSENT
         }
+
+    def unlogged_among(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
+        messages = {each: self._message(each) for each in half_ids}
+        return frozenset(
+            each
+            for each, (cell, message) in messages.items()
+            if (place := cell.history.places.get(message))
+            if place.xid - 1 in cell.history.unlogged
+        )
 
     def held_records(self, half_ids: Sequence[HalfId]) -> dict[HalfId, HeldRecord]:
         asked = {each: self._hold(*self._message(each)) for each in half_ids}

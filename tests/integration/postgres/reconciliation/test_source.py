@@ -77,7 +77,8 @@ async def test_a_commit_without_a_row_of_the_commit_log_is_found_until_its_leaf_
         since: datetime | None, *asked: HalfMessage, before: int = ABOVE_ALL
     ) -> set[HalfId]:
         with PostgresSource(database_url).snapshot() as snapshot:
-            found = snapshot.unlogged([each.half_id for each in asked], since, before)
+            among = snapshot.unlogged_among([each.half_id for each in asked])
+            found = snapshot.unlogged(since, before) | among
         return {*found} & {each.half_id for each in halves}
 
     later_end = End(half_id=later.half_id, nonce=later.nonce, decision=Resolution.COMMIT)
@@ -145,9 +146,10 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         assert len(snapshot.halves(ids)) == 3
         assert snapshot.undecided() == UndecidedCounts(prepared=1, parked=0)
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
-        snapshot.already_published(ids), snapshot.stalled()
         assert snapshot.relay_progress() == {}
-        snapshot.retired_leaves(), snapshot.kept_below(ids[0]), snapshot.unlogged(ids)
+        snapshot.already_published(ids), snapshot.stalled()
+        snapshot.retired_leaves(), snapshot.kept_below(ids[0])
+        snapshot.unlogged(), snapshot.unlogged_among(ids)
         assert snapshot.changed() == []
     PostgresRunStore(auditor_url).save(
         make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))

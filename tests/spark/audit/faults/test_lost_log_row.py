@@ -1,0 +1,38 @@
+"""A row of the commit log is lost after its messages were published: every split finds the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outbox.messages.message import Resolution
+from spark.run_context import Options, RunContext
+from tests.spark.fixtures_markers import REAL_STORES
+from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_stored_audit import commit, run
+
+pytestmark = REAL_STORES
+
+
+def test_a_lost_row_of_the_commit_log_is_the_same_finding_in_one_run_and_in_three(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """The next runs carry the record, and do not take it for one that was matched before."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    commit(writer, topic, 30)
+    writer.publish()
+    (unlogged,) = writer.prepare(topic, 1, key=b"unlogged")
+    writer.end([unlogged], Resolution.COMMIT)
+    writer.publish()
+    writer.execute("DELETE FROM outbox.commit_log WHERE half_ids = %s::int8[]", [unlogged.half_id])
+    runs = [run(parts, options)]
+    for _ in "12":
+        commit(writer, topic, 30)
+        writer.publish()
+        runs.append(run(parts, options))
+    runs.append(run(parts, replace(options, full=True)))
+    assert [each.plan.origin.mode for each in runs] == ["full", *["incremental"] * 2, "full"]
+    for each in runs:
+        (found,) = each.findings
+        assert (found.finding_class, found.shard) == ("MANIFEST_BREAK", unlogged.shard)
+        assert found.detail["not_in_commit_log"] == [str(unlogged.message_id)]
