@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TOPIC",
-        help="judge this topic again; it was deleted and created anew",
+        help="miss nothing that is older than this topic; it was deleted and created anew",
     )
     run.add_argument(
         "--show-keys",

@@ -20,7 +20,7 @@ FindingKind = Literal[
     "coverage",
 ]
 UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "TOPIC_RECREATED"})
-"""Classes for what a run could not read, but a later one may; such a finding cannot be accepted."""
+"""Classes that no accepted finding settles: a later run does, or the acceptance of a topic."""
 PERMANENT_CLASSES: Final = frozenset(
     {
         *("FOREIGN", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),

@@ -119,6 +119,7 @@ def judgement_of(run: Run) -> Judgement:
     plan, snapshot, stored = run.plan, run.snapshot, run.stored
     carried = stored.carried if stored else ()
     retired_below = snapshot.retired_below()
+    new_topics = plan.log.accepted | plan.log.former_ids.keys()
     return Judgement(
         retired_below=retired_below,
         retired_leaves=snapshot.retired_leaves(),
@@ -126,7 +127,7 @@ def judgement_of(run: Run) -> Judgement:
         starts=plan.log.starts,
         ends={each.partition: each.end for each in plan.log.records},
         batches={each.shard: each.batch_no for each in plan.shards},
-        earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, plan.log.accepted),
+        earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, new_topics),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,
         baselines=log_history.baselines(plan.log, plan.shards),

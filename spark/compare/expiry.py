@@ -43,13 +43,13 @@ def earlier_runs(
     previous: Previous | None,
     carried: Sequence[CarriedRow],
     starts: Mapping[Partition, int],
-    accepted: Collection[str],
+    recreated: Collection[str],
 ) -> EarlierRuns:
-    """Return what earlier runs have read; the ``accepted`` topics are new topics."""
+    """Return what earlier runs have read; of the ``recreated`` topics nothing."""
     if previous is None:
         return EarlierRuns()
     return EarlierRuns(
-        ends={p: end for p, end in previous.ends.items() if p.topic not in accepted},
+        ends={p: end for p, end in previous.ends.items() if p.topic not in recreated},
         previous=previous,
         missing=frozenset(
             each.half_id for each in carried if each.side == COMMIT and each.half_id is not None

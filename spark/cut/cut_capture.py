@@ -31,7 +31,8 @@ def capture_log_cut(
     """Freeze the ends of all partitions; the topics are read after the ends of the manifests.
 
     A topic that is interned later has no record of a manifest below those ends. The cut includes
-    the changes of the log since ``before``, except for the ``accepted`` topics.
+    the changes of the log since ``before``. Recreated topics may be ``accepted`` once a run has
+    reported what is missing from them.
     """
     require_readable(log_reader, progress_topic)
     progress = log_reader.partitions([progress_topic])
@@ -40,6 +41,9 @@ def capture_log_cut(
     wanted = [topic for topic in topics() if topic != progress_topic]
     described = log_reader.describe(wanted)
     data = log_reader.partitions(wanted)
+    facts = log_history.facts_in(described)
+    recreated = log_history.recreated_topics(before, facts)
+    judged = {topic for topic in recreated if before.reported.get(topic) == facts[topic].id}
     highs = log_reader.offsets([*data, *progress], LogEnd.HIGH_WATERMARK)
     stable, stalled = _stable_ends(log_reader, highs, clock, pause)
     ends, starts = _answers_for(data, stable), log_reader.offsets(data, LogEnd.START)
@@ -53,10 +57,10 @@ def capture_log_cut(
             *cut_plan.gaps(data, (_answers_for(data, highs), starts, ends), _only(data, stalled)),
         ),
         topics=log_history.facts_in(described),
-        accepted=log_history.recreated_topics(before, log_history.facts_in(described))
-        & {*accepted},
+        accepted=frozenset(judged & {*accepted}),
+        former_ids={t: before.topic_ids[t] for t in recreated - (judged & {*accepted})},
     )
-    return _with_history(before.without(log.accepted), log, log_reader, described, wanted)
+    return _with_history(before.without(recreated), log, log_reader, described, wanted)
 
 
 def require_readable(log_reader: LogReader, topic: str) -> None:
@@ -73,7 +77,7 @@ def _with_history(
     described: Mapping[str, TopicFacts | str],
     wanted: Collection[str],
 ) -> cut_plan.LogCut:
-    """Return the cut with the changes of the log; a recreated topic is not read."""
+    """Return the cut with the changes of the log."""
     gaps = log_history.unreadable_ranges(before, described, wanted, log.records)
     unread = {each.partition for each in gaps if each.finding_class != "RETENTION_GAP"}
     readable = tuple(
@@ -83,6 +87,7 @@ def _with_history(
     )
     found = log_reader.next_records(log_history.anchors_to_read(before, readable))
     changes = log_history.changes(before, log.topics, readable, found)
+    changes += log_history.recreations(log)
     return replace(log, records=readable, gaps=(*log.gaps, *gaps), changes=changes, before=before)
 
 

@@ -61,9 +61,11 @@ class LogCut:
     """Faults of the partitions that were read: a truncated log, added partitions."""
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
-    """Recreated topics that are judged from this run on."""
+    """Recreated topics of which nothing older is missing from this run on."""
+    former_ids: Mapping[str, str] = field(default_factory=dict)
+    """The other recreated topics, with the id that each had: what they lack is missing."""
     before: LogState | None = None
-    """The state of the log after the previous run, without the accepted topics."""
+    """The state of the log after the previous run, without the recreated topics."""
     excluded: frozenset[str] = frozenset()
     """Topics that the operator excludes: they are not part of the plan."""
     expired_shards: tuple[RelayCut, ...] = ()

@@ -40,16 +40,11 @@ def unreadable_ranges(
     wanted: Collection[str],
     ranges: Iterable[Range],
 ) -> tuple[Gap, ...]:
-    """Return what can no longer be read: recreated, deleted or refused topics, expired ranges."""
-    new = recreated_topics(before, facts_in(described))
+    """Return what can no longer be read: deleted or refused topics, expired ranges."""
     found: list[Gap] = []
     for each in ranges:
         end = before.ends.get(each.partition, each.start)
-        if each.partition.topic in new:
-            found.append(
-                _gap("TOPIC_RECREATED", each.partition, _recreation_reason(before, described, each))
-            )
-        elif each.start > end:
+        if each.start > end:
             reason = f"offsets {end} to {each.start - 1} expired before they were read"
             found.append(_gap("RETENTION_GAP", each.partition, reason))
     missing = {each for each in wanted if each in before.topic_ids and each not in described}
@@ -96,12 +91,26 @@ def anchors_to_read(before: LogState, ranges: Iterable[Range]) -> dict[Partition
     }
 
 
-def accepted_reason(log: LogCut) -> str | None:
-    """Return why accepted topics make a full read necessary; None without one.
+def recreation_reason(log: LogCut) -> str | None:
+    """Return why recreated topics make a full read necessary; None without one.
 
     The ends of the last run are offsets of the former topics: no run has read what is before them.
     """
-    return f"{min(log.accepted)} was recreated, and is accepted" if log.accepted else None
+    if log.accepted:
+        return f"{min(log.accepted)} was recreated, and is accepted"
+    return f"{min(log.former_ids)} was recreated" if log.former_ids else None
+
+
+def recreations(log: LogCut) -> tuple[Gap, ...]:
+    """Return the recreated topics that are not accepted."""
+    return tuple(
+        _gap(
+            "TOPIC_RECREATED",
+            Partition(topic, WHOLE_TOPIC),
+            f"the topic {former} is {log.topics[topic].id} now",
+        )
+        for topic, former in sorted(log.former_ids.items())
+    )
 
 
 def baselines(log: LogCut, shards: Iterable[ShardCut]) -> Mapping[str, Mapping[int, Baseline]]:
@@ -124,6 +133,8 @@ def state_after_run(
     positions = {each.shard: each.position for each in shards}
     return replace(
         left,
+        topic_ids={**left.topic_ids, **log.former_ids},
+        reported={topic: log.topics[topic].id for topic in log.former_ids},
         positions={**before.positions, **positions},
         counted=counted_after_run(before, left, shards, snapshot),
     )
@@ -199,13 +210,6 @@ def digest_of(record: LogRecord) -> int:
 
 def _gap(finding_class: str, partition: Partition, reason: str) -> Gap:
     return Gap(finding_class=finding_class, partition=partition, reason=reason)
-
-
-def _recreation_reason(
-    before: LogState, described: Mapping[str, TopicFacts | str], each: Range
-) -> str:
-    topic = each.partition.topic
-    return f"the topic {before.topic_ids[topic]} is {facts_in(described)[topic].id} now"
 
 
 def _truncation_reason(

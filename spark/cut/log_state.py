@@ -41,6 +41,8 @@ class LogState:
     """The state of the log after a run."""
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    reported: Mapping[str, str] = field(default_factory=dict)
+    """By recreated topic that is not accepted yet: its present id. ``topic_ids`` has the former."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Number of partitions per topic."""
     counted: Mapping[str, Counted] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class LogState:
                 name: {"id": known, "partitions": self.counts.get(name, 0)}
                 for name, known in sorted(self.topic_ids.items())
             },
+            "recreated": dict(sorted(self.reported.items())),
             "counted": {
                 name: {"partitions": each.partitions, "since": each.since.isoformat()}
                 | {"batches": _by_text(each.batches)}
@@ -117,6 +120,7 @@ def state_of(stored: Mapping[str, Any] | None) -> LogState:
     batches = stored.get("baseline_batches", {})
     return LogState(
         topic_ids={name: each["id"] for name, each in stored["topics"].items()},
+        reported=stored["recreated"],
         counts={name: each["partitions"] for name, each in stored["topics"].items()},
         counted={
             name: Counted(

@@ -90,7 +90,7 @@ def plan_read(
     """
     if previous is None:
         return plan_full_read(reader, log, snapshot, reason)
-    broken = log_history.accepted_reason(log) or full_read_reason(previous, log, snapshot)
+    broken = log_history.recreation_reason(log) or full_read_reason(previous, log, snapshot)
     if broken is None:
         listed, rows = _manifests(reader, unread_manifests(log, previous), previous.anchors)
         broken = broken_chain_reason(previous, log, rows)

@@ -249,10 +249,9 @@ RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.TOPIC_RECREATED: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
-        meaning="the topic was deleted and recreated, so none of its records is judged",
-        action="Find out who recreated it. Then accept the topic, to judge it from now on.",
+        meaning="the topic was deleted and recreated; what is in the former one only is LOST",
+        action="Publish what is LOST again, or accept the topic: then nothing older is missing.",
         command="outbox reconcile run --accept-topic {topic}",
-        partial=True,
     ),
     FindingClass.PARTITIONS_CHANGED: Rule(
         kind=Kind.COVERAGE,

@@ -152,7 +152,9 @@ def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story)
     assert found == {
         ("LOST", story.topic("expired")): 1,
         ("RETENTION_GAP", story.topic("expired")): 2,
-        ("TOPIC_RECREATED", story.topic("recreated")): 2,
+        ("TOPIC_RECREATED", story.topic("recreated")): 1,
+        ("LOST", story.topic("recreated")): 8,
+        ("UNDECIDED", story.topic("recreated")): 1,
         ("PARTITIONS_CHANGED", story.topic("grown")): 1,
         ("FOREIGN", story.topic("quiet")): 1,
         ("FOREIGN", story.topic("expired")): 1,
@@ -178,10 +180,10 @@ def test_a_topic_that_has_grown_has_no_further_finding(story: Story) -> None:
     assert FindingClass.PARTITIONS_CHANGED not in {f.finding_class for f in story.third.findings}
 
 
-def test_a_message_that_is_released_after_its_topic_was_accepted_is_judged(
+def test_what_a_recreated_topic_lacks_is_lost_before_it_can_be_accepted(
     session: SparkSession, writer: OutboxWriter, tmp_path: Path
 ) -> None:
-    """The others were published to the former topic, so that nobody can find their records."""
+    """Nothing older is missing then, but what is released after that is judged."""
     topic = f"{writer.prefix}-accepted"
     writer.create_topics(topic)
     first, held, *_ = commit(writer, topic, 4)
@@ -189,7 +191,14 @@ def test_a_message_that_is_released_after_its_topic_was_accepted_is_judged(
     hold(writer, [held])
     _run(session, writer, tmp_path)
     _recreate(writer, topic)
+    lost = _run(session, writer, tmp_path, accepted={topic})
+    assert Counter(f.finding_class for f in lost.findings) == {
+        "LOST": 3,
+        "TOPIC_RECREATED": 1,
+        "HELD": 1,
+    }
     accepted = _run(session, writer, tmp_path, accepted={topic})
+    assert accepted.changes.unverifiable_by_class == {"LOST": 3}
     writer.release(held, lambda record: ())
     reports = [accepted, *(_run(session, writer, tmp_path) for _ in range(2))]
     found = [[(each.finding_class, each.half_id) for each in r.findings] for r in reports]

@@ -111,7 +111,7 @@ def record(offset: int, batch_no: int) -> CarriedRow:
 
 def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_again() -> None:
     rows = (CarriedRow(COMMIT, HALF.half_id, "{}"), record(40, 7), record(60, 7), record(41, 8))
-    found = earlier_runs(previous(), rows, TRIMMED.starts, accepted=())
+    found = earlier_runs(previous(), rows, TRIMMED.starts, recreated=())
     assert [*found.missing, *found.expired] == [HALF.half_id, str(HALF.message_id)]
     assert classes(make_suspect(listed=listed(7)), replace(TRIMMED, earlier=found)) == []
     kept = unexpired_rows(previous(carried=rows), TRIMMED.starts)
@@ -119,5 +119,5 @@ def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_agai
 
 
 def test_an_accepted_topic_has_no_earlier_end() -> None:
-    found = earlier_runs(previous(), (), TRIMMED.starts, accepted=("points",))
+    found = earlier_runs(previous(), (), TRIMMED.starts, recreated=("points",))
     assert (found.ends, earlier_runs(None, (), {}, ())) == ({}, EarlierRuns())

@@ -58,10 +58,10 @@ def test_the_same_cut_is_the_same_run() -> None:
 def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
     gaps = tuple(
         cut_plan.Gap(finding_class=name, partition=Partition(name.lower(), 0), reason="")
-        for name in ("RETENTION_GAP", "NOT_READ", "TOPIC_RECREATED")
+        for name in ("RETENTION_GAP", "NOT_READ", "LSO_STUCK")
     )
     log = cut_plan.LogCut(progress_topic="progress", manifests=(), records=(), gaps=gaps)
-    assert log.unread_topics == {"not_read", "topic_recreated"}
+    assert log.unread_topics == {"not_read", "lso_stuck"}
     assert log.expired_topics == {"retention_gap"}
 
 

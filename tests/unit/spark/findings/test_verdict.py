@@ -26,7 +26,7 @@ def graded(finding_class: FindingClass) -> GradedClass:
         ((FindingClass.LSO_STUCK, FindingClass.GIVEN_UP), Verdict.INCONCLUSIVE),
         ((HELD,), Verdict.FINDINGS),
         ((NOT_READ, LOST), Verdict.FINDINGS),
-        ((FindingClass.TOPIC_RECREATED, FindingClass.PARKED), Verdict.INCONCLUSIVE),
+        ((FindingClass.NOT_READ, FindingClass.PARKED), Verdict.INCONCLUSIVE),
         ((FindingClass.RETENTION_GAP, FindingClass.PARTITIONS_CHANGED), Verdict.FINDINGS),
         ((FindingClass.COMPACTED, FindingClass.PARKED), Verdict.CLEAN),
     ],
