@@ -55,4 +55,4 @@ def _carried(
             found.unsettled, judgement.retired_below, expired, judgement.kept_below
         )
     lasting = run.ledger.lasting.values()
-    return open_items.carried_rows(open_ids, run.frames, lasting, found.open)
+    return open_items.carried_rows(open_ids, run.frames, lasting, found.open - len(expired))

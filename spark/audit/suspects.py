@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from spark.checks.retention import ExpiredMessages, has_expired
+from spark.columns.segments import JUDGED
 from spark.columns.staging import stage_frame
 from spark.compare import placement
 from spark.compare.bucket_checksums import Differences
@@ -21,6 +22,8 @@ from spark.compare.facts import Judgement, is_unverifiable
 from spark.compare.plain_losses import plain_losses
 from spark.findings.ledger import KEPT
 from spark.run_context import Run
+
+HIGHEST: Final = 2**63 - 1
 
 
 def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[HalfId]:
@@ -46,11 +49,13 @@ def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[H
 
 def _enter_losses(run: Run, suspects: DataFrame, judgement: Judgement) -> DataFrame:
     """Enter and return the plain losses, but for the first ones by id: those are looked up."""
-    (low, high), half_id = suspects.agg(F.min("half_id"), F.max("half_id")).collect()[0], "half_id"
+    half_id, judged = "half_id", suspects.where(F.col("standing") == JUDGED)
+    ends = (F.coalesce(F.min(half_id), F.lit(HIGHEST)), F.coalesce(F.max(half_id), F.lit(0)))
+    low, high = judged.agg(*ends).collect()[0]
     kept = ~F.col("topic").isin(*run.plan.log.compacted_topics)
     stored = run.context.sources.read_stored(run.plan.snapshot, low, high).where(kept)
     accepted = run.ledger.accepted_ids
-    found = plain_losses(suspects, run.frames.listings, stored, judgement, accepted)
+    found = plain_losses(judged, run.frames.listings, stored, judgement, accepted)
     losses = stage_frame(found, f"{run.frames.stage_uri}/losses")
     first = losses.select(half_id).orderBy(half_id).limit(KEPT)
     (last,) = first.agg(F.coalesce(F.max(half_id), F.lit(high))).collect()[0]

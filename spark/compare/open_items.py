@@ -25,8 +25,6 @@ FINDING: Final = "finding"
 """Side of a carried finding."""
 MOST_ROWS: Final = 250_000
 """Above this number of rows nothing is carried, and the next run reads everything."""
-MOST_OPEN: Final = 100_000
-"""The same for messages, of which each has several rows."""
 CUT_COLUMNS: Final = {*schemas.SHARD_CUTS.names} - {"shard"}
 DERIVED: Final = {"carried", "standing", "ahead", "rank", "slot", *CUT_COLUMNS}
 """Columns that each run computes again."""
@@ -53,10 +51,10 @@ def carried_rows(
     """Return the rows of these half ids, and the findings; None if that is too much to carry.
 
     The next run reads commits in flight again, so they are not carried. ``open_ids`` is None where
-    nothing is open; ``opened`` is how many messages are, about.
+    nothing is open; at least ``opened`` messages are, each with a row or more.
     """
     most = MOST_ROWS - len(lasting)
-    if most < 0 or opened > MOST_OPEN:
+    if most < 0 or opened > most:
         return None
     found = [] if open_ids is None else _open_rows(open_ids, frames).limit(most + 1).collect()
     if len(found) > most:

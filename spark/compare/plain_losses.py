@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS
 from spark.columns import schemas
-from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Decision
 from spark.compare.expiry import PUBLISHED
 from spark.compare.facts import Judgement
@@ -23,18 +22,18 @@ from spark.findings.finding_class import FindingClass, Kind
 
 
 def plain_losses(
-    suspects: DataFrame,
+    judged: DataFrame,
     listings: DataFrame,
     stored: DataFrame,
     judgement: Judgement,
     accepted: Collection[str],
 ) -> DataFrame:
-    """Return those of the suspects that are plainly lost, as findings without a severity.
+    """Return those of the judged suspects that are plainly lost, as findings without a severity.
 
     ``stored`` are the names of messages in topics that are not compacted, and their recorded
     places. Findings that an operator has ``accepted`` are left out, because they do not count.
     """
-    absent = suspects.where((F.col("standing") == JUDGED) & (F.expr("copies + ahead") == 0))
+    absent = judged.where(F.expr("copies + ahead") == 0)
     doubtful = judgement.unread_topics | judgement.baselines.keys()
     published = listings.where(F.col("status").isin(*PUBLISHED)).groupBy("half_id")
     listed = published.agg(F.max(F.struct("batch_no", "index", "status")).alias("listed"))
