@@ -47,12 +47,8 @@ ImmunitySeconds = (
     Annotated[int, Meta(ge=1, le=3600)] | Annotated[float, Meta(ge=1, le=3600, multiple_of=1)]
 )
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
-HeadersText = Annotated[
-    msgspec.Raw,
-    Meta(
-        extra_json_schema={"type": ["object", "null"], "additionalProperties": {"type": "string"}}
-    ),
-]
+_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+HeadersText = Annotated[msgspec.Raw, Meta(extra_json_schema={"anyOf": [_TEXTS, {"type": "null"}]})]
 """Decoded later: a decoder keeps the last of two equal names."""
 Tags = Annotated[list[Tag], Meta(max_length=16)]
 
