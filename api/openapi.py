@@ -127,6 +127,8 @@ def _complete(schema: dict[str, Any]) -> None:
     if schema.get("type") == "integer":
         wide = schema.get("maximum", _INT32_END) >= _INT32_END
         schema["format"] = "int64" if wide else "int32"
+        bounds = {"minimum", "maximum"} & schema.keys()
+        schema.update({each: int(schema[each]) for each in bounds})  # the framework's are floats
     if "enum" in schema:
         schema.setdefault("type", "string")
     if isinstance(schema.get("title"), str):

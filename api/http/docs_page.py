@@ -4,44 +4,162 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jinja2 import Template
+import msgspec
+from jinja2 import Environment
 
-_PAGE: Final = Template(
-    """<!doctype html>
+_PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <title>{{ info.title }}</title>
 <style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-code { font-family: ui-monospace, monospace }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+code, pre { font-family: ui-monospace, monospace; font-size: .9em; overflow-wrap: anywhere }
+pre { background: #8882; padding: .7rem; white-space: pre-wrap }
 h2 { border-top: 1px solid #8886; padding-top: 1rem }
-dt { margin-top: .8rem }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 }
+th, td { text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0 }
+th { font-weight: normal; white-space: nowrap }
+tr { border-bottom: 1px solid #8883 }
+summary { cursor: pointer }
 :root { color-scheme: light dark }
 </style>
+{% macro type(schema) -%}
+{% if schema['$ref'] %}{% set name = schema['$ref'].split('/')[-1] -%}
+<a href="#{{ name }}">{{ name }}</a>
+{%- elif schema.anyOf or schema.oneOf -%}
+{% for each in schema.anyOf or schema.oneOf %}{{ ' or ' if not loop.first }}{{ type(each) }}\
+{% endfor %}
+{%- elif schema.enum %}{{ schema.enum | join(', ') }}
+{%- elif schema.const %}{{ schema.const }}
+{%- elif schema.type == 'array' %}list of {{ type(schema['items']) }}
+{%- else %}{{ schema.type or 'any value' }}{{ ' ' ~ schema.format if schema.format }}
+{%- endif %}
+{%- for word in words if schema[word] is defined %}, {{ word }} \
+<code>{{ schema[word] | tojson }}</code>{% endfor %}
+{%- endmacro %}
+{% macro fields(schema) -%}
+<table>
+{% for name, each in (schema.properties or {}).items() -%}
+<tr><th><code>{{ name }}</code>{{ ' *' if name in (schema.required or ()) }}</th>\
+<td>{{ type(each) }}</td><td>{{ each.description }}</td></tr>
+{% endfor -%}
+</table>
+{%- endmacro %}
+{% macro content(kinds) -%}
+{% for kind, each in kinds.items() %}
+<p>{{ kind }}{% if each.schema %}: {{ type(each.schema) }}{% endif %}</p>
+{% if each.schema and each.schema['$ref'] %}
+{{ fields(schemas[each.schema['$ref'].split('/')[-1]]) }}
+{% endif %}
+{% if each.schema and 'json' in kind %}
+<pre>{{ example(each.example or each.schema, each.example) }}</pre>
+{% endif %}
+{% endfor %}
+{%- endmacro %}
 <h1>{{ info.title }}</h1>
 <p>{{ info.description }}</p>
-<p>The whole contract: <a href="/openapi.json"><code>/openapi.json</code></a></p>
-{% for tag, alike in operations | groupby("tags") %}
-<h2>{{ tag | join(", ") }}</h2>
-<dl>
+<p>The whole contract: <a href="/openapi.json"><code>/openapi.json</code></a>.
+* is required. Examples show the form; their values are made up.</p>
+{% for tag, alike in operations | groupby('tags') %}
+<h2>{{ tag | join(', ') }}</h2>
 {% for each in alike %}
-<dt><code>{{ each.method | upper }} {{ each.path }}</code></dt>
-<dd>{{ each.description or each.summary }}</dd>
+<h3 id="{{ each.operationId }}"><code>{{ each.method | upper }} {{ each.path }}</code></h3>
+<p>{{ each.description or each.summary }}</p>
+{% if each.parameters %}
+<table>
+{% for one in each.parameters -%}
+<tr><th><code>{{ one.name }}</code>{{ ' *' if one.required }}</th><td>{{ one['in'] }}</td>\
+<td>{{ type(one.schema) }}</td><td>{{ one.description }}</td></tr>
+{% endfor -%}
+</table>
+{% endif %}
+{% if each.requestBody %}
+<details><summary>Body</summary>{{ content(each.requestBody.content) }}</details>
+{% endif %}
+{% for status, answer in each.responses.items() if status != 'default' %}
+<details><summary>{{ status }}: {{ answer.description }}</summary>
+{% for name in answer.headers or () %}
+<p>Header <code>{{ name }}</code>: {{ headers[name].description }}</p>
 {% endfor %}
-</dl>
+{{ content(answer.content or {}) }}
+</details>
+{% endfor %}
+{% if each.responses.default %}
+<p>{{ each.responses.default.description }} (<a href="#ProblemDocument">ProblemDocument</a>)</p>
+{% endif %}
+{% endfor %}
+{% endfor %}
+<h2>Types</h2>
+{% for name, each in schemas | dictsort %}
+<h3 id="{{ name }}">{{ name }}</h3>
+<p>{{ each.description }}</p>
+{% if each.properties %}{{ fields(each) }}{% else %}<p>{{ type(each) }}</p>{% endif %}
 {% endfor %}
 </html>
-""",
-    autoescape=True,
+"""
+_LIMITS: Final = (
+    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
+    *("pattern", "default"),
 )
+_VALUES: Final = {
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "date-time": "2026-09-21T14:13:26Z",
+    "uuid": "00000000-2a3f-8001-8e10-9a546f2b7c1d",
+    "check_url": "https://billing.example.com/check",
+    "producer_group": "billing",
+    "topic": "invoices.issued",
+    "operator": "maria",
+    "finding_id": "a1b2c3",
+    "producer_groups": "billing",
+    "topics": "invoices.*",
+}
+"""By a member's name, format or type; another text is the member's name."""
 
 
 def docs_page(document: dict[str, Any]) -> str:
     """Return the OpenAPI document as a readable page, grouped by tag."""
+    schemas = document["components"]["schemas"]
     operations = [
         {"path": path, "method": method, **operation}
-        for path, operations in document["paths"].items()
+        for places in (document["paths"], document["webhooks"])
+        for path, operations in places.items()
         for method, operation in operations.items()
     ]
-    page: str = _PAGE.render(info=document["info"], operations=operations)
+
+    def example(asked: Any, is_value: Any) -> str:
+        value = asked if is_value else _example(asked, schemas, "")
+        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+    page: str = (
+        Environment(autoescape=True)
+        .from_string(_PAGE)
+        .render(
+            info=document["info"],
+            operations=operations,
+            schemas=schemas,
+            headers=document["components"]["headers"],
+            words=_LIMITS,
+            example=example,
+        )
+    )
     return page
+
+
+def _example(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> Any:
+    """Return a value of a schema with what it requires; of a choice, the first."""
+    if "$ref" in schema:
+        return _example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas, name)
+    for choice in ("anyOf", "oneOf"):
+        if choice in schema:
+            return _example(schema[choice][0], schemas, name)
+    if schema.get("type") == "object":
+        needed, members = schema.get("required", ()), schema.get("properties", {})
+        return {each: _example(members[each], schemas, each) for each in needed}
+    if "items" in schema:
+        return [_example(schema["items"], schemas, name)]
+    known = [schema.get("const"), schema.get("default"), *schema.get("enum", ())[:1]]
+    known += [_VALUES.get(str(each)) for each in (name, *map(schema.get, ("format", "type")))]
+    return next((each for each in known if each is not None), name)
