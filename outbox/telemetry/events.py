@@ -32,7 +32,7 @@ class Event(StrEnum):
     OPERATOR_ACTION = "operator_action"
     KEY_CHANGED = "key_changed"
     PUBLISH_FAILED = "publish_failed"
-    """Kafka refuses a record."""
+    """Kafka refuses a record, or its stored row is damaged."""
     RECORD_HELD = "record_held"
     """A refused record is held with its scope."""
     PRODUCER_DROPPED = "producer_dropped"
