@@ -45,7 +45,7 @@ def test_without_it_the_service_is_not_reached_and_receives_no_key(
     service: ContractService, https_url: str, open_producer: OpenProducer
 ) -> None:
     with (
-        open_producer(https_url, "billing", api_key="obx_key", timeout=0.5) as producer,
+        open_producer(https_url, "billing", api_key="obx_key", timeout=3) as producer,
         pytest.raises(ServiceUnreachable, match="CERTIFICATE_VERIFY_FAILED"),
     ):
         producer.prepare(Message("invoices", "v"))
