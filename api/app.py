@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
@@ -60,12 +59,6 @@ def create_app(
     _answer_problems(app, is_hot)
     _serve_contract(app, contract)
     return app
-
-
-def operation_id(route: APIRoute) -> str:
-    """Return the operation id, in the form of a generated client's method name."""
-    first, *rest = route.name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def _serve_contract(app: FastAPI, contract: Contract) -> None:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from outbox_client.message import LocalTransactionState, PreparedMessage
 
 LONGEST_RETRY_SECONDS: Final = 3600
-"""The service accepts no longer delay (outbox/http_checks/check-answer.schema.json)."""
+"""The service accepts no longer delay (docs/schemas/check-answer.schema.json)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,29 @@ tr { border-bottom: 1px solid #8883 }
 summary { cursor: pointer }
 :root { color-scheme: light dark }
 </style>
+{% set words = [
+  'minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'pattern', 'default'
+] %}
+{% set values = {
+  'integer': 1, 'number': 1.5, 'boolean': true, 'date-time': '2026-09-21T14:13:26Z',
+  'uuid': '00000000-2a3f-8001-8e10-9a546f2b7c1d', 'check_url': 'https://billing.example.com/check',
+  'producer_group': 'billing', 'producer_groups': 'billing', 'topic': 'invoices.issued',
+  'topics': 'invoices.*', 'finding_id': 'a1b2c3', 'operator': 'maria',
+} %}
+{# A value with what its schema requires, as JSON: by the member's name, its format or its type. #}
+{% macro value(schema, name) -%}
+{% if schema['$ref'] %}{{ value(schemas[schema['$ref'].split('/')[-1]], name) }}
+{%- elif schema.anyOf or schema.oneOf %}{{ value((schema.anyOf or schema.oneOf)[0], name) }}
+{%- elif schema.type == 'object' -%}
+{ {% for each in schema.required or () %}{{ ', ' if not loop.first }}{{ each | tojson }}: \
+{{ value(schema.properties[each], each) }}{% endfor %} }
+{%- elif schema.type == 'array' %}[{{ value(schema['items'], name) }}]
+{%- elif schema.const %}{{ schema.const | tojson }}
+{%- elif schema.default is defined %}{{ schema.default | tojson }}
+{%- elif schema.enum %}{{ schema.enum[0] | tojson }}
+{%- else %}{{ values.get(name, values.get(schema.format, values.get(schema.type, name))) | tojson }}
+{%- endif %}
+{%- endmacro %}
 {% macro type(schema) -%}
 {% if schema['$ref'] %}{% set name = schema['$ref'].split('/')[-1] -%}
 <a href="#{{ name }}">{{ name }}</a>
@@ -53,7 +76,7 @@ summary { cursor: pointer }
 {{ fields(schemas[each.schema['$ref'].split('/')[-1]]) }}
 {% endif %}
 {% if each.schema and 'json' in kind %}
-<pre>{{ example(each.example or each.schema, each.example) }}</pre>
+<pre>{{ (each.example | tojson if each.example else value(each.schema, '')) | pretty }}</pre>
 {% endif %}
 {% endfor %}
 {%- endmacro %}
@@ -98,68 +121,18 @@ summary { cursor: pointer }
 {% endfor %}
 </html>
 """
-_LIMITS: Final = (
-    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
-    *("pattern", "default"),
-)
-_VALUES: Final = {
-    "integer": 1,
-    "number": 1.5,
-    "boolean": True,
-    "date-time": "2026-09-21T14:13:26Z",
-    "uuid": "00000000-2a3f-8001-8e10-9a546f2b7c1d",
-    "check_url": "https://billing.example.com/check",
-    "producer_group": "billing",
-    "topic": "invoices.issued",
-    "operator": "maria",
-    "finding_id": "a1b2c3",
-    "producer_groups": "billing",
-    "topics": "invoices.*",
-}
-"""By a member's name, format or type; another text is the member's name."""
 
 
 def docs_page(document: dict[str, Any]) -> str:
     """Return the OpenAPI document as a readable page, grouped by tag."""
-    schemas = document["components"]["schemas"]
     operations = [
         {"path": path, "method": method, **operation}
-        for places in (document["paths"], document["webhooks"])
-        for path, operations in places.items()
+        for path, operations in (document["paths"] | document["webhooks"]).items()
         for method, operation in operations.items()
     ]
-
-    def example(asked: Any, is_value: Any) -> str:
-        value = asked if is_value else _example(asked, schemas, "")
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-
-    page: str = (
-        Environment(autoescape=True)
-        .from_string(_PAGE)
-        .render(
-            info=document["info"],
-            operations=operations,
-            schemas=schemas,
-            headers=document["components"]["headers"],
-            words=_LIMITS,
-            example=example,
-        )
+    pages = Environment(autoescape=True)
+    pages.filters["pretty"] = lambda text: msgspec.json.format(str(text), indent=2)
+    page: str = pages.from_string(_PAGE).render(
+        document, operations=operations, **document["components"]
     )
     return page
-
-
-def _example(schema: dict[str, Any], schemas: dict[str, Any], name: str) -> Any:
-    """Return a value of a schema with what it requires; of a choice, the first."""
-    if "$ref" in schema:
-        return _example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas, name)
-    for choice in ("anyOf", "oneOf"):
-        if choice in schema:
-            return _example(schema[choice][0], schemas, name)
-    if schema.get("type") == "object":
-        needed, members = schema.get("required", ()), schema.get("properties", {})
-        return {each: _example(members[each], schemas, each) for each in needed}
-    if "items" in schema:
-        return [_example(schema["items"], schemas, name)]
-    known = [schema.get("const"), schema.get("default"), *schema.get("enum", ())[:1]]
-    known += [_VALUES.get(str(each)) for each in (name, *map(schema.get, ("format", "type")))]
-    return next((each for each in known if each is not None), name)

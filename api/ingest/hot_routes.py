@@ -1,6 +1,6 @@
 """The four hot routes: one decode, one use case, one encode; no framework in between.
 
-They bypass the framework's router; ``openapi`` adds them to the OpenAPI document.
+They bypass the framework's router; ``deploy/openapi`` adds them to the OpenAPI document.
 """
 
 from __future__ import annotations

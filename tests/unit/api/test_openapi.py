@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
+import runpy
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from api.http.problems import KINDS
 from tests.fixtures_paths import PROJECT
 from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 
+FOLDER: Final = PROJECT / "deploy" / "openapi"
 SCHEMAS: Final[dict[str, Any]] = DOCUMENT["components"]["schemas"]
 OPERATIONS: Final = {
     each["operationId"]: each
@@ -40,6 +42,13 @@ def nodes(node: Any) -> Iterator[dict[str, Any]]:
 ALL: Final = list(nodes([SCHEMAS, DOCUMENT["paths"], DOCUMENT["webhooks"]]))
 MEMBERS: Final = [pair for each in ALL for pair in each.get("properties", {}).items()]
 PARAMETERS: Final = [each for one in OPERATIONS.values() for each in one.get("parameters", ())]
+
+
+def test_the_document_is_the_one_of_the_routes() -> None:
+    """After a change: `.venv/bin/python deploy/openapi/write_openapi.py`."""
+    written = runpy.run_path(str(FOLDER / "write_openapi.py"))["openapi_document"]()
+    written["info"]["version"] = DOCUMENT["info"]["version"]
+    assert written == DOCUMENT
 
 
 def test_names_do_not_collide_in_one_flat_space() -> None:
@@ -83,7 +92,7 @@ def test_an_absent_parameter_is_not_null_and_no_member_is_always_refused() -> No
 
 
 def test_each_operation_names_its_problems_and_headers() -> None:
-    facts = json.loads((PROJECT / "api" / "operations.json").read_text("utf-8"))
+    facts = json.loads((FOLDER / "operations.json").read_text("utf-8"))
     named_there = {key.split()[0] for each in facts.values() for key in each}
     assert named_there - KINDS_OF_OPERATIONS <= OPERATIONS.keys()
     named = {

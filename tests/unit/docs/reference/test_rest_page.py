@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any
 
 import pytest
 
 from api.admin.models.producer_groups import GroupRequest
-from api.admin.router import ROUTERS
 from api.http.problems import KINDS
-from api.openapi import openapi_document
 from tests.fixtures_paths import PROJECT
+from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 
 PAGE = (PROJECT / "docs" / "rest.md").read_text("utf-8")
 
@@ -35,13 +32,6 @@ def named(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-@cache
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas of the OpenAPI document, by name."""
-    found: dict[str, dict[str, Any]] = openapi_document(ROUTERS, "0")["components"]["schemas"]
-    return found
-
-
 @pytest.mark.parametrize(
     ("heading", "name"),
     [
@@ -52,7 +42,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 )
 def test_a_table_has_every_field_of_its_request(heading: str, name: str) -> None:
     shown = [field for cells in rows(heading) for field in named(cells[0])]
-    assert sorted(shown) == sorted(schemas()[name]["properties"])
+    assert sorted(shown) == sorted(DOCUMENT["components"]["schemas"][name]["properties"])
 
 
 def test_the_defaults_of_a_group_are_those_of_the_contract() -> None:

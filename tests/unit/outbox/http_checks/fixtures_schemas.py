@@ -13,6 +13,6 @@ SCHEMAS = PROJECT / "docs" / "schemas"
 
 def validator(name: str) -> Draft202012Validator:
     """Return the validator of a schema, which is itself valid."""
-    schema = json.loads((PROJECT / "outbox" / "http_checks" / f"{name}.schema.json").read_text())
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

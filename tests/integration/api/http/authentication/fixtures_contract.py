@@ -1,4 +1,4 @@
-"""The OpenAPI document of the product: plain data, which takes half a second."""
+"""The OpenAPI document of the product: plain data."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
-"""The OpenAPI document: the framework's routes, and ``openapi.json``: the hot routes, the check.
+"""Writes the OpenAPI document, `api/openapi.json`, which the API serves.
 
-``operations.json`` has the problems and the headers of operations, by what an operation is or has.
+It has the framework's routes, and those of `hot_routes.json`: the hot routes and the check.
+`operations.json` has the problems and the headers of operations, by what an operation is or has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
-from api.app import operation_id
+from api.admin.router import ROUTERS
 from api.guard import is_public
 from api.http.problems import MEDIA_TYPE, ProblemDocument
 from api.ingest.schemas import (
@@ -25,6 +26,10 @@ from api.ingest.schemas import (
     PrepareBatchAnswer,
 )
 
+HERE: Final = Path(__file__).parent
+PROJECT: Final = HERE.parents[1]
+WRITTEN: Final = PROJECT / "api" / "openapi.json"
+CHECKS: Final = PROJECT / "docs" / "schemas"
 TITLE: Final = "Transactional outbox for Kafka with half messages"
 DESCRIPTION: Final = (
     "Prepare a half message, run your local transaction, end it: COMMIT makes it exactly one"
@@ -42,14 +47,19 @@ _NULL: Final = {"type": "null"}
 _INT32_END: Final = 2**31
 
 
-def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, Any]:
-    """Return the contract of all routes: those of the routers, and the hot ones."""
+def main() -> None:
+    """Write the document."""
+    WRITTEN.write_bytes(msgspec.json.format(msgspec.json.encode(openapi_document()), indent=1))
+
+
+def openapi_document() -> dict[str, Any]:
+    """Return the contract of all routes; the API adds its version."""
     default: dict[int | str, dict[str, Any]] = {"default": {}}
     app = FastAPI(openapi_url=None, generate_unique_id_function=operation_id, responses=default)
-    for router in routers:
+    for router in ROUTERS:
         app.include_router(router)
-    document = get_openapi(title=TITLE, version=version, description=DESCRIPTION, routes=app.routes)
-    ours = msgspec.json.decode((files("api") / "openapi.json").read_bytes())
+    document = get_openapi(title=TITLE, version="0", description=DESCRIPTION, routes=app.routes)
+    ours = msgspec.json.decode((HERE / "hot_routes.json").read_bytes())
     for path, operations in ours.pop("paths").items():
         document["paths"].setdefault(path, {}).update(operations)
     schemas = document["components"]["schemas"] | _schemas() | ours["components"].pop("schemas")
@@ -65,6 +75,12 @@ def openapi_document(routers: Sequence[APIRouter], version: str) -> dict[str, An
     return complete
 
 
+def operation_id(route: APIRoute) -> str:
+    """Return the operation id, in the form of a generated client's method name."""
+    first, *rest = route.name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 def _schemas() -> dict[str, Any]:
     """Return the schemas of the hot routes, of problems and of checks."""
     _, found = msgspec.json.schema_components(_STRUCTS, ref_template=_SCHEMAS + "{name}")
@@ -75,7 +91,7 @@ def _schemas() -> dict[str, Any]:
             member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
     found["ProblemDocument"] = ProblemDocument.model_json_schema()
     for name, file in _CHECKS.items():
-        text = (files("outbox.http_checks") / f"{file}.schema.json").read_text("utf-8")
+        text = (CHECKS / f"{file}.schema.json").read_text("utf-8")
         schema = msgspec.json.decode(text.replace("#/$defs/", _SCHEMAS))
         found.update(schema.pop("$defs"))
         found[name] = {word: schema[word] for word in schema if not word.startswith("$")}
@@ -83,7 +99,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _finish_operations(paths: dict[str, Any]) -> None:
-    facts = msgspec.json.decode((files("api") / "operations.json").read_bytes())
+    facts = msgspec.json.decode((HERE / "operations.json").read_bytes())
     for path, operations in paths.items():
         for operation in operations.values():
             if is_public(path):
@@ -155,3 +171,7 @@ def _name_values(schemas: dict[str, Any]) -> None:
         if values := schema.get("enum"):
             names = [re.sub(r"\W", "_", f"{name}_{value}").upper() for value in values]
             schema["x-enum-varnames"] = names
+
+
+if __name__ == "__main__":
+    main()
