@@ -25,7 +25,7 @@ PERMANENT_CLASSES: Final = frozenset(
     {
         *("FOREIGN", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),
         *("UNKNOWN_ID", "PG_REGRESSION", "ROLLED_BACK", "DUPLICATE", "DUPLICATE_LATE"),
-        *("ORDER_INVERSION", "WRONG_PARTITION"),
+        *("ORDER_INVERSION", "POSITION_DRIFT", "WRONG_PARTITION", "WRONG_OFFSET"),
     }
 )
 """Classes of what nothing undoes. A run that does not see such a finding again proves nothing: its

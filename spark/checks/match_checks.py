@@ -87,7 +87,7 @@ def sampled_rows(run: Run, checks: MatchChecks, reported: Sequence[Finding]) -> 
 
 def sample_findings(run: Run, checks: MatchChecks, rows: Sequence[Any]) -> Iterator[Finding]:
     """Yield the findings about the places and the clocks of the sampled ``rows``."""
-    yield from sample.findings(rows, run.snapshot)
+    yield from sample.findings(rows, run.snapshot, run.earlier)
     targets = latency_targets(list(run.plan.log.partition_counts), run.options.topic_rules)
     if targets:
         yield from map(latency.slow_finding, latency.slow_topics(checks.timed, targets).collect())

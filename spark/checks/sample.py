@@ -25,18 +25,14 @@ from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.matches import PLACE
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
-from spark.findings.finding_rules import RULES
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 MESSAGES: Final = 1000
 """Number of messages in the sample, about; at most twice as many."""
-FOUND_HERE: Final = (
-    *(FindingClass.WRONG_PARTITION, FindingClass.WRONG_OFFSET),
-    FindingClass.INCONSISTENT,
-)
-"""Classes that no other check finds, the last one for altered content."""
+SHOWN: Final = 20
+"""Of more messages with a wrong recorded place only the number is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +49,11 @@ def sample(
 ) -> DataFrame:
     """Return the records of about a thousand of these messages, others each ``turn``.
 
-    The messages with a ``reported`` finding of this check are looked at again, whatever the digest.
+    Those that were ``reported`` INCONSISTENT are looked at again, whatever the digest.
     """
     one_of = max(1, messages // MESSAGES)
-    again = [{"half_id": each.half_id} for each in reported if each.finding_class in FOUND_HERE]
+    altered = (each for each in reported if each.finding_class is FindingClass.INCONSISTENT)
+    again = [{"half_id": each.half_id} for each in altered]
     records, positions = known.where("NOT redriven"), commits
     chosen: Column = is_sampled(one_of, turn)
     if again:
@@ -72,68 +69,85 @@ def sample(
 
 
 def findings(
-    rows: Sequence[Any],
-    snapshot: PostgresSnapshot,
+    rows: Sequence[Any], snapshot: PostgresSnapshot, before: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Yield the findings about the places of the sample's records."""
+    """Yield the findings about the contents and the places of the sample's records.
+
+    ``before`` are the findings of earlier runs, which had other samples.
+    """
     by_half: dict[HalfId, list[Any]] = {}
     for row in rows:
         by_half.setdefault(HalfId(row["half_id"]), []).append(row)
-    half_ids = list(by_half)
+    half_ids, wrong = list(by_half), list[SampledMessage]()
     for at in range(0, len(half_ids), SUSPECTS_PER_CALL):
         chosen_ids = half_ids[at : at + SUSPECTS_PER_CALL]
         halves, places = snapshot.halves(chosen_ids), snapshot.recorded_places(chosen_ids)
         for half_id in chosen_ids:
             if half_id in halves:
-                yield from message_findings(
-                    SampledMessage(
-                        rows=by_half[half_id],
-                        known=halves[half_id],
-                        recorded=places.get(half_id),
-                    )
+                sampled = SampledMessage(
+                    rows=by_half[half_id], known=halves[half_id], recorded=places.get(half_id)
                 )
+                yield from message_findings(sampled)
+                wrong += [sampled] if is_recorded_elsewhere(sampled) else []
+    yield from place_findings(wrong, before)
 
 
-def message_findings(sampled: SampledMessage) -> tuple[Finding, ...]:
-    """Return one finding per message, named by its worst fault, with the others in its detail.
+def message_findings(sampled: SampledMessage) -> Iterator[Finding]:
+    """Yield the finding of altered content, or of the first record in a wrong partition.
 
     Stored content that was altered shows nothing about the record.
     """
-    first = sampled.rows[0]
+    first, requested = sampled.rows[0], sampled.known.half.message.partition
     altered = content_finding(sampled.known, (first["xid"], first["n"]))
-    if altered is not None:
-        return (altered,)
-    faults = [
-        *_partition_fault(sampled),
-        *_offset_fault(sampled),
-    ]
-    if not faults:
-        return ()
-    finding_class, row, _ = max(faults, key=lambda fault: RULES[fault[0]].severity)
-    detail = {name: value for *_, evidence in faults for name, value in evidence.items()}
-    return (_finding(finding_class, sampled, row, detail),)
-
-
-Fault = tuple[FindingClass, Any, Mapping[str, Any]]
-"""Class, row and evidence of a fault."""
-
-
-def _partition_fault(sampled: SampledMessage) -> Iterator[Fault]:
-    """Yield the first record that is not in the requested partition."""
-    requested = sampled.known.half.message.partition
     row = next((r for r in sampled.rows if requested not in (None, r["partition"])), None)
-    if row is not None:
+    if altered is not None:
+        yield altered
+    elif row is not None:
         evidence = {"expected": requested, "actual": row["partition"]}
-        yield FindingClass.WRONG_PARTITION, row, evidence
+        yield _finding(FindingClass.WRONG_PARTITION, sampled, row, evidence)
 
 
-def _offset_fault(sampled: SampledMessage) -> Iterator[Fault]:
-    """Yield the place in ``publication_log``, if none of the records is there."""
+def is_recorded_elsewhere(sampled: SampledMessage) -> bool:
+    """Whether none of the records is at the place in ``publication_log``."""
     note = sampled.recorded
     places = {(row["partition"], row["offset"]) for row in sampled.rows}
-    if note is not None and (note.partition, note.offset) not in places:
-        evidence = {"recorded": {"partition": note.partition, "offset": note.offset}}
-        yield FindingClass.WRONG_OFFSET, sampled.rows[0], evidence
+    return note is not None and (note.partition, note.offset) not in places
+
+
+def place_findings(
+    wrong: Iterable[SampledMessage], before: Iterable[Finding] = ()
+) -> Iterator[Finding]:
+    """Yield one finding per topic and cause, with the first messages, also those of earlier runs.
+
+    One cause, such as a restore, makes the places of many messages wrong.
+    """
+    known = {each.subject: each.detail for each in before}
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for each in wrong:
+        row, note = each.rows[0], each.recorded
+        assert note is not None
+        part = "offset" if note.partition in {r["partition"] for r in each.rows} else "partition"
+        found.setdefault((row["topic"], part), []).append(
+            {
+                "message_id": str(each.known.half.message_id),
+                "recorded": {"partition": note.partition, "offset": note.offset},
+                "actual": {"partition": row["partition"], "offset": row["offset"]},
+            }
+        )
+    for (topic, part), messages in sorted(found.items()):
+        subject = f"topic:{topic}:recorded {part}"
+        earlier = known.get(subject, {}).get("messages", ())
+        shown = {each["message_id"]: each for each in (*earlier, *messages)}
+        yield Finding(
+            finding_class=FindingClass.WRONG_OFFSET,
+            subject=subject,
+            topic=topic,
+            detail={
+                "differs": part,
+                "in_sample": len(messages),
+                "messages": [*shown.values()][:SHOWN],
+            },
+        )
 
 
 def _finding(

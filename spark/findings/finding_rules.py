@@ -165,11 +165,11 @@ RULES: Final[dict[FindingClass, Rule]] = {
         lasting=True,
     ),
     FindingClass.WRONG_OFFSET: Rule(
-        kind=Kind.MISMATCH,
+        kind=Kind.COVERAGE,
         severity=Severity.MEDIUM,
-        meaning="publication_log has a partition and offset that differ from those of the record",
-        action="Consumers are not affected. GET shows a wrong place, this finding the right one.",
-        command="outbox message get {message_id} --history",
+        meaning="publication_log has other partitions or offsets than records of the topic",
+        action="Consumers are not affected, but GET shows wrong places. Accept it after a restore.",
+        command="outbox reconcile fix {run_id} --accept {finding_id} --until 365d --reason TEXT",
         lasting=True,
     ),
     FindingClass.ORDER_INVERSION: Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from outbox.messages.message import HalfMessage
 from outbox.messages.record import digest_of
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
 from spark.checks.sample import SampledMessage
@@ -27,10 +28,13 @@ def row(partition: int, offset: int = 5) -> dict[str, Any]:
 
 
 def sampled(
-    *rows: dict[str, Any], asked: int | None = None, recorded: RecordedPlace | None = None
+    *rows: dict[str, Any],
+    asked: int | None = None,
+    recorded: RecordedPlace | None = None,
+    half: HalfMessage = HALF,
 ) -> SampledMessage:
     """Return a message of the sample."""
     message = make_message(topic="points", key=b"member-1", partition=asked)
-    digest = digest_of(HALF.half_id, HALF.nonce, message)
-    half = replace(HALF, message=message, content_digest=digest)
+    digest = digest_of(half.half_id, half.nonce, message)
+    half = replace(half, message=message, content_digest=digest)
     return SampledMessage(rows=rows, known=KnownHalf(half=half, parked=False), recorded=recorded)

@@ -111,7 +111,7 @@ class Plant:
         for half, offset in ((right, 0), (wrong, 7)):
             ids = (half.shard, [half.half_id], [0], [offset], half.half_id)
             self.writer.execute(NOTE, *ids)
-        return {("WRONG_OFFSET", str(wrong.message_id))}
+        return {("WRONG_OFFSET", self.topic("noted"))}
 
     def _clocks(self) -> set[tuple[str, str]]:
         for name, ahead_ms in (("behind", -HALF_AN_HOUR), ("ahead", HALF_AN_HOUR)):
