@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from spark.checks.retention import ExpiredMessages, has_expired
+from spark.checks.retention import ExpiredMessages, has_expired, recorded_partition
 from spark.columns.segments import JUDGED
 from spark.columns.staging import stage_frame
 from spark.compare import placement
@@ -38,7 +38,9 @@ def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[H
     expired, half_ids = ExpiredMessages(), list[HalfId]()
     for rows in chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         known = look_up(rows, run.snapshot, run.context.log_reader)
-        ledger.unverifiable += sum(is_unverifiable(each, judgement) for each in known)
+        ledger.unverifiable.update(
+            recorded_partition(each) for each in known if is_unverifiable(each, judgement)
+        )
         ledger.enter(f for each in known for f in findings_of_suspect(each, judgement))
         expired.note(known, judgement)
         half_ids += [each.half_id for each in known if has_expired(each, judgement)]

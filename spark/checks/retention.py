@@ -56,7 +56,7 @@ class ExpiredMessages:
             if unverifiable_reason(suspect, judgement) in (None, Unverifiable.UNREAD):
                 continue
             self.half_ids.append(suspect.half_id)
-            partition = _place_of(suspect)
+            partition = recorded_partition(suspect)
             if partition.topic in judgement.expired_topics:
                 continue
             if _is_gap(suspect, judgement):
@@ -77,6 +77,13 @@ def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
     if reason is Unverifiable.EXPIRED:
         return True
     return reason not in (None, Unverifiable.UNREAD) and suspect.hold is None
+
+
+def recorded_partition(suspect: Suspect) -> Partition:
+    """Return the partition that the relay recorded for a message, without one its whole topic."""
+    topic = suspect.known.half.message.topic if suspect.known else ""
+    number = suspect.place.partition if suspect.place else WHOLE_TOPIC
+    return Partition(topic, number)
 
 
 def with_unlisted_ends(
@@ -134,12 +141,6 @@ def _is_gap(suspect: Suspect, judgement: Judgement) -> bool:
     if reason is Unverifiable.RETIRED:
         return suspect.half_id not in judgement.earlier.missing
     return reason is Unverifiable.EXPIRED and not was_judged(suspect, judgement.earlier.previous)
-
-
-def _place_of(suspect: Suspect) -> Partition:
-    topic = suspect.known.half.message.topic if suspect.known else ""
-    number = suspect.place.partition if suspect.place else WHOLE_TOPIC
-    return Partition(topic, number)
 
 
 def _evidence(span: Span, partition: Partition, starts: Mapping[Partition, int]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from outbox.messages.message_id import shard_in
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.compare.decision_table import Decision, Facts, classify
 from spark.compare.evidence import Copy, Suspect
+from spark.compare.expiry import PUBLISHED
 from spark.compare.facts import (
     Judgement,
     Unverifiable,
@@ -19,7 +20,7 @@ from spark.compare.facts import (
     is_retired,
     unverifiable_reason,
 )
-from spark.findings.finding import RETIRED, Finding
+from spark.findings.finding import OTHER_WRITER, RETIRED, Finding
 from spark.findings.finding_class import FindingClass, Kind
 from spark.findings.finding_rules import RULES
 
@@ -116,6 +117,20 @@ def _place_of(copy: Copy | None) -> dict[str, Any]:
     }
 
 
+def _is_of_another_writer(copy: Copy, suspect: Suspect) -> bool:
+    """Whether a record is in no batch that published the message, or not where that batch put it.
+
+    A batch is known by its manifest, or by the place that the relay recorded.
+    """
+    batches = {each["batch_no"] for each in suspect.listed if each["status"] in PUBLISHED}
+    place = suspect.place
+    if place is not None:
+        batches.add(place.batch_no)
+        if copy.batch_no == place.batch_no:
+            return (copy.partition.number, copy.offset) != (place.partition, place.offset)
+    return bool(batches) and not copy.redriven and copy.batch_no not in batches
+
+
 def _evidence(suspect: Suspect) -> dict[str, Any]:
     """Return the evidence from the stores for a report."""
     detail: dict[str, Any] = {"copies": suspect.copies, "manifests": list(suspect.listed)}
@@ -125,6 +140,8 @@ def _evidence(suspect: Suspect) -> dict[str, Any]:
             | {"batch_no": c.batch_no, "redriven": c.redriven, "same": c.digest == suspect.digest}
             for c in suspect.own
         ]
+        if any(_is_of_another_writer(copy, suspect) for copy in suspect.own):
+            detail[OTHER_WRITER] = True
     if suspect.comparison is not None:
         detail["differs"] = dict(suspect.comparison.detail)
     if suspect.place is not None:

@@ -15,13 +15,16 @@ from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from outbox.messages.message_id import HalfId
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
-from spark.findings.finding_rules import RULES, Rule
+from spark.findings.finding_rules import FIND_WRITER, RULES, Rule
 
 SOURCE: Final = ""
 """The name of the audited cell; one installation has one cell, without a name."""
 SEED: Final = 42
 RETIRED: Final = "retired"
 """The detail of a record whose message, if there was one, is older than what is stored."""
+
+OTHER_WRITER: Final = "other_writer"
+"""The detail of a message with a record that its relay has not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,11 @@ class Finding:
     def rule(self) -> Rule:
         """The rule of its class."""
         return RULES[self.finding_class]
+
+    @property
+    def action(self) -> str:
+        """What an operator should do."""
+        return FIND_WRITER if OTHER_WRITER in self.detail else self.rule.action
 
     @property
     def lasting(self) -> bool:

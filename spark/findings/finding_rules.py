@@ -26,6 +26,12 @@ class Rule:
 
 SERVERS: Final = '--bootstrap-server "$OUTBOX_KAFKA_BOOTSTRAP_SERVERS"'
 
+FIND_WRITER: Final = (
+    "Another writer wrote a record that is in no batch of the relay: find it, and restrict the"
+    " write ACL of the topic to the relay. Consumers must deduplicate by outbox_message_id."
+)
+"""What to do about a duplicate of which the relay wrote one record only."""
+
 RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.LOST: Rule(
         kind=Kind.MISSING,

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.finding import UNREAD_CLASSES
+from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.parquet_folder import ParquetFolder
@@ -50,8 +51,9 @@ class Ledger:
     accepted_ids: frozenset[str] = frozenset()
     """Findings that an operator accepts for now; they are kept separately and not counted."""
     accepted: list[Finding] = field(default_factory=list)
-    unverifiable: int = 0
-    """Messages without a record whose topic was not read or whose record may have expired."""
+    unverifiable: Counter[Partition] = field(default_factory=Counter)
+    """By place the messages without a record whose topic was not read or whose record may have
+    expired."""
     expired: list[HalfId] = field(default_factory=list)
     """Those of them that no later run can verify."""
     expired_evidence: ExpiredEvidence = field(default_factory=ExpiredEvidence)

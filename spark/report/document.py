@@ -7,7 +7,7 @@ from string import Formatter
 from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
-from spark.findings.finding import Finding
+from spark.findings.finding import OTHER_WRITER, Finding
 from spark.findings.finding_class import FindingClass
 from spark.findings.finding_rules import RULES
 from spark.findings.ledger import ACCEPTED, OPEN
@@ -93,7 +93,7 @@ def finding_document(finding: Finding, report: Report, status: str = OPEN) -> di
         "status": status,
         "key": key_shown(finding) if report.show_keys else None,
         "meaning": rule.meaning,
-        "action": rule.action,
+        "action": finding.action,
         "command": command(finding, report.run_id),
     }
 
@@ -114,7 +114,8 @@ def command(finding: Finding, run_id: str) -> str:
         "pid": finding.detail.get("pid"),
     }
     known = {name: value for name, value in facts.items() if value is not None}
-    for template in (finding.rule.command, RULES[FindingClass.FOREIGN].command):
+    templates = [finding.rule.command, RULES[FindingClass.FOREIGN].command]
+    for template in templates[::-1] if OTHER_WRITER in finding.detail else templates:
         if all(name in known for _, name, _, _ in Formatter().parse(template) if name):
             return template.format(**known)
     return OF_RUN.format(**known)

@@ -14,7 +14,7 @@ from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
 from spark.report.document import command, coverage, finding_document, of_topics
-from spark.report.report import Report, format_count
+from spark.report.report import Report, format_count, place_name
 from spark.report.svg import chart
 from spark.report.tables import class_rows
 
@@ -34,6 +34,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["format_count"] = format_count
+    environment.filters["place_name"] = place_name
     environment.filters["seconds"] = _in_seconds
     environment.filters["first_upper"] = lambda text: text[:1].upper() + text[1:]
     return environment

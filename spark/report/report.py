@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.finding import FindingChanges
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from outbox.reconciliation.run import CheckpointUpdate, ExpiredEvidence, FinishedRun
 from spark.cut.cut_plan import Plan
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, GradedClass, Kind
 from spark.findings.verdict import Verdict
 
+PLACES_SHOWN: Final = 3
 OTHER_KINDS: Final = {
     Kind.STUCK: "stuck messages or groups",
     Kind.LATENCY: "latency or clock findings",
@@ -87,6 +89,8 @@ class Report:
     versions: Mapping[str, str]
     folder: Path
     show_keys: bool = False
+    unverifiable: Mapping[Partition, int] = field(default_factory=dict)
+    """The unverifiable messages by recorded place, or by topic without one."""
     latencies: Sequence[Latency] = ()
     previous: FinishedRun | None = None
     """The newest run before this one."""
@@ -173,21 +177,15 @@ class Report:
         """The verdict in one line."""
         totals = {kind: format_count(n) for kind, n in self.totals.items()}
         lost = format_count(self.count(FindingClass.LOST, FindingClass.SKIPPED))
-        late = format_count(self.count(FindingClass.HELD) + self._overdue)
+        kinds = (Kind.DUPLICATE, Kind.UNEXPECTED, Kind.MISMATCH, Kind.DISORDERED)
+        others = ", ".join(f"{totals[kind]} {kind}" for kind in kinds)
         return (
             f"{format_count(self.counts.judged)} committed messages checked up to"
-            f" {self.plan.cut_at:%H:%M:%S}Z: {lost} lost, {late} late,"
-            f" {totals[Kind.DUPLICATE]} duplicated, {totals[Kind.UNEXPECTED]} unexpected,"
-            f" {totals[Kind.MISMATCH]} altered, {totals[Kind.DISORDERED]} out of order;"
+            f" {self.plan.cut_at:%H:%M:%S}Z:"
+            f" {totals[Kind.MISSING]} missing ({lost} lost), {others};"
             f" {self.coverage}{self._other_kinds_part()}"
             f"{self._unjudged_part()}{self._remaining_part()}"
         )
-
-    @property
-    def _overdue(self) -> int:
-        """The number of overdue messages; there is one finding per shard."""
-        shards = [f for f in self.findings if f.finding_class is FindingClass.OVERDUE]
-        return sum(each.detail.get("overdue", 1) for each in shards)
 
     def _other_kinds_part(self) -> str:
         """Return the part about the kinds of findings that are not about records."""
@@ -198,10 +196,17 @@ class Report:
         """Return the part about what counts neither as right nor as a finding."""
         counts = {
             "older than the oldest manifest, not judged as missing": self.counts.baseline,
-            "messages cannot be verified": self.counts.unverifiable,
+            f"messages unverifiable ({self._unverifiable_places})": self.counts.unverifiable,
             "accepted by an operator, not counted": len(self.accepted),
         }
         return "".join(f"; {format_count(n)} {words}" for words, n in counts.items() if n)
+
+    @property
+    def _unverifiable_places(self) -> str:
+        """The places of most unverifiable messages."""
+        most = sorted(self.unverifiable.items(), key=lambda each: (-each[1], each[0]))
+        shown = [f"{place_name(place)} {format_count(n)}" for place, n in most[:PLACES_SHOWN]]
+        return ", ".join([*shown, "…"] if len(most) > PLACES_SHOWN else shown)
 
     def _remaining_part(self) -> str:
         """Return the part about findings of earlier runs that this run cannot see."""
@@ -218,6 +223,12 @@ class Report:
         if finding.rule.kind is Kind.MISSING:
             return "older than the manifests"
         return "no run can see them again" if finding.half_id is None else "records have expired"
+
+
+def place_name(place: Partition) -> str:
+    """Return the name of a partition, or of a whole topic, for people."""
+    topic = place.topic or "a topic that is not known any more"
+    return topic if place.number == WHOLE_TOPIC else f"{topic}/{place.number}"
 
 
 def format_count(number: int) -> str:

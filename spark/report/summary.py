@@ -24,7 +24,8 @@ def summarize(
     """Return the report of a run, before it is stored."""
     context, options, plan, ledger = run.context, run.options, run.plan, run.ledger
     with context.progress.stage("sum up"):
-        counts = _counts(run.frames, mismatch, run.snapshot.undecided(), ledger.unverifiable)
+        undecided = run.snapshot.undecided()
+        counts = _counts(run.frames, mismatch, undecided, ledger.unverifiable.total())
         log_state = log_history.state_after_run(
             plan.log, plan.shards, aggregates.anchors, plan.snapshot
         )
@@ -45,6 +46,7 @@ def summarize(
         changes=changes,
         minutes=aggregates.minutes,
         latencies=aggregates.latencies,
+        unverifiable=dict(ledger.unverifiable),
         previous=next(iter(context.run_store.past(1)), None),
         timings=context.progress.timings,
         versions=options.versions,

@@ -57,7 +57,9 @@ class PostgresReconciliationRuns:
     async def findings(
         self, run_id: str, limit: int, after: str, **wanted: str | datetime | None
     ) -> Sequence[TrackedFinding]:
-        """Return a run's findings above info with their current status, by id, after ``after``.
+        """Return a run's findings above info with their current status, after the id ``after``.
+
+        They come the worst first, then by id.
 
         ``wanted`` are values that a finding must have: its kind, finding_class, status, topic, and
         the beginning of the hour in which its message was decided, or else its record written.

@@ -148,3 +148,15 @@ async def test_operators_read_the_last_changes_oldest_first(database_url: str, p
     assert (last["event"], last["status"], last["run_id"]) == ("resolved", one.status, "run-51")
     times = [each["at"] for each in one.history]
     assert times == sorted(times)
+
+
+async def test_operators_read_the_worst_findings_first_page_by_page(
+    database_url: str, pool: Pool
+) -> None:
+    graded = {"a": "low", "b": "critical", "c": "medium", "d": "critical"}
+    findings = tuple(replace(make_finding(id_), severity=s) for id_, s in graded.items())
+    PostgresRunStore(database_url).save(make_run("one", findings=findings))
+    runs, seen = PostgresReconciliationRuns(pool), [""]
+    while page := await runs.findings("one", 1, seen[-1]):
+        seen += [each.finding_id for each in page]
+    assert seen[1:] == ["b", "d", "c", "a"]

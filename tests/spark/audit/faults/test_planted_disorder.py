@@ -68,10 +68,10 @@ def test_a40_each_planted_disorder_is_found_and_nothing_else(planted: Planted) -
 
 def test_the_totals_and_the_sentence_count_them_by_kind(planted: Planted) -> None:
     totals = {kind: n for kind, n in planted.report.totals.items() if n}
-    assert totals == {"mismatch": 3, "disordered": 4, "latency": 3}
+    assert totals == {"mismatch": 2, "disordered": 4, "latency": 3, "coverage": 1}
     assert planted.report.verdict is Verdict.FINDINGS
-    assert "3 altered, 4 out of order; " in planted.report.sentence
-    assert planted.report.sentence.endswith("; 3 latency or clock findings")
+    assert "2 mismatch, 4 disordered; " in planted.report.sentence
+    assert planted.report.sentence.endswith("; 3 latency or clock findings; 1 coverage findings")
 
 
 def test_an_inversion_names_the_record_before_it(planted: Planted) -> None:
@@ -93,9 +93,9 @@ def test_a_misplaced_key_shows_its_first_records_and_their_partitions(planted: P
 
 
 def test_a_wrong_recorded_place_is_shown_with_the_true_place(planted: Planted) -> None:
-    finding = planted.finding("WRONG_OFFSET")
-    assert finding["detail"]["recorded"] == {"partition": 0, "offset": 7}
-    assert (finding["partition"], finding["offset"]) == (0, 1)
+    (message,) = planted.finding("WRONG_OFFSET")["detail"]["messages"]
+    assert message["recorded"] == {"partition": 0, "offset": 7}
+    assert message["actual"] == {"partition": 0, "offset": 1}
 
 
 def test_skewed_clocks_are_reported_by_direction(planted: Planted) -> None:

@@ -29,6 +29,7 @@ from tests.unit.spark.fixtures_suspects import (
     make_copy,
     make_hold,
     make_suspect,
+    placed_at,
     read,
 )
 
@@ -250,3 +251,16 @@ def test_a_finding_keeps_its_id_when_its_half_is_retired() -> None:
     (listed,) = findings_of_suspect(make_suspect(*twice, known=None), HERE)
     (named,) = findings_of_suspect(make_suspect(*twice, known=None, listed=()), HERE)
     assert before.finding_id == listed.finding_id == named.finding_id
+
+
+def test_a_second_record_at_an_offset_that_is_in_no_batch_is_another_writers() -> None:
+    """The relay recorded a place; a copy of its batch elsewhere, or of no batch, is not its own."""
+    own, forged = make_copy(), make_copy(offset=9)
+    for copy, place, expected in (
+        (forged, placed_at(5), True),
+        (make_copy(offset=9, batch_no=None), None, True),
+        (make_copy(offset=9, batch_no=8), None, True),
+        (forged, None, False),
+    ):
+        (found,) = findings_of_suspect(make_suspect(own, copy, place=place), HERE)
+        assert ("Another writer" in found.action) is expected

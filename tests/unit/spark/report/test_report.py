@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.reconciliation.log import Partition
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.cut.cut_plan import Gap
 from spark.findings.finding_class import FindingClass
 from spark.report.store_run import stored_run
+from tests.fixtures_replacing import replace
 from tests.unit.spark.fixtures_reports import make_finding, make_report
 
 
@@ -20,8 +21,17 @@ def test_the_sentence_counts_what_was_checked_and_what_was_found() -> None:
         ]
     )
     assert report.sentence == (
-        "1 204 113 committed messages checked up to 12:00:03Z: 1 lost, 1 late, 1 duplicated, "
-        "0 unexpected, 0 altered, 0 out of order; 2 of 2 partitions, 16 of 16 shards"
+        "1 204 113 committed messages checked up to 12:00:03Z: 2 missing (1 lost), "
+        "1 duplicate, 0 unexpected, 0 mismatch, 0 disordered; 2 of 2 partitions, 16 of 16 shards"
+    )
+
+
+def test_the_sentence_names_the_places_of_most_unverifiable_messages() -> None:
+    places = {Partition("points", n): 10 - n for n in range(3)} | {Partition("", WHOLE_TOPIC): 1200}
+    counts = replace(make_report().counts, unverifiable=1227)
+    assert make_report(unverifiable=places, counts=counts).sentence.endswith(
+        "; 1 227 messages unverifiable (a topic that is not known any more 1 200, points/0 10,"
+        " points/1 9, …)"
     )
 
 
