@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Final, TextIO
+from uuid import UUID
 
 from pyspark.sql import SparkSession
 
@@ -20,7 +20,7 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.reconciliation.log import LogEnd, LogReader
 from outbox.settings.catalogue import Settings
-from spark.columns.staging import PREFIX, refuse_unshared, sweep
+from spark.columns.staging import LOCAL, refuse_unshared
 from spark.cut.cut_capture import require_readable
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
@@ -43,8 +43,6 @@ SNAPSHOT_SECONDS: Final = 3600
 STATEMENT_SECONDS: Final = 600
 PG_CONNECTIONS: Final = 4
 """Connections of Spark to PostgreSQL; each reads a part of the 16 shards."""
-STAGE_KEEP_SECONDS: Final = 604_800
-"""Age at which the stages of killed runs are deleted; longer than any run."""
 
 
 @contextmanager
@@ -73,14 +71,13 @@ def open_run(
         expected = expected_records(log_reader, source.topics())
         expected = max(expected, QUICK_RECORDS) if resident else expected
     store = run_store(settings)
-    report_folder(settings)
+    reports, stage = report_folder(settings), stage_uri(settings, source.installation_id())
     with (
         nullcontext() if resident else store.run_lock(),
         _session(settings, progress, expected) as session,
-        open_stage(settings) as stage_uri,
     ):
         if not runs_here(settings):
-            for place in (stage_uri, str(settings.reconcile_report_dir.resolve())):
+            for place in (stage, str(reports)):
                 refuse_unshared(session, place)
         context = RunContext(
             source=source,
@@ -96,7 +93,7 @@ def open_run(
             progress=progress,
             pause=Event().wait,
         )
-        yield context, run_options(settings, rules, stage_uri, session.version)
+        yield context, run_options(settings, rules, stage, session.version)
 
 
 def postgres_source(settings: Settings) -> PostgresSource:
@@ -121,14 +118,12 @@ def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:
     return sum(end - starts.get(partition, 0) for partition, end in ends.items())
 
 
-def run_options(
-    settings: Settings, rules: TopicRules, stage_uri: str, spark_version: str
-) -> Options:
+def run_options(settings: Settings, rules: TopicRules, stage: str, spark_version: str) -> Options:
     """Return the options of a run from the settings."""
     return Options(
         progress_topic=PROGRESS_TOPIC,
         report_dir=settings.reconcile_report_dir.resolve(),
-        stage_uri=stage_uri,
+        stage_uri=stage,
         grace_seconds=settings.reconcile_grace_seconds,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
@@ -194,13 +189,8 @@ def report_folder(settings: Settings) -> Path:
     return folder
 
 
-@contextmanager
-def open_stage(settings: Settings) -> Iterator[str]:
-    """Yield where Parquet is staged: the given URI, else a temporary folder."""
+def stage_uri(settings: Settings, installation_id: UUID) -> str:
+    """Return where the runs of the installation stage Parquet, each in a folder of its own."""
     if settings.reconcile_stage_uri is not None:
-        yield settings.reconcile_stage_uri.rstrip("/")
-        return
-    parent = report_folder(settings)
-    sweep(parent, SystemClock().now().timestamp(), STAGE_KEEP_SECONDS)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as folder:
-        yield f"file://{folder}"  # Spark does not decode a URI's percent signs
+        return f"{settings.reconcile_stage_uri.rstrip('/')}/{installation_id}"
+    return f"{LOCAL}{report_folder(settings)}/.stage-{installation_id}"

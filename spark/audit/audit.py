@@ -30,8 +30,12 @@ class Audit:
         Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
         """
         context, options = self.context, self.options
-        captured = steps.capture(context, options)
-        with context.source.snapshot() as snapshot, steps.sized(context, options) as size:
+        log_cut = steps.capture(context, options)
+        with (
+            context.source.snapshot() as snapshot,
+            steps.staged(log_cut) as captured,
+            steps.sized(captured) as size,
+        ):
             run = steps.read(captured, snapshot, size)
             with context.progress.stage("compare") as stage:
                 found = differences(run.frames, options.mode, options.bucket_messages)

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from outbox.reconciliation.finding import StoredFinding
 from spark.audit.audit import Audit
-from spark.columns.staging import PREFIX
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
 from spark.jvm.spark_errors import RunNotFound
@@ -99,7 +97,7 @@ def rerun_once(context: RunContext, options: Options, run_id: str) -> Rerun:
     Raises RunNotFound, RunOvertaken, and what a run raises; nothing is stored then.
     """
     before = open_findings(context.run_store, run_id)
-    with _no_report(options.report_dir) as folder:
+    with _no_report(options) as folder:
         report = Audit(context, replace(options, report_dir=folder)).run()
     context.run_store.save_rerun(stored_run(report, {}), [each.finding_id for each in before])
     after = {each.finding_id: each for each in context.run_store.statuses(run_id) or ()}
@@ -122,9 +120,11 @@ def later_statuses(
 
 
 @contextmanager
-def _no_report(parent: Path) -> Iterator[Path]:
-    """Yield a folder for the Parquet of a run that is not kept; leftovers are swept as a stage."""
-    folder = parent / f"{PREFIX}{uuid4().hex}"
+def _no_report(options: Options) -> Iterator[Path]:
+    """Yield a folder for the Parquet of a run that is not kept; a killed rerun may have left it."""
+    installation = options.stage_uri.rpartition("/")[2]
+    folder = options.report_dir / f".rerun-{installation}"
+    shutil.rmtree(folder, ignore_errors=True)
     try:
         yield folder
     finally:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from spark.audit import late_arrivals
 from spark.audit.suspects import chunks, enter_suspects
 from spark.checks import coverage, latency, match_checks, stalled, stored_rows, unlogged_commits
 from spark.checks.match_checks import MatchChecks
+from spark.columns.staging import run_folder
 from spark.compare.bucket_checksums import Differences
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
@@ -68,10 +70,18 @@ def capture(context: RunContext, options: Options) -> Captured:
     )
 
 
-def sized(context: RunContext, options: Options) -> AbstractContextManager[RunSize]:
+@contextmanager
+def staged(captured: Captured) -> Iterator[Captured]:
+    """Give the run a stage of its own, and remove it at the end."""
+    options, session = captured.options, captured.context.sources.spark_session
+    with run_folder(session, options.stage_uri) as uri:
+        yield replace(captured, options=replace(options, stage_uri=uri))
+
+
+def sized(captured: Captured) -> AbstractContextManager[RunSize]:
     """Open the choice between a small run and any other."""
+    options, session = captured.options, captured.context.sources.spark_session
     settings = options.small_settings if options.small_rows else {}
-    session = context.sources.spark_session
     return sized_run(session, settings, options.stage_uri, options.small_rows)
 
 

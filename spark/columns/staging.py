@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql.utils import is_remote
 
 from outbox.errors import ConfigurationError
 
-PREFIX: Final = ".stage-"
-"""Prefix of a folder that exists as long as its run."""
+LOCAL: Final = "file://"
+"""The beginning of the URI of a local folder; Spark does not decode a URI's percent signs."""
 IN_MEMORY: Final = "memory:"
 """The stage of a small run: Spark's own memory, and its disk if that is full."""
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
@@ -67,15 +67,36 @@ def _seen(observation: Observation, names: Iterable[str]) -> dict[str, Any]:
     return {name: values[name] for name in names}
 
 
-def sweep(parent: Path, now: float, keep_seconds: float) -> None:
-    """Remove the stages that killed runs left before ``keep_seconds``; ``now`` is in Unix seconds.
+@contextmanager
+def run_folder(spark_session: SparkSession, installation_uri: str) -> Iterator[str]:
+    """Yield the folder of a run below that of its installation, which is removed afterwards.
 
-    A run under way changes its stage all the time, so its stage is never that old.
+    One run of an installation is under way at a time, so what is there was left by a killed one.
     """
-    for left in parent.glob(f"{PREFIX}*"):
-        with suppress(FileNotFoundError):
-            if left.stat().st_mtime < now - keep_seconds:
-                shutil.rmtree(left, ignore_errors=True)
+    _remove(spark_session, installation_uri)
+    try:
+        yield f"{installation_uri}/{uuid4().hex}"
+    finally:
+        with suppress(Exception):  # the next run removes it
+            _remove(spark_session, installation_uri)
+
+
+def _remove(spark_session: SparkSession, uri: str) -> None:
+    """Remove a folder, if there is one; a client of Spark Connect has no file system but its own.
+
+    Raises ConfigurationError if the client cannot reach the folder.
+    """
+    if not is_remote():
+        jvm: Any = spark_session._jvm
+        path = jvm.org.apache.hadoop.fs.Path(uri)
+        path.getFileSystem(spark_session._jsc.hadoopConfiguration()).delete(path, True)
+    elif uri.startswith(LOCAL):
+        shutil.rmtree(uri.removeprefix(LOCAL), ignore_errors=True)
+    else:
+        raise ConfigurationError(
+            "OUTBOX_RECONCILE_STAGE_URI: with Spark Connect it must begin with file://, and be the"
+            " same folder for the server and this client"
+        )
 
 
 def refuse_unshared(spark_session: SparkSession, uri: str) -> None:

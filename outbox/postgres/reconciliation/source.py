@@ -58,6 +58,13 @@ class PostgresSource:
         with audit_session(self._database_url) as connection:
             return [name for (name,) in connection.execute(SQL["topics"])]
 
+    def installation_id(self) -> UUID:
+        """Return the id of the installation that the database belongs to."""
+        with audit_session(self._database_url) as connection:
+            row = connection.execute(SQL["installation_id"]).fetchone()
+        assert row is not None
+        return UUID(str(row[0]))
+
     def listed(self) -> Sequence[RelayCut]:
         """Return the position and the last manifest of each shard that has published."""
         with audit_session(self._database_url) as connection:

@@ -2,6 +2,10 @@
 -- Reads the interned topic names: the topics that may contain our records.
 SELECT name FROM outbox.topic ORDER BY name
 
+-- name: installation_id
+-- Reads which installation this is.
+SELECT installation_id FROM outbox.installation
+
 -- name: listed
 -- Reads the relays' rows of the shards that have published, with the offset of the last manifest.
 SELECT substr(name, 7)::int AS shard, position AS xid, position_n AS n, batch_no, manifest_offset

@@ -11,7 +11,7 @@ from spark.checks.sample import MESSAGES
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, run
+from tests.spark.fixtures_stored_audit import classes, commit, record_place, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -41,3 +41,21 @@ def test_a_full_run_closes_no_finding_that_is_outside_its_sample(
     writer.execute(write, altered.message.value, altered.half_id)
     repaired = run(parts, replace(options, full=True))
     assert classes(repaired) == {"WRONG_PARTITION": MISPLACED}
+
+
+def test_a_wrong_recorded_place_stays_open_when_no_run_can_look_at_it_any_more(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    """Its manifest has expired, so its message is not judged: that is no evidence."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (half,) = commit(writer, topic, 1)
+    writer.publish()
+    record_place(writer, half, 1, 7)
+    assert classes(run(parts, options)) == {"WRONG_OFFSET": 1}
+    writer.end(writer.prepare(topic, 1, key=half.message.key), Resolution.COMMIT)
+    writer.publish()
+    writer.expire_manifests(half.shard, 1)
+    later = run(parts, replace(options, full=True))
+    assert (later.counts.baseline, later.changes.resolved) == (1, 0)
+    assert classes(later) == {"WRONG_OFFSET": 1}

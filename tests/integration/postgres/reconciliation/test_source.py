@@ -142,6 +142,7 @@ def test_the_role_may_run_an_audit_and_nothing_else(
     source = PostgresSource(auditor_url)
     ids = [half.half_id for half in halves]
     assert source.topics() == ["points"]
+    assert source.installation_id().version == 4
     with source.snapshot() as snapshot:
         assert len(snapshot.halves(ids)) == 3
         assert snapshot.undecided() == UndecidedCounts(prepared=1, parked=0)
