@@ -37,6 +37,9 @@ from outbox.messages.message import DecidedBy, End, Resolution, State
 from outbox.operators.message_view import MessageFilter, MessageResource
 
 PATH: Final = "/v1/half-messages"
+ENDED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/EndedHalf"}}}}
+}
 router = APIRouter(prefix=PATH, tags=["half messages"], route_class=StrictRoute)
 
 
@@ -103,7 +106,7 @@ async def recheck_half_message(
     return Rechecked(message_id=message, state=State.PREPARED, next_check_at=due_at)
 
 
-@router.post("/{message_id}/force-end", responses={200: {"model": None}})
+@router.post("/{message_id}/force-end", responses=ENDED)
 async def force_end_half_message(
     message_id: str, body: ForceEndRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from api.admin.dependencies import ServicesDependency, StrictRoute
 from api.http.problems import Problem
@@ -40,7 +41,7 @@ async def get_version(services: ServicesDependency) -> dict[str, str]:
     return {"version": services.version}
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=PlainTextResponse)
 async def get_metrics(request: Request, services: ServicesDependency) -> Response:
     """Return the metrics in Prometheus' text format.
 

@@ -125,7 +125,10 @@ async def list_finding_totals(
     responses={
         200: {
             "description": "The report as the run wrote it",
-            "content": {each.split(";")[0]: {} for each in MEDIA_TYPES.values()},
+            "content": {
+                each.split(";")[0]: {"schema": {"type": "object" if "json" in each else "string"}}
+                for each in MEDIA_TYPES.values()
+            },
         }
     },
 )

@@ -86,7 +86,7 @@ async def is_in_the_contract(answer: httpx2.Response) -> None:
             path = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
             if operation and re.fullmatch(path, answer.request.url.path):
                 named = operation["responses"]["default"]["description"]
-                assert code in re.split("[:,] ", named), operation["operationId"]
+                assert code in re.split("[:,] ", named), f"{operation['operationId']}: {code}"
                 return
 
 

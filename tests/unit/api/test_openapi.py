@@ -101,7 +101,7 @@ def test_each_operation_names_its_problems_and_headers() -> None:
         if name != "checkTransaction"
     }
     assert set().union(*named.values()) | BESIDE_ROUTES == KINDS.keys()
-    assert "already-ended" not in named["prepareHalfMessage"]
+    assert "unknown-topic" not in named["endHalfMessage"]
     prepared = OPERATIONS["prepareHalfMessage"]["responses"]
     assert prepared["201"]["headers"].keys() == {"Location", "Idempotency-Replayed"}
     assert prepared["default"]["headers"].keys() == {"Retry-After"}
