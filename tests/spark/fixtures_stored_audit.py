@@ -55,6 +55,17 @@ def record_place(writer: OutboxWriter, half: HalfMessage, partition: int, offset
     )
 
 
+def note_progress(writer: OutboxWriter, shard: int) -> str:
+    """Write the row of a shard's relay, as it does once a second; return its next batch header."""
+    state = writer.shards[shard]
+    writer.execute(
+        "INSERT INTO outbox.progress (name, position, position_n, batch_no, manifest_offset)"
+        " VALUES (%s, %s, %s, %s, 0)",
+        *(f"relay:{shard}", *state.position, state.batch_no),
+    )
+    return f"{shard}.{state.batch_no + 1}.0"
+
+
 def message_id(record: Record) -> str:
     """Return the message id of a record."""
     return dict(record.headers)[MESSAGE_ID].decode()

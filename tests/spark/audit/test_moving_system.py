@@ -25,6 +25,7 @@ from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
+from tests.spark.fixtures_stored_audit import note_progress
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -109,8 +110,7 @@ def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
     writer.publish()
     later = writer.prepare(topic, 5, key=b"one-member")
     writer.end(later, Resolution.COMMIT)
-    ahead = writer.record(later[0], batch=f"{later[0].shard}.99.0")
-    writer.produce(ahead)
+    writer.produce(writer.record(later[0], note_progress(writer, later[0].shard)))
 
     young = Audit(parts, options).run()
     assert (young.verdict, young.findings) == (Verdict.CLEAN, ())

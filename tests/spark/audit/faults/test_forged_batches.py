@@ -8,7 +8,7 @@ from outbox.messages.message import Resolution
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, run
+from tests.spark.fixtures_stored_audit import classes, commit, note_progress, run
 
 pytestmark = REAL_STORES
 
@@ -22,17 +22,11 @@ def test_a_record_of_a_batch_that_no_relay_has_published_is_a_duplicate(
     writer.create_topics(topic)
     (twice,) = commit(writer, topic, 1)
     writer.publish()
-    shard, state = twice.shard, writer.shards[twice.shard]
     (next_one,) = writer.prepare(topic, 1, key=twice.message.key)
-    writer.execute(
-        "INSERT INTO outbox.progress (name, position, position_n, batch_no, manifest_offset)"
-        " VALUES (%s, %s, %s, %s, 0)",
-        *(f"relay:{shard}", *state.position, state.batch_no),
-    )
+    next_batch = note_progress(writer, twice.shard)
     writer.end([next_one], Resolution.COMMIT)
     writer.produce(
-        writer.record(twice, f"{shard}.{forged}.0"),
-        writer.record(next_one, f"{shard}.{state.batch_no + 1}.0"),
+        writer.record(twice, f"{twice.shard}.{forged}.0"), writer.record(next_one, next_batch)
     )
     report = run(parts, options)
     assert (classes(report), report.counts.ahead) == ({"DUPLICATE": 1}, 1)
