@@ -69,11 +69,6 @@ def make_template(server_url: str) -> str:
     return TEMPLATE
 
 
-def drop_template(server_url: str) -> None:
-    """Drop the template: the next session on the server migrates it again."""
-    drop_database(server_url, with_database(server_url, TEMPLATE))
-
-
 @contextmanager
 def session_kept(server_url: str) -> Iterator[None]:
     """Create and drop databases in one session for the block: each login costs a third of one."""

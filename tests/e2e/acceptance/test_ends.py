@@ -73,16 +73,6 @@ def test_a3_an_unknown_end_changes_nothing(service: Service, group: str) -> None
     assert service.get(message_id) == before
 
 
-def test_a4_a_rolled_back_half_never_becomes_a_record(service: Service, group: str) -> None:
-    topic = service.new_topic()
-    refused, accepted = (service.prepare(group, topic, value=v) for v in ("no", "yes"))
-    assert service.end(refused, "ROLLBACK").json()["state"] == "ROLLED_BACK"
-    service.end(accepted, "COMMIT", wait=20)
-    values = [record.value for record in service.records(topic, committed=False)]
-    assert values.count(b"no") == 0
-    assert values.count(b"yes") == 1
-
-
 def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> None:
     topic = service.new_topic()
     service.prepare(group, topic, value="half")

@@ -126,17 +126,6 @@ def _register(service: Service, group: str, check_url: str) -> str:
     return str(answer.json()["check_secret"])
 
 
-def test_the_page_shows_how_the_service_is_built_and_run(billing: Billing) -> None:
-    run = billing.language.run
-    steps = (
-        billing.language.build,
-        f"{run} issue 7731",
-        f"{run} serve &",
-        f"{run} issue 7732 forget",
-    )
-    assert "\n```sh\n" + "".join(f"{step}\n" for step in steps) + "```\n" in PAGE
-
-
 def test_an_issued_invoice_is_stored_and_becomes_one_record(
     billing: Billing, service: Service
 ) -> None:

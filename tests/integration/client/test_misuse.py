@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from outbox_client import AsyncTransactionProducer, LocalTransactionState, Message
+from outbox_client import AsyncTransactionProducer, Message
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.integration.client.fixtures_producers import OpenProducer
 
-COMMIT = LocalTransactionState.COMMIT
 SECRET = "obx_1a2b_secret"
 
 

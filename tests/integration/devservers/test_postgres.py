@@ -16,8 +16,6 @@ from devservers.unprivileged import unprivileged_user
 
 pytestmark = [pytest.mark.postgres, pytest.mark.deep]
 
-OLDEST = Path("/usr/lib/postgresql/15/bin")
-
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:

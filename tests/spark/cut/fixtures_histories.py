@@ -199,9 +199,6 @@ USUAL: Final = ("commit", "commit", "publish", "publish", "publish", "roll_back"
 STEPS: Final = st.tuples(
     st.sampled_from((*USUAL, *FAULTY)), st.integers(0, 7), st.integers(0, len(FAULTS) - 1)
 )
-CLEAN_STEPS: Final = st.tuples(
-    st.sampled_from(USUAL), st.integers(0, 7), st.integers(0, FAULTS.count("none") - 1)
-)
 LAGS: Final = st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 2))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import typer
@@ -17,10 +16,6 @@ from tests.fixtures_http_server import QuietHandler, http_server
 
 Described = tuple[str, str, str]
 """A command, its option, and the option's help."""
-
-
-OF_THE_AUDIT = {("reconcile", "run"), ("reconcile", "rerun")}
-"""Commands whose help is that of the program which they become."""
 
 
 def options(command: object, words: tuple[str, ...] = ()) -> Iterator[Described]:
@@ -42,27 +37,10 @@ def option_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple
         yield " ".join(words), {*each.opts}
 
 
-def command_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each command and of each group."""
-    yield words
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from command_names(inner, (*words, name))
-
-
 def test_every_option_and_argument_has_a_help() -> None:
     described = list(options(typer.main.get_command(make_app())))
     assert len(described) > 100
     assert [(command, option) for command, option, text in described if not text] == []
-
-
-def test_every_command_has_an_example() -> None:
-    command = typer.main.get_command(make_app())
-    for words in set(command_names(command)) - OF_THE_AUDIT:
-        inner: Any = command
-        for word in words:
-            inner = inner.commands[word]
-        if not words or not hasattr(inner, "commands"):
-            assert (inner.epilog or "").startswith("Example: outbox"), words
 
 
 def test_the_help_of_the_command_explains_every_exit_code() -> None:

@@ -23,18 +23,6 @@ FILES: Final = [FOLDER / name for name in KUSTOMIZATION["resources"]]
 CRON_JOB: Final = PROJECT / "deploy/spark/cronjob.yml"
 OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
 GLOBAL_FLAGS: Final = ["--output", "jsonl", "--quiet"]
-SECRETS_OF: Final = {
-    "outbox-migrate": {"DATABASE_URL"},
-    "outbox-api": {"DATABASE_URL", "AUTH_PEPPER", "ENCRYPTION_KEYS"},
-    "outbox-checker": {"DATABASE_URL", "ENCRYPTION_KEYS"},
-}
-CONFINED: Final = {
-    "runAsNonRoot": True,
-    "runAsUser": 10001,
-    "runAsGroup": 10001,
-    "fsGroup": 10001,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 
 
 def documents() -> list[dict[str, Any]]:

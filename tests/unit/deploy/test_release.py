@@ -5,7 +5,6 @@ changes them all.
 from __future__ import annotations
 
 import json
-import re
 import runpy
 import shutil
 from pathlib import Path
@@ -22,21 +21,6 @@ POM = {
     each.tag.rpartition("}")[2]: each.text or ""
     for each in ElementTree.parse(PROJECT / "pom.xml").iter()
 }
-IMAGE = re.compile(r"^\s*(?:image:|FROM) ([\w./-]+):([\w.-]+)", re.MULTILINE)
-DEPLOYED = [
-    PROJECT / "docker-compose.yml",
-    *sorted((PROJECT / "deploy").rglob("*.yml")),
-    *sorted((PROJECT / "deploy").rglob("Dockerfile")),
-]
-
-
-def tags() -> dict[str, set[str]]:
-    """Return the tags of each image that is named anywhere."""
-    found: dict[str, set[str]] = {}
-    for file in DEPLOYED:
-        for image, tag in IMAGE.findall(file.read_text("utf-8")):
-            found.setdefault(image, set()).add(tag)
-    return found
 
 
 def test_every_file_names_the_one_version() -> None:

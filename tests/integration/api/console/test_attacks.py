@@ -18,7 +18,7 @@ from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import browsing, key_text, logged_in
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
-from tests.integration.api.fixtures_service import GROUP, HALVES, prepare_body, settings_for
+from tests.integration.api.fixtures_service import HALVES, settings_for
 from tests.integration.api.fixtures_sockets import Answer, Listener, listening, request
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
@@ -84,17 +84,6 @@ async def sending(database_url: str) -> AsyncIterator[Sender]:
     """Serve with keys; yield a browser's requests without a session."""
     async with listening(settings_for(database_url, **WITH_KEYS)) as listener:
         yield Sender(listener)
-
-
-async def prepared(sender: Sender, key: Mapping[str, str]) -> str:
-    """Prepare a message; return its id."""
-    client = sender.listener.client
-    client.headers.update(key)
-    await sender.listener.put_group(GROUP)
-    answer = await client.post(HALVES, json=prepare_body())
-    assert answer.status_code == 201, answer.text
-    message_id: str = answer.json()["message_id"]
-    return message_id
 
 
 async def test_two_cookies_of_the_session_are_none(database_url: str, pool: Pool) -> None:

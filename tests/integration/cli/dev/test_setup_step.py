@@ -17,7 +17,6 @@ from outbox.settings.environment import process_environment
 from tests.fixtures_waiting import wait_for
 
 COPIED = ("Makefile", "pyproject.toml", "pom.xml", "chaos/pyproject.toml", "requirements/dev.txt")
-NOBODY_WAITS_LONGER = 10
 INTERPRETER = f"""#!/bin/sh
 # An interpreter whose pip installs nothing; its virtual environments are folders with itself.
 case "$*" in

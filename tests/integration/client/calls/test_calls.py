@@ -30,7 +30,6 @@ from tests.integration.client.fixtures_producers import OpenProducer
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
-UNKNOWN = LocalTransactionState.UNKNOWN
 
 PASSING = [
     CUT,

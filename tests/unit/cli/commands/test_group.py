@@ -44,10 +44,3 @@ def test_a_probe_of_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(
     printed = capsys.readouterr()
     assert json.loads(printed.out) == verdict
     assert printed.err.startswith(f"outbox: the endpoint {why}")
-
-
-def test_a_probe_of_a_good_endpoint_shows_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
-    with api_that_found(PASSED) as url:
-        assert run(["--url", url, "-o", "json", "group", "test", "billing"]) == ExitCode.OK
-    printed = capsys.readouterr()
-    assert (json.loads(printed.out), printed.err) == (PASSED, "")
