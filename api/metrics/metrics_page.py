@@ -77,9 +77,9 @@ class MetricsPage:
     async def _read_gauges(self) -> None:
         clear_table_gauges(self._metrics)
         with suppress(DatabaseUnavailable):
-            facts = await self._source.read()
-            set_table_gauges(facts, self._metrics)
-            self._log_unread(facts.unread)
+            found, errors = await self._source.read()
+            set_table_gauges(found, errors, self._metrics)
+            self._log_unread(errors)
             set_open_findings(await self._runs.open_findings(), self._metrics)
             last = await self._runs.last()
             if last is not None:

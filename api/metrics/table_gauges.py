@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from outbox.messages.message import State
-from outbox.operators.table_facts import GaugeFacts, Rows
 from outbox.telemetry.metrics import Metrics
+
+Rows = Sequence[Mapping[str, Any]]
 
 FROM_TABLES: Final = (
     "half_messages",
@@ -38,18 +40,20 @@ def clear_table_gauges(metrics: Metrics) -> None:
         metrics[name].clear()
 
 
-def set_table_gauges(facts: GaugeFacts, metrics: Metrics) -> None:
-    """Set the gauges to what was found."""
-    for part, error in facts.unread.items():
+def set_table_gauges(
+    found: Mapping[str, Rows], errors: Mapping[str, str | None], metrics: Metrics
+) -> None:
+    """Set the gauges to the rows that were found of each part."""
+    for part, error in errors.items():
         metrics["table_gauges_unread"].labels(part).set(error is not None)
-    _set_unfinished(facts.unfinished, metrics)
-    for beat in facts.heartbeats:
+    _set_unfinished(found["unfinished"], metrics)
+    for beat in found["heartbeats"]:
         metrics["checker_heartbeat_timestamp_seconds"].labels(beat["task"]).set(beat["beaten_at"])
-    for each in facts.failing:
+    for each in found["failing"]:
         metrics["check_failing_seconds"].labels(each["producer_group"]).set(each["seconds"])
-    for each in facts.paused:
+    for each in found["paused"]:
         metrics["group_paused"].labels(each["producer_group"]).set(1)
-    for table in facts.tables:
+    for table in found["tables"]:
         metrics["op_table_rows"].labels(table["table"]).set(table["live_rows"])
         if table["vacuumed_at"] is not None:
             vacuumed = metrics["last_vacuum_timestamp_seconds"]

@@ -17,8 +17,8 @@ NO_SERVER = "http://127.0.0.1:1/check"
 
 async def failing(pool: Pool) -> dict[str, int]:
     """Return for how many minutes the checks of each group have failed."""
-    facts = await PostgresGauges(pool).read()
-    return {each["producer_group"]: int(each["seconds"] // 60) for each in facts.failing}
+    found, _ = await PostgresGauges(pool).read()
+    return {each["producer_group"]: int(each["seconds"] // 60) for each in found["failing"]}
 
 
 async def fail_for_a_quarter_of_an_hour(world: World, url: str) -> ProducerGroup:

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.load.history import tuples_read
 from devservers.postgres import EmbeddedPostgres
-from outbox.operators.table_facts import GaugeFacts
-from outbox.postgres.maintenance.gauges import SQL, PostgresGauges
+from outbox.postgres.maintenance.gauges import SQL, PostgresGauges, Rows
 from outbox.postgres.sessions.connections import Pool, connect, make_pool
 from outbox.postgres.sessions.reads import read_in_key_order
 from tests.fixtures_databases import drop_database, make_database
@@ -64,9 +63,11 @@ async def test_the_count_reads_little_of_what_is_open(full_pool: Pool) -> None:
     assert await tuples_read(full_pool) - before <= MOST_TUPLES
 
 
-def of(facts: GaugeFacts, group: str) -> dict[str, Mapping[str, Any]]:
+def of(found: tuple[Mapping[str, Rows], object], group: str) -> dict[str, Mapping[str, Any]]:
     """Return what was found of a group in each state."""
-    return {each["state"]: each for each in facts.unfinished if each["producer_group"] == group}
+    return {
+        each["state"]: each for each in found[0]["unfinished"] if each["producer_group"] == group
+    }
 
 
 async def test_a_large_number_is_a_lower_bound_and_the_oldest_is_found(full_pool: Pool) -> None:
