@@ -15,10 +15,9 @@ from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
-from outbox.postgres.reconciliation.audit_session import TimeLimits
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
-from outbox.reconciliation.log import LogEnd, LogReader
+from outbox.reconciliation.log import LogEnd
 from outbox.settings.catalogue import Settings
 from spark.columns.staging import LOCAL, refuse_unshared
 from spark.cut.cut_capture import require_readable
@@ -38,9 +37,6 @@ from spark.jvm.spark_errors import one_line_failures
 from spark.progress import Progress
 from spark.run_context import Options, RunContext
 
-SNAPSHOT_SECONDS: Final = 3600
-"""A longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does."""
-STATEMENT_SECONDS: Final = 600
 PG_CONNECTIONS: Final = 4
 """Connections of Spark to PostgreSQL; each reads a part of the 16 shards."""
 
@@ -99,9 +95,8 @@ def open_run(
 def postgres_source(settings: Settings) -> PostgresSource:
     """Return the audited database; it is read from its replica if one is set."""
     replica = settings.reconcile_replica_url
-    limits = TimeLimits(snapshot_seconds=SNAPSHOT_SECONDS, statement_seconds=STATEMENT_SECONDS)
     return PostgresSource(
-        settings.required_database_url(), replica.get_secret_value() if replica else None, limits
+        settings.required_database_url(), replica.get_secret_value() if replica else None
     )
 
 
@@ -110,7 +105,7 @@ def run_store(settings: Settings) -> PostgresRunStore:
     return PostgresRunStore(settings.required_database_url())
 
 
-def expected_records(log_reader: LogReader, topics: Sequence[str]) -> int:
+def expected_records(log_reader: KafkaLogReader, topics: Sequence[str]) -> int:
     """Return the approximate number of records to read, to size the JVM; it includes markers."""
     partitions = log_reader.partitions(topics)
     starts = log_reader.offsets(partitions, LogEnd.START).offsets

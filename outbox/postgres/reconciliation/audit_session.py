@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import psycopg
@@ -16,15 +15,9 @@ from outbox.postgres.sessions.statements import load
 SQL: Final = load(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimits:
-    """How long a run may use PostgreSQL, in seconds; above it the run fails and stores nothing."""
-
-    snapshot_seconds: int = 3600
-    statement_seconds: int = 600
-
-
-DEFAULT_LIMITS: Final = TimeLimits()
+SNAPSHOT_SECONDS: Final = 3600
+"""A longer run fails, nothing stored; before PostgreSQL 17 only a pause of that length does."""
+STATEMENT_SECONDS: Final = 600
 LOCK_SECONDS: Final = 30
 """How long an audit waits for a lock; a leaf is removed in less than two seconds."""
 SPENT: Final = (*UNAVAILABLE, *REFUSED, psycopg.errors.SnapshotTooOld)
@@ -33,20 +26,24 @@ before 17 have `old_snapshot_threshold`."""
 
 
 @contextmanager
-def audit_session(database_url: str, limits: TimeLimits = DEFAULT_LIMITS) -> Iterator[Connection]:
+def audit_session(
+    database_url: str,
+    snapshot_seconds: int = SNAPSHOT_SECONDS,
+    statement_seconds: int = STATEMENT_SECONDS,
+) -> Iterator[Connection]:
     """Open a connection whose transactions and statements are limited in time.
 
     Before PostgreSQL 17 a transaction is limited only while it is idle.
     """
-    silence = limits.statement_seconds + LOCK_SECONDS
+    silence = statement_seconds + LOCK_SECONDS
     with (
         database_errors(),
         connect(database_url, "reconcile", answer_seconds=silence) as connection,
     ):
         timeouts = {
-            "idle_in_transaction_session_timeout": limits.snapshot_seconds,
-            "transaction_timeout": limits.snapshot_seconds,
-            "statement_timeout": limits.statement_seconds,
+            "idle_in_transaction_session_timeout": snapshot_seconds,
+            "transaction_timeout": snapshot_seconds,
+            "statement_timeout": statement_seconds,
             "lock_timeout": LOCK_SECONDS,
         }
         texts = [f"{seconds}s" for seconds in timeouts.values()]

@@ -14,8 +14,8 @@ from psycopg.rows import class_row, dict_row
 from outbox.messages.message_id import HalfId, message_id_of
 from outbox.postgres.messages.half_rows import read_without_damage
 from outbox.postgres.reconciliation.audit_session import (
-    DEFAULT_LIMITS,
-    TimeLimits,
+    SNAPSHOT_SECONDS,
+    STATEMENT_SECONDS,
     audit_session,
     database_errors,
 )
@@ -44,11 +44,15 @@ class PostgresSource:
     """The database that a run audits, or a replica of it. Methods raise DatabaseUnavailable."""
 
     def __init__(
-        self, database_url: str, replica_url: str | None = None, limits: TimeLimits = DEFAULT_LIMITS
+        self,
+        database_url: str,
+        replica_url: str | None = None,
+        snapshot_seconds: int = SNAPSHOT_SECONDS,
+        statement_seconds: int = STATEMENT_SECONDS,
     ) -> None:
         self._database_url = database_url
         self._replica_url = replica_url
-        self._limits = limits
+        self._limits = snapshot_seconds, statement_seconds
         self.jdbc: JdbcAddress = jdbc_address(database_url)
         if replica_url is not None:
             self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
@@ -78,7 +82,7 @@ class PostgresSource:
         """
         read_url = self._replica_url or self._database_url
         with (
-            audit_session(read_url, self._limits) as connection,
+            audit_session(read_url, *self._limits) as connection,
             self._primary(connection) as primary,
         ):
             primary.execute(SQL["keep_leaves"])
