@@ -145,9 +145,8 @@ def _parked_copies(
 def _orphan_names(settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks) -> PeriodicTask:
     """Return the task that names messages that only Kafka has."""
     records = KafkaTopicScan(settings.required_bootstrap_servers(), settings.kafka_config)
-    return PeriodicTask(
-        name="orphans", step=OrphanNames(PostgresOrphans(pool), records, locks).step
-    )
+    names = OrphanNames(PostgresOrphans(pool), PostgresSeenTopics(pool), records, locks)
+    return PeriodicTask(name="orphans", step=names.step)
 
 
 def _topic_watch(

@@ -16,6 +16,7 @@ from outbox.telemetry.dependency_log import DependencyLog
 
 if TYPE_CHECKING:
     from outbox.kafka.topic_scan import KafkaTopicScan
+    from outbox.postgres.messages.seen_topics import PostgresSeenTopics
     from outbox.postgres.relay.orphans import PostgresOrphans
 
 BATCH: Final = 500
@@ -27,9 +28,14 @@ class OrphanNames:
     """Names one batch of orphans per step."""
 
     def __init__(
-        self, orphans: PostgresOrphans, records: KafkaTopicScan, locks: AdvisoryLocks
+        self,
+        orphans: PostgresOrphans,
+        topics: PostgresSeenTopics,
+        records: KafkaTopicScan,
+        locks: AdvisoryLocks,
     ) -> None:
         self._orphans = orphans
+        self._topics = topics
         self._records = records
         self._locks = locks
         self._kafka = DependencyLog("kafka", task="orphans")
@@ -40,7 +46,7 @@ class OrphanNames:
             sought = await self._orphans.unnamed(BATCH) if held else ()
             if not sought:
                 return POLL_SECONDS
-            topics = await self._orphans.topics()
+            topics = await self._topics.all()
             try:
                 named = await asyncio.to_thread(self._records.read, sought, topics)
             except KafkaUnavailable as error:

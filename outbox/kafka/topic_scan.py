@@ -63,7 +63,9 @@ class KafkaTopicScan:
         """
         return self._records(topics, None, lambda headers: _seen(headers, shard))
 
-    def read(self, sought: Sequence[UnnamedRecord], topics: Sequence[str]) -> Sequence[RecordName]:
+    def read(
+        self, sought: Sequence[UnnamedRecord], topics: Collection[str]
+    ) -> Sequence[RecordName]:
         """Return the names of the records that the topics still have. Raises KafkaUnavailable."""
         wanted = {(each.half_id, each.nonce) for each in sought}
         found: dict[tuple[HalfId, Nonce], RecordName] = {}

@@ -34,12 +34,6 @@ class PostgresOrphans:
             await cursor.execute(SQL["unnamed"], {"limit": limit})
             return await cursor.fetchall()
 
-    async def topics(self) -> Sequence[str]:
-        """Return the topics that may have their records."""
-        async with lent(self._pool) as connection:
-            cursor = await connection.execute(SQL["topics"])
-            return [row[0] for row in await cursor.fetchall()]
-
     async def note(self, sought: Sequence[UnnamedRecord], named: Sequence[RecordName]) -> None:
         """Store what was found, and that the other records are gone."""
         found = {(each.half_id, each.nonce): each for each in named}

@@ -5,10 +5,6 @@ WHERE producer_group IS NULL
 ORDER BY found_at, half_id, nonce
 LIMIT %(limit)s
 
--- name: topics
--- Reads every topic that a message of this installation was ever prepared for.
-SELECT name FROM outbox.topic ORDER BY id
-
 -- name: note
 -- Writes the names from the headers of a record. The group '' is no valid name: it means that the record is gone.
 UPDATE outbox.already_published SET producer_group = %(producer_group)s, transaction_id = %(transaction_id)s

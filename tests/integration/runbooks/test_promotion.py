@@ -27,6 +27,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.unprivileged import unprivileged_user
 from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.messages.message_id import SHARDS, Nonce, message_id_text
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import make_pool
 from outbox.postgres.sessions.verified_sessions import refuse_ids_behind
@@ -159,7 +160,9 @@ async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
         assert new.values(4) == [b"kept", b"pending", b"lost", b"new"]
     async with make_pool(url, "test", pool_max=1) as pool:
         records = KafkaTopicScan(new.bootstrap_servers, {}, new.progress_topic)
-        await OrphanNames(PostgresOrphans(pool), records, FreeLocks()).step()
+        await OrphanNames(
+            PostgresOrphans(pool), PostgresSeenTopics(pool), records, FreeLocks()
+        ).step()
     monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
     capsys.readouterr()
     assert run(["-o", "json", "installation", "orphans"]) == ExitCode.OK

@@ -12,6 +12,7 @@ from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.messages.message import DecidedBy, End, Ended, NoSuchMessage, Resolution, State
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.messages.seen_topics import PostgresSeenTopics
 from outbox.postgres.relay.orphans import PostgresOrphans
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
@@ -70,7 +71,7 @@ def publish(world: RelayWorld) -> None:
 def names(world: RelayWorld, pool: Pool) -> OrphanNames:
     """Return the task, in this world."""
     records = KafkaTopicScan(world.bootstrap_servers, {}, world.progress_topic)
-    return OrphanNames(PostgresOrphans(pool), records, FreeLocks())
+    return OrphanNames(PostgresOrphans(pool), PostgresSeenTopics(pool), records, FreeLocks())
 
 
 async def test_an_id_that_only_already_published_knows_answers_an_end_as_published(
