@@ -7,7 +7,6 @@ rotated secret is still valid, both secrets sign. Pure: time and randomness are 
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from standardwebhooks import Webhook
 
 from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
+from outbox.operators.message_view import text_or_base64
 from outbox.telemetry.version import installed_version
 
 USER_AGENT: Final = f"outbox-checker/{installed_version()}"
@@ -92,24 +92,14 @@ def _check(group: ProducerGroup, row: QueueRow, reply_by: datetime) -> dict[str,
         "transaction_id": message.transaction_id,
         "producer_group": group.name,
         "topic": message.topic,
-        **_text_or_base64("key", message.key),
+        **text_or_base64("key", message.key),
         "headers": dict(message.headers),
         "attempt": row.attempt,
         "max_attempts": group.check_max,
         "prepared_at": _text(half.prepared_at),
         "reply_by": _text(reply_by),
     }
-    return {**check, **_text_or_base64("value", message.value)} if group.check_payload else check
-
-
-def _text_or_base64(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Return bytes as text, or as ``<name>_base64`` if they are not UTF-8."""
-    if content is None:
-        return {name: None}
-    try:
-        return {name: content.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": b64encode(content).decode("ascii")}
+    return {**check, **text_or_base64("value", message.value)} if group.check_payload else check
 
 
 def _text(at: datetime) -> str:
