@@ -19,7 +19,6 @@ from api.ingest.topic_cache import TopicCache
 from api.ingest.watched_flushes import WatchedFlushes
 from outbox.clock import SystemClock
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
-from outbox.messages.topics import TopicCatalogue
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.interned_names import PostgresInternedNames
 from outbox.postgres.messages.message_status import statuses_now
@@ -38,7 +37,11 @@ class IngestWiring:
     """The parts of prepare and end."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, metrics: Metrics, catalogue: TopicCatalogue | None
+        self,
+        settings: Settings,
+        pool: Pool,
+        metrics: Metrics,
+        catalogue: KafkaTopicCatalogue | None,
     ) -> None:
         """Build the parts; ``catalogue`` replaces Kafka's list of topics."""
         self._settings = settings

@@ -37,7 +37,6 @@ from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.failpoints import arm
 from outbox.http_checks.endpoint import endpoint_of
-from outbox.messages.topics import TopicCatalogue
 from outbox.operators.activity import ProcessActivity
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
 from outbox.postgres.maintenance.gauges import PostgresGauges
@@ -71,6 +70,7 @@ from outbox.telemetry.tracing import open_tracing
 from outbox.telemetry.version import installed_version
 
 if TYPE_CHECKING:
+    from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
     from outbox.telemetry.spans import Spans
 
 ANSWER_SECONDS: Final = 10.0
@@ -114,7 +114,7 @@ def _tune_garbage_collector() -> None:
 
 def build(
     settings: Settings,
-    catalogue: TopicCatalogue | None = None,
+    catalogue: KafkaTopicCatalogue | None = None,
     *,
     listens_on: str | None = None,
     spans: Spans | None = None,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outbox.clock import Clock
-from outbox.reconciliation.log import LogReader
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
 from spark.cut.cut_plan import Plan
@@ -22,6 +21,7 @@ from spark.findings.topic_rules import TopicRules
 from spark.progress import Progress
 
 if TYPE_CHECKING:
+    from outbox.kafka.log_reader import KafkaLogReader
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
     from outbox.postgres.reconciliation.source import PostgresSnapshot, PostgresSource
 
@@ -31,7 +31,7 @@ class RunContext:
     """The adapters of a run; the wiring provides every concrete one."""
 
     source: PostgresSource
-    log_reader: LogReader
+    log_reader: KafkaLogReader
     run_store: PostgresRunStore
     sources: Sources
     clock: Clock

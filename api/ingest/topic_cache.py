@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from outbox.clock import Clock
 from outbox.errors import DatabaseUnavailable, KafkaUnavailable
-from outbox.messages.topics import UNSEEN, SeenTopic, TopicCatalogue
+from outbox.messages.topics import UNSEEN, SeenTopic
+
+if TYPE_CHECKING:
+    from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
 
 Target = tuple[str, int | None]
 """A topic and the partition that is asked for."""
@@ -32,7 +35,7 @@ class TopicCache:
 
     def __init__(
         self,
-        catalogue: TopicCatalogue,
+        catalogue: KafkaTopicCatalogue,
         clock: Clock,
         *,
         create: bool,

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from checker.advisory_locks import AdvisoryLocks
 from outbox.errors import KafkaUnavailable
 from outbox.messages.message import HalfMessage
 from outbox.messages.record import MESSAGE_ID, PRODUCER_GROUP, TRANSACTION_ID, Record
-from outbox.operators.parked_messages import ParkedMessage, ParkedMessages, ParkedTopic
+from outbox.operators.parked_messages import ParkedMessage
 from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 from outbox.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from outbox.kafka.parked_topic import KafkaParkedTopic
+    from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 
 BATCH: Final = 100
 POLL_SECONDS: Final = 1.0
@@ -32,8 +36,8 @@ class ParkedCopies:
 
     def __init__(
         self,
-        messages: ParkedMessages,
-        topic: ParkedTopic,
+        messages: PostgresParkedMessages,
+        topic: KafkaParkedTopic,
         name: str,
         locks: AdvisoryLocks,
         metrics: Metrics,

@@ -17,12 +17,14 @@ from outbox.failpoints import hit
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, encode
 from outbox.messages.record import Committed, Record, digest_in, record_of
 from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol.answers import THIS_CLOCK
 from outbox.relay.protocol.publication import UNDELIVERED
 from outbox.relay.protocol.record_hold import STORED_ROW_DAMAGED
 from outbox.relay.protocol.state import Identity, Refusal, Refused, Relay
-from outbox.relay.publisher import THIS_CLOCK, ProgressLog, Publisher
 
 if TYPE_CHECKING:
+    from outbox.kafka.progress_log import KafkaProgressLog
+    from outbox.kafka.publisher import KafkaPublisher
     from outbox.kafka.ready_topics import ReadyTopics
     from outbox.postgres.relay.commit_log import PostgresCommitLog
 
@@ -31,8 +33,8 @@ class RelayStores(NamedTuple):
     """What the relay of a shard works on."""
 
     commit_log: PostgresCommitLog
-    publisher: Publisher
-    manifests: ProgressLog
+    publisher: KafkaPublisher
+    manifests: KafkaProgressLog
     topics: ReadyTopics | None = None
     """None: no topic is looked at before its records are sent."""
 
@@ -71,7 +73,7 @@ class RelayExecutor:
         return answer
 
     def serve(self) -> None:
-        """Take what the producer has noted meanwhile; see Publisher."""
+        """Take what the producer has noted meanwhile; see KafkaPublisher."""
         self._publisher.serve()
 
     # -- The lock, and the identity of the stores ------------------------------------------------

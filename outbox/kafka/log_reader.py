@@ -62,14 +62,14 @@ _STAMPED_BY: Final = {
 
 
 class KafkaLogReader:
-    """The LogFacts of one cluster."""
+    """Asks the brokers of one cluster directly; each call takes a bounded time."""
 
     def __init__(self, bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> None:
         self._config = {**consumer_config(bootstrap_servers, config or {}), **_ONE_RECORD}
         self._admin = admin_client(bootstrap_servers, config or {})
 
     def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        """Return every partition of the topics that exist."""
+        """Return every partition of the topics that exist. Raises KafkaUnavailable."""
         self._admin.poll(0)
         with answered(self._admin):
             known = self._admin.list_topics(timeout=REQUEST_SECONDS).topics
@@ -80,7 +80,10 @@ class KafkaLogReader:
         ]
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
-        """Return one offset per partition."""
+        """Return one offset per partition; a partition that fails alone is in ``errors``.
+
+        Raises KafkaUnavailable when no broker answers.
+        """
         return self._offsets(partitions, *_SPEC[end])
 
     def offsets_since(self, partitions: Collection[Partition], at: datetime) -> Offsets:
@@ -92,7 +95,10 @@ class KafkaLogReader:
         return self._offsets(partitions, since, IsolationLevel.READ_COMMITTED)
 
     def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-        """Return the facts of each topic; see LogFacts.describe."""
+        """Return the facts of each topic, or why there are none; a missing topic is left out.
+
+        Raises KafkaUnavailable.
+        """
         return {
             name: each.lacks(*TO_READ)
             or TopicFacts(
@@ -124,7 +130,12 @@ class KafkaLogReader:
         return None
 
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Read the first record at or after each offset, all at once; see LogReader."""
+        """Read the first committed record at or after each offset, all at once.
+
+        None: there is none. A partition whose offset has expired is left out. Raises
+        KafkaUnavailable when one does not answer in time, KafkaForbidden when this principal may
+        not read it.
+        """
         self.require_read({partition.topic for partition in places})
         if not places:
             return {}
@@ -132,7 +143,10 @@ class KafkaLogReader:
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; see LogReader."""
+        """Read single committed records by offset; records that no longer exist are left out.
+
+        Raises KafkaForbidden for a topic that this principal may not read.
+        """
         self.require_read({partition.topic for partition, _ in places})
         if not places:
             return []

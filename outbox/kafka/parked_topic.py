@@ -18,16 +18,17 @@ FLUSH_SECONDS: Final = 10.0
 
 
 class KafkaParkedTopic:
-    """The ParkedTopic on Kafka; opens its producer at the first copy."""
+    """The topic for parked messages; called from a thread. Opens its producer at the first copy."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
         self._config = idempotent_producer_config(bootstrap_servers, kafka_config)
         self._producer: Producer | None = None
 
     def copy(self, records: Sequence[Record], at_ms: int) -> Sequence[str | None]:
-        """Write records and wait for their reports; see ParkedTopic.
+        """Write records of this time; return for each None, or the error of a permanent refusal.
 
-        Each is sent alone, because a broker refuses a batch as a whole.
+        Each is sent alone, because a broker refuses a batch as a whole. Raises KafkaUnavailable
+        when any record may be missing in the topic.
         """
         return [self._copy(record, at_ms) for record in records]
 

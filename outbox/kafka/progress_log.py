@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -27,15 +27,25 @@ from outbox.kafka.permission import permitted, the_topic
 from outbox.messages.manifest import crc_of, decode
 from outbox.reconciliation.log import Partition
 from outbox.relay.protocol.state import Found
-from outbox.relay.publisher import Cluster
 
 WAIT_SECONDS: Final = 10.0
 """The longest wait for manifests in one read; the relay gives a sign of life before each."""
 MANIFESTS_AT_ONCE: Final = 256
 
 
+class Cluster(NamedTuple):
+    """The current identity of the Kafka cluster and its progress topic."""
+
+    cluster_id: str
+    topic_id: str
+    partitions: int
+
+
 class KafkaProgressLog:
-    """The ProgressLog of one shard; all shards can share the admin client."""
+    """The manifests of one shard; all shards can share the admin client.
+
+    Methods raise KafkaUnavailable.
+    """
 
     def __init__(
         self,
@@ -73,10 +83,11 @@ class KafkaProgressLog:
             return start, self._end(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def read(self, first: int, end: int) -> tuple[tuple[Found, ...], bool]:
-        """Read committed manifests from an offset on; see ProgressLog.
+        """Read committed manifests from ``first`` on, and whether nothing is left below ``end``.
 
-        An empty poll does not show whether the broker is away, so it is asked for the end once
-        more.
+        It may return only some of them. After some seconds it returns none and False if the broker
+        answers. An empty poll does not show whether the broker is away, so it is asked for the end
+        once more.
         """
         deadline = monotonic() + WAIT_SECONDS
         found: list[Found] = []

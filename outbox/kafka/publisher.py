@@ -23,8 +23,7 @@ from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, Delive
 from outbox.kafka.permission import needed, the_topic
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
-from outbox.relay.protocol.answers import DeliveryReport
-from outbox.relay.publisher import THIS_CLOCK
+from outbox.relay.protocol.answers import THIS_CLOCK, DeliveryReport
 
 FENCE_SECONDS: Final = 20.0
 """With the back-off after it shorter than the time in which an owner must give a sign of life."""
@@ -38,7 +37,11 @@ THE_IDS: Final = "the transactional ids that begin with outbox."
 
 
 class KafkaPublisher:
-    """The Publisher of one shard."""
+    """The transactional producer of one shard.
+
+    Methods raise PublisherFenced when a newer producer of the shard exists or the handle cannot
+    be used any more, and KafkaUnavailable for every other error: the transaction is in doubt then.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,10 @@ class KafkaPublisher:
         """Until then each record is sent alone."""
 
     def serve(self) -> None:
-        """Discard the handle's notes; see Publisher."""
+        """Take what the handle has noted since the last call, such as lost connections.
+
+        An idle handle keeps its notes in memory until then, without a bound while Kafka is away.
+        """
         if self._handle is not None:
             self._handle.poll(0)
 
@@ -82,7 +88,11 @@ class KafkaPublisher:
         *,
         apart: bool = False,
     ) -> DeliveryReport:
-        """Produce the records and the manifest, flush, and count the reports; see Publisher."""
+        """Produce the records in order, then the manifest; flush, and count the reports.
+
+        ``apart``: the manifest only after Kafka has acknowledged each record. Only then a refusal
+        is reported. ``at_ms`` is the timestamp of all of them, in milliseconds since the epoch.
+        """
         reports, listed = DeliveryReports(len(records)), DeliveryReports(1)
         apart = apart or monotonic() < self._alone_until
         with _translated():
@@ -108,12 +118,12 @@ class KafkaPublisher:
         return delivery if apart else replace(delivery, refused=None)
 
     def commit(self) -> None:
-        """Commit the transaction within the rest of its time limit; see Publisher."""
+        """Commit within the transaction's time limit; after an exception its result is unknown."""
         with _translated():
             self._open().commit_transaction(-1)
 
     def drop(self) -> None:
-        """Drop the handle without waiting for it; its late reports are ignored."""
+        """Drop the handle without waiting for it; its late reports are ignored. Never raises."""
         handle, self._handle = self._handle, None
         if handle is not None:
             box = [handle]

@@ -31,7 +31,7 @@ PASSING: Final = frozenset(
 
 
 class KafkaTopicCatalogue:
-    """The TopicCatalogue on an admin client, which reconnects after an outage."""
+    """Kafka's list of topics; called from a thread, never by a prepare or an end."""
 
     def __init__(self, bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> None:
         self._admin = admin_client(bootstrap_servers, {**kafka_config, "client.id": "outbox-api"})
@@ -39,7 +39,7 @@ class KafkaTopicCatalogue:
         """The names of the errors with which a broker has refused a topic; each is logged once."""
 
     def partitions(self) -> Mapping[str, int]:
-        """Return every topic's partition count; see TopicCatalogue.partitions."""
+        """Return the partition count of every topic. Raises KafkaUnavailable."""
         self._admin.poll(0)
         with answered(self._admin):
             metadata = self._admin.list_topics(timeout=ASK_SECONDS)
@@ -50,7 +50,10 @@ class KafkaTopicCatalogue:
         }
 
     def create(self, topics: Sequence[str]) -> Sequence[str]:
-        """Create topics with the broker's defaults; see TopicCatalogue.create."""
+        """Create missing topics with the broker's defaults; return those that exist now.
+
+        Kafka may refuse to create one, for lack of a right or by a policy. Raises KafkaUnavailable.
+        """
         wanted = [NewTopic(name, BROKER_DEFAULT, BROKER_DEFAULT) for name in topics]
         futures = self._admin.create_topics(wanted, operation_timeout=CREATE_SECONDS)
         return [topic for topic, future in futures.items() if self._exists(topic, future)]

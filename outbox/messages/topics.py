@@ -1,22 +1,8 @@
-"""Kafka's topics: their list, and what the relay's principal last saw of them."""
+"""What the relay's principal last saw of Kafka's topics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
-
-
-class TopicCatalogue(Protocol):
-    """Kafka's list of topics; called from a thread, never by a prepare or an end."""
-
-    def partitions(self) -> Mapping[str, int]:
-        """Return the partition count of every topic. Raises KafkaUnavailable."""
-
-    def create(self, topics: Sequence[str]) -> Sequence[str]:
-        """Create missing topics with the broker's defaults; return those that exist now.
-
-        Kafka may refuse to create one, for lack of a right or by a policy. Raises KafkaUnavailable.
-        """
+from typing import Final, NamedTuple
 
 
 class SeenTopic(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 
 class Partition(NamedTuple):
@@ -60,35 +60,3 @@ class LogRecord:
     """Whose clock set its time: the relay's (``CreateTime``) or the broker's."""
     written_at_ms: int = 0
     """Its time, by that clock."""
-
-
-class LogReader(Protocol):
-    """Asks the brokers directly; used by one thread, and each call takes a bounded time."""
-
-    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        """Return every partition of those topics that exist. Raises KafkaUnavailable."""
-
-    def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
-        """Return one offset per partition; a partition that fails alone is in ``errors``.
-
-        Raises KafkaUnavailable when no broker answers.
-        """
-
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-        """Return the description of each topic, or why there is none; a missing topic is left out.
-
-        Raises KafkaUnavailable.
-        """
-
-    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Return the first committed record at or after each offset, None if there is none.
-
-        A partition whose offset has expired is left out. Raises KafkaUnavailable when one does not
-        answer in time, KafkaForbidden when this principal may not read it.
-        """
-
-    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; records that no longer exist are left out.
-
-        Raises KafkaForbidden for a topic that this principal may not read.
-        """

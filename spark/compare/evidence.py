@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.log import LogReader, LogRecord, Partition
+from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
 from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import Comparison, compare
 
 if TYPE_CHECKING:
+    from outbox.kafka.log_reader import KafkaLogReader
     from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 SUSPECTS_PER_CALL: Final = 1000
@@ -114,7 +115,7 @@ class Suspect:
 
 
 def look_up(
-    rows: Sequence[Any], snapshot: PostgresSnapshot, log_reader: LogReader
+    rows: Sequence[Any], snapshot: PostgresSnapshot, log_reader: KafkaLogReader
 ) -> tuple[Suspect, ...]:
     """Complete at most 1 000 rows of evidence with the facts from both stores."""
     half_ids = [HalfId(row["half_id"]) for row in rows]
@@ -173,7 +174,9 @@ def _copy(found: Any) -> Copy:
     )
 
 
-def _with_comparisons(suspects: Sequence[Suspect], log_reader: LogReader) -> tuple[Suspect, ...]:
+def _with_comparisons(
+    suspects: Sequence[Suspect], log_reader: KafkaLogReader
+) -> tuple[Suspect, ...]:
     """Read the records with a different digest again, and compare them field by field."""
     places = {
         s.half_id: (s.first.partition, s.first.offset)

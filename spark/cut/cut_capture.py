@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from outbox.clock import Clock
 from outbox.errors import KafkaForbidden
-from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, LogReader, Offsets, Partition, TopicFacts
+from outbox.reconciliation.log import WHOLE_TOPIC, LogEnd, Offsets, Partition, TopicFacts
 from spark.cut import cut_plan, log_history
 from spark.cut.log_state import LogState
+
+if TYPE_CHECKING:
+    from outbox.kafka.log_reader import KafkaLogReader
 
 PAUSE_SECONDS: Final = 0.2
 NOTHING_BEFORE: Final = LogState()
 
 
 def capture_log_cut(
-    log_reader: LogReader,
+    log_reader: KafkaLogReader,
     progress_topic: str,
     topics: Callable[[], Sequence[str]],
     clock: Clock,
@@ -63,7 +66,7 @@ def capture_log_cut(
     return _with_history(before.without(recreated), log, log_reader, described, wanted)
 
 
-def require_readable(log_reader: LogReader, topic: str) -> None:
+def require_readable(log_reader: KafkaLogReader, topic: str) -> None:
     """Raise KafkaForbidden if this principal lacks a right without which the topic looks empty."""
     missing = log_reader.describe([topic]).get(topic)
     if isinstance(missing, str):
@@ -73,7 +76,7 @@ def require_readable(log_reader: LogReader, topic: str) -> None:
 def _with_history(
     before: LogState,
     log: cut_plan.LogCut,
-    log_reader: LogReader,
+    log_reader: KafkaLogReader,
     described: Mapping[str, TopicFacts | str],
     wanted: Collection[str],
 ) -> cut_plan.LogCut:
@@ -105,7 +108,7 @@ def _only(partitions: Collection[Partition], stalled: Sequence[Partition]) -> li
 
 
 def _stable_ends(
-    log_reader: LogReader, highs: Offsets, clock: Clock, pause: Callable[[float], object]
+    log_reader: KafkaLogReader, highs: Offsets, clock: Clock, pause: Callable[[float], object]
 ) -> tuple[Offsets, tuple[Partition, ...]]:
     """Wait until every transaction below the high watermarks has ended; return those still open."""
     deadline = clock.monotonic() + cut_plan.STABLE_WAIT_SECONDS

@@ -13,12 +13,13 @@ from typing import Final
 from uuid import UUID
 
 from outbox.errors import InvalidManifest, KafkaUnavailable, PublisherFenced
+from outbox.kafka.progress_log import Cluster, KafkaProgressLog
+from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import crc_of, decode
 from outbox.messages.message_id import SHARDS
 from outbox.messages.record import Record
-from outbox.relay.protocol.answers import DeliveryReport
+from outbox.relay.protocol.answers import THIS_CLOCK, DeliveryReport
 from outbox.relay.protocol.state import Found, Refusal, Refused
-from outbox.relay.publisher import THIS_CLOCK, Cluster
 
 PARTITION: Final = 0
 LARGEST_VALUE: Final = 1_048_588
@@ -63,8 +64,8 @@ class MemoryKafka:
         return self.epochs[shard]
 
 
-class MemoryPublisher:
-    """The Publisher of one shard on a MemoryKafka."""
+class MemoryPublisher(KafkaPublisher):
+    """The producer of one shard on a MemoryKafka."""
 
     def __init__(self, kafka: MemoryKafka, shard: int) -> None:
         self._kafka = kafka
@@ -109,7 +110,7 @@ class MemoryPublisher:
 
     def commit(self) -> None:
         """Make the transaction's records visible, all at once."""
-        transaction = self._open()
+        transaction = self._current()
         for log in self._kafka.logs.values():
             for written in log:
                 if written.transaction == transaction:
@@ -125,10 +126,10 @@ class MemoryPublisher:
 
     def _append(self, record: Record) -> int:
         log = self._kafka.logs[record.topic]
-        log.append(_Written(record, self._open()))
+        log.append(_Written(record, self._current()))
         return len(log) - 1
 
-    def _open(self) -> int:
+    def _current(self) -> int:
         self._check()
         if self._transaction is None:
             raise KafkaUnavailable("no transaction is open")
@@ -141,8 +142,8 @@ class MemoryPublisher:
             raise PublisherFenced("a newer producer of the shard exists")
 
 
-class MemoryProgressLog:
-    """The ProgressLog of one shard on a MemoryKafka."""
+class MemoryProgressLog(KafkaProgressLog):
+    """The manifests of one shard on a MemoryKafka."""
 
     def __init__(self, kafka: MemoryKafka, shard: int) -> None:
         self._kafka = kafka

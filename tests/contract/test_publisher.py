@@ -1,4 +1,4 @@
-"""The contract of every Publisher and its ProgressLog: the twin in memory and the real Kafka."""
+"""The contract of a shard's producer and its manifests: the twin in memory and the real Kafka."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record
 from outbox.relay.protocol.answers import DeliveryReport
-from outbox.relay.publisher import ProgressLog, Publisher
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, make_topic
 
@@ -36,9 +35,9 @@ class Broker(Protocol):
     first: int
     """The first offset that a record or a manifest can have."""
 
-    def publisher(self) -> Publisher: ...
+    def publisher(self) -> KafkaPublisher: ...
 
-    def progress_log(self) -> ProgressLog: ...
+    def progress_log(self) -> KafkaProgressLog: ...
 
     def committed(self, expected: int) -> list[Record]: ...
 
@@ -52,10 +51,10 @@ class InMemory:
     def __init__(self) -> None:
         self._kafka = MemoryKafka()
 
-    def publisher(self) -> Publisher:
+    def publisher(self) -> KafkaPublisher:
         return MemoryPublisher(self._kafka, SHARD)
 
-    def progress_log(self) -> ProgressLog:
+    def progress_log(self) -> KafkaProgressLog:
         return MemoryProgressLog(self._kafka, SHARD)
 
     def committed(self, expected: int) -> list[Record]:
@@ -73,12 +72,12 @@ class RealKafka:
         self._installation = f"contract-{uuid4()}"
         self._admin = admin_client(bootstrap_servers, {})
 
-    def publisher(self) -> Publisher:
+    def publisher(self) -> KafkaPublisher:
         name = transactional_id(self._installation, SHARD)
         config = producer_config(self._servers, {}, name)
         return KafkaPublisher(lambda _: config, SHARD, self._progress)
 
-    def progress_log(self) -> ProgressLog:
+    def progress_log(self) -> KafkaProgressLog:
         config = consumer_config(self._servers, {})
         return KafkaProgressLog(self._admin, config, SHARD, self._progress)
 
@@ -116,13 +115,13 @@ def manifest(batch_no: int = 1) -> Manifest:
     )
 
 
-def fenced(broker: Broker) -> Publisher:
+def fenced(broker: Broker) -> KafkaPublisher:
     publisher = broker.publisher()
     publisher.fence(INSTALLATION)
     return publisher
 
 
-def publish(publisher: Publisher, broker: Broker, *values: bytes, batch_no: int = 1) -> int:
+def publish(publisher: KafkaPublisher, broker: Broker, *values: bytes, batch_no: int = 1) -> int:
     """Publish a whole batch; return its manifest's offset."""
     publisher.begin()
     delivery = send(publisher, broker, *values, batch_no=batch_no)
@@ -132,7 +131,11 @@ def publish(publisher: Publisher, broker: Broker, *values: bytes, batch_no: int 
 
 
 def send(
-    publisher: Publisher, broker: Broker, *values: bytes, batch_no: int = 1, apart: bool = False
+    publisher: KafkaPublisher,
+    broker: Broker,
+    *values: bytes,
+    batch_no: int = 1,
+    apart: bool = False,
 ) -> DeliveryReport:
     """Send a batch in the open transaction."""
     return publisher.publish(records(broker, *values), encode(manifest(batch_no)), apart=apart)

@@ -1,4 +1,4 @@
-"""The contract of a TopicCatalogue: Kafka's, and its twin in memory."""
+"""The contract of the list of topics: Kafka's, and its twin in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 from devservers.kafka import EmbeddedKafka
 from outbox.errors import KafkaUnavailable
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
-from outbox.messages.topics import TopicCatalogue
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def catalogue(request: pytest.FixtureRequest) -> TopicCatalogue:
+def catalogue(request: pytest.FixtureRequest) -> KafkaTopicCatalogue:
     """Return each implementation."""
     if request.param == "memory":
         return MemoryTopicCatalogue()
@@ -24,21 +23,21 @@ def catalogue(request: pytest.FixtureRequest) -> TopicCatalogue:
 
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def unreachable(request: pytest.FixtureRequest) -> TopicCatalogue:
+def unreachable(request: pytest.FixtureRequest) -> KafkaTopicCatalogue:
     """Return each implementation with an unreachable broker."""
     if request.param == "memory":
         return MemoryTopicCatalogue(unavailable=True)
     return KafkaTopicCatalogue("127.0.0.1:1", {})
 
 
-def test_a_created_topic_is_listed_with_its_partitions(catalogue: TopicCatalogue) -> None:
+def test_a_created_topic_is_listed_with_its_partitions(catalogue: KafkaTopicCatalogue) -> None:
     name = f"catalogue.{uuid4()}"
     assert name not in catalogue.partitions()
     catalogue.create([name])
     assert (eventually(lambda: catalogue.partitions().get(name)) or 0) >= 1
 
 
-def test_creating_a_topic_that_exists_changes_nothing(catalogue: TopicCatalogue) -> None:
+def test_creating_a_topic_that_exists_changes_nothing(catalogue: KafkaTopicCatalogue) -> None:
     name = f"catalogue.{uuid4()}"
     catalogue.create([name])
     first = eventually(lambda: catalogue.partitions().get(name))
@@ -46,7 +45,7 @@ def test_creating_a_topic_that_exists_changes_nothing(catalogue: TopicCatalogue)
     assert catalogue.partitions()[name] == first
 
 
-def test_an_unreachable_broker_raises_kafka_unavailable(unreachable: TopicCatalogue) -> None:
+def test_an_unreachable_broker_raises_kafka_unavailable(unreachable: KafkaTopicCatalogue) -> None:
     with pytest.raises(KafkaUnavailable):
         unreachable.partitions()
 

@@ -19,18 +19,18 @@ SQL: Final = load(__name__)
 
 
 class PostgresParkedMessages:
-    """The ParkedMessages on a pool of connections."""
+    """Parked messages on a pool of connections. Methods raise DatabaseUnavailable."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def uncopied(self, limit: int) -> Sequence[ParkedMessage]:
-        """Return the oldest that have no copy; see ParkedMessages."""
+        """Return the oldest parked messages without a copy."""
         rows = await rows_from(self._pool, SQL["uncopied"], {"limit": limit})
         return [convert({**row, "half": read_if_whole(row)}, ParkedMessage) for row in rows]
 
     async def mark_copied(self, copied: Sequence[ParkedMessage]) -> None:
-        """Record that the topic has them; see ParkedMessages."""
+        """Mark messages as copied; a message that was parked again since then stays due."""
         seen = {
             "half_ids": [each.half_id for each in copied],
             "parked": [each.parked_at for each in copied],

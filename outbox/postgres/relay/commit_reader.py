@@ -19,8 +19,7 @@ from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
-from outbox.relay.protocol.answers import Commits, Compared
-from outbox.relay.publisher import THIS_CLOCK
+from outbox.relay.protocol.answers import THIS_CLOCK, Commits, Compared
 
 SQL: Final = load(__name__)
 BATCH_BYTES: Final = 4 << 20

@@ -19,6 +19,8 @@ from outbox.relay.protocol.state import (
     Refusal,
 )
 
+THIS_CLOCK: Final = 0
+"""The timestamp of a record comes from the clock of the publishing process."""
 UNKNOWN_OFFSET: Final = -1
 """Kafka has not acknowledged the record, or did not say where it is."""
 
@@ -109,7 +111,7 @@ class Commits(Answer, frozen=True):
     """A caller waits until one of them is published: the progress is then saved soon."""
     ages: tuple[float, ...] = ()
     """Seconds since the first and the last of them were decided, by PostgreSQL's clock."""
-    clock_ms: int = 0
+    clock_ms: int = THIS_CLOCK
     """PostgreSQL's time when they were read: the timestamp of their records."""
     at: float = 0.0
     """The relay's monotonic time when they were read."""

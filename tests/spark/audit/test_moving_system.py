@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.source import PostgresSnapshot, PostgresSource
-from outbox.reconciliation.log import LogEnd, LogReader, LogRecord, Offsets, Partition, TopicFacts
+from outbox.reconciliation.log import LogEnd, Offsets, Partition
 from outbox.reconciliation.snapshot import JdbcAddress, RelayCut
 from spark.audit.audit import Audit
 from spark.cut import sources
@@ -70,35 +71,19 @@ class Distracted:
             yield snapshot
 
 
-@dataclass
-class SilentPartition:
-    """Log facts of which one partition's leader does not answer."""
+class SilentPartition(KafkaLogReader):
+    """Reads from a cluster where one partition's leader does not answer."""
 
-    real: LogReader
-    silent: Partition
-
-    def partitions(self, topics: Collection[str]) -> Sequence[Partition]:
-        """Answer as the brokers do."""
-        return self.real.partitions(topics)
+    def __init__(self, bootstrap_servers: str, silent: Partition) -> None:
+        super().__init__(bootstrap_servers)
+        self._silent = silent
 
     def offsets(self, partitions: Collection[Partition], end: LogEnd) -> Offsets:
         """Answer for all partitions but one."""
-        answer = self.real.offsets([p for p in partitions if p != self.silent], end)
-        if self.silent not in partitions:
+        answer = super().offsets([p for p in partitions if p != self._silent], end)
+        if self._silent not in partitions:
             return answer
-        return replace(answer, errors={self.silent: "leader not available"})
-
-    def describe(self, topics: Collection[str]) -> Mapping[str, TopicFacts | str]:
-        """Answer as the brokers do."""
-        return self.real.describe(topics)
-
-    def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
-        """Answer as the brokers do."""
-        return self.real.next_records(places)
-
-    def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Answer as the brokers do."""
-        return self.real.records(places)
+        return replace(answer, errors={self._silent: "leader not available"})
 
 
 def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
@@ -140,7 +125,7 @@ def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_n
     writer.create_topics(topic)
     writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
     writer.publish()
-    silent = SilentPartition(parts.log_reader, Partition(topic, 0))
+    silent = SilentPartition(writer.bootstrap_servers, Partition(topic, 0))
     report = Audit(replace(parts, log_reader=silent), options).run()
     assert report.verdict is Verdict.INCONCLUSIVE
     assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]

@@ -12,10 +12,12 @@ from structlog.testing import capture_logs
 
 from checker.maintenance.parked_copies import KAFKA_LOST_SECONDS, POLL_SECONDS, ParkedCopies
 from outbox.errors import KafkaUnavailable
+from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.messages.message import ParkedReason
 from outbox.messages.message_id import HalfId
 from outbox.messages.record import Record
 from outbox.operators.parked_messages import ParkedMessage
+from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from outbox.telemetry.metrics import Metrics
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
@@ -30,7 +32,7 @@ PARKED = ParkedMessage(
 )
 
 
-class OneParked:
+class OneParked(PostgresParkedMessages):
     """One parked message, until it is marked as copied."""
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class OneParked:
         self.waiting = []
 
 
-class Topic:
+class Topic(KafkaParkedTopic):
     """A topic that is away while the test says so."""
 
     def __init__(self) -> None:

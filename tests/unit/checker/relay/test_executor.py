@@ -28,9 +28,8 @@ from outbox.relay.protocol.actions import (
     ReadCommits,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Bounds, Commits, Delivered, DeliveryReport
+from outbox.relay.protocol.answers import THIS_CLOCK, Bounds, Commits, Delivered, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
-from outbox.relay.publisher import THIS_CLOCK
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_replacing import replace

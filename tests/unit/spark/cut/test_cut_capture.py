@@ -34,7 +34,7 @@ def asked_by_a_run() -> list[Any]:
     stores, clock = Noting(), Clock()
     parts = RunContext(
         source=cast("Any", stores),
-        log_reader=stores,
+        log_reader=cast("Any", stores),
         run_store=cast("Any", NoRuns()),
         sources=cast("Any", None),
         clock=clock,
@@ -68,7 +68,9 @@ def test_the_manifests_end_before_the_records_and_both_before_the_wait() -> None
 
 def test_every_transaction_below_the_high_watermark_is_waited_for() -> None:
     stores = Noting()
-    log = capture_log_cut(stores, "progress", stores.topics, Clock(), lambda seconds: None)
+    log = capture_log_cut(
+        cast("Any", stores), "progress", stores.topics, Clock(), lambda seconds: None
+    )
     assert (stores.looks, log.gaps) == (3, ())
     assert [(each.partition, each.start, each.end) for each in log.records] == [(DATA, 0, 12)]
     assert [(each.partition, each.end) for each in log.manifests] == [(MANIFESTS, 10)]
