@@ -1,4 +1,4 @@
-"""Every error of the library; each has its facts as attributes.
+"""Every error of the library; its text has the facts.
 
 OutboxError
 ├── ConfigurationError          a setting is missing, unknown or contradicts another
@@ -64,7 +64,6 @@ class ScopeMissing(OutboxError):
 
     def __init__(self, scope: str, purpose: str) -> None:
         super().__init__(f"the key needs {scope} to {purpose}")
-        self.scope = scope
 
 
 class UnknownGroup(OutboxError):
@@ -72,7 +71,6 @@ class UnknownGroup(OutboxError):
 
     def __init__(self, producer_group: str) -> None:
         super().__init__(f"producer group {producer_group!r} is not registered")
-        self.producer_group = producer_group
 
 
 class GroupInUse(OutboxError):
@@ -80,7 +78,6 @@ class GroupInUse(OutboxError):
 
     def __init__(self, producer_group: str) -> None:
         super().__init__(f"producer group {producer_group!r} still has unfinished messages")
-        self.producer_group = producer_group
 
 
 class PreconditionFailed(OutboxError):
@@ -88,7 +85,6 @@ class PreconditionFailed(OutboxError):
 
     def __init__(self, version: int) -> None:
         super().__init__(f"the stored version is {version}")
-        self.version = version
 
 
 class PreconditionRequired(OutboxError):
@@ -194,7 +190,6 @@ class CommittedMessageGone(OutboxError):
 
     def __init__(self, half_id: int) -> None:
         super().__init__(f"half_message or op_message has no row {half_id}, which is committed")
-        self.half_id = half_id
 
 
 class PublisherFenced(KafkaUnavailable):
