@@ -7,7 +7,7 @@ record has for its delivery. Until then its shard tries again, as when Kafka is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -35,17 +35,10 @@ TAKES_NO_RECORDS: Final = "TAKES_NO_RECORDS"
 class ReadyTopics:
     """What one shard knows of the topics that it publishes to."""
 
-    def __init__(
-        self,
-        admin: AdminClient,
-        progress_topic: str,
-        shard: int,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
+    def __init__(self, admin: AdminClient, progress_topic: str, shard: int) -> None:
         self._admin = admin
         self._progress = progress_topic
         self._shard = shard
-        self._clock = clock
         self._seen: dict[str, float] = {}
         """When each topic was last seen to take records."""
         self._away: dict[str, float] = {}
@@ -57,7 +50,7 @@ class ReadyTopics:
         Raises KafkaUnavailable while that may still pass, and while the shard's manifests have no
         leader that answers: then all of Kafka may be away, which is no fault of a topic.
         """
-        began = self._clock()
+        began = monotonic()
         due = {
             name
             for name in set(topics)
@@ -85,7 +78,7 @@ class ReadyTopics:
             if name not in found
             or (found[name].takes_records and answering.issuperset(found[name].leaders))
         }
-        now = self._clock()
+        now = monotonic()
         self._seen.update(dict.fromkeys(ready, now))
         for name in ready:
             self._away.pop(name, None)
