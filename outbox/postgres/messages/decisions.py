@@ -30,11 +30,7 @@ from outbox.messages.state_machine import contradicts
 from outbox.messages.state_machine import end as end_state
 from outbox.postgres.messages.message_status import read_orphans, read_statuses
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
-from outbox.postgres.sessions.array_literal import (
-    nullable_number_array,
-    number_array,
-    text_array,
-)
+from outbox.postgres.sessions.array_literal import number_array, text_array
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.sync_replication import confirm_what_was_read
 
@@ -156,7 +152,7 @@ def _column(values: Sequence[int | None]) -> tuple[int | None, str | None]:
     """Return the value that all have, or the array of all values."""
     if values.count(values[0]) == len(values):
         return values[0], None
-    return None, nullable_number_array(values)
+    return None, number_array(values)
 
 
 def _texts(texts: Sequence[str | None]) -> str | None:

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def number_array(numbers: Iterable[int]) -> str:
-    """Return an array of numbers."""
-    return "{" + ",".join(map(str, numbers)) + "}"
-
-
-def nullable_number_array(numbers: Iterable[int | None]) -> str:
+def number_array(numbers: Iterable[int | None]) -> str:
     """Return an array of numbers, some of which may be null."""
     return "{" + ",".join(["NULL" if n is None else str(n) for n in numbers]) + "}"
 
