@@ -44,9 +44,9 @@ from outbox.postgres.maintenance.readiness import (
     PostgresReadiness,
     newest_revision,
 )
+from outbox.postgres.messages.audit_log import PostgresAuditLog
 from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.operators.api_keys import PostgresApiKeys
-from outbox.postgres.operators.audit_log import PostgresAuditLog
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser

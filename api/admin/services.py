@@ -18,9 +18,9 @@ from outbox.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from api.stores_view import StoresView
     from outbox.postgres.checks.producer_groups import PostgresProducerGroups
+    from outbox.postgres.messages.audit_log import PostgresAuditLog
     from outbox.postgres.operators.activity import PostgresActivity
     from outbox.postgres.operators.api_keys import PostgresApiKeys
-    from outbox.postgres.operators.audit_log import PostgresAuditLog
     from outbox.postgres.operators.bulk_actions import PostgresBulkActions
     from outbox.postgres.operators.held_admin import PostgresHeldAdmin
     from outbox.postgres.operators.message_browser import PostgresMessageBrowser

@@ -123,10 +123,10 @@ class GroupChecks(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAction:
-    """Who intervenes and why; the audit log stores it with the API key."""
+    """Who intervenes and why, if that is asked; the audit log stores it with the API key."""
 
-    operator: str
-    reason: str
+    operator: str | None
+    reason: str | None
     key_id: str | None
 
 

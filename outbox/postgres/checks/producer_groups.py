@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import Insert, insert
 
@@ -23,7 +22,9 @@ from outbox.checks.producer_group import (
     require_version,
 )
 from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
+from outbox.operators.message_view import OperatorAction
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import lent, transaction
@@ -136,7 +137,8 @@ class PostgresProducerGroups:
                     SQL["register_again"], {"name": group.name, "secret": secret}
                 )
             changed = read_group(await _row(connection, group.name))
-            await _audit(connection, "group.put", group.name, caller.key_id, settings)
+            by = OperatorAction(operator=None, reason=None, key_id=caller.key_id)
+            await connection.execute(*audit_entry("group.put", group.name, by, settings))
         if stored is None:
             return StoredGroup(group=changed, change="created", secret=shown)
         return StoredGroup(group=changed, change="replaced")
@@ -151,7 +153,8 @@ class PostgresProducerGroups:
             await _refuse_unfinished(connection, stored)
             await connection.execute(SQL["delete"], {"name": name})
             await connection.execute(SQL["close_breaker"], {"group": stored.id})
-            await _audit(connection, "group.delete", name, key_id)
+            by = OperatorAction(operator=None, reason=None, key_id=key_id)
+            await connection.execute(*audit_entry("group.delete", name, by))
 
     async def pause(
         self,
@@ -174,7 +177,8 @@ class PostgresProducerGroups:
             await connection.execute(SQL["pause"], stop)
             await connection.execute(SQL["close_breaker"], {"group": found["id"]})
             action = "group.pause" if paused else "group.resume"
-            await _audit(connection, action, name, key_id, reason=reason, operator=operator)
+            by = OperatorAction(operator=operator, reason=reason, key_id=key_id)
+            await connection.execute(*audit_entry(action, name, by))
             return read_group(await _row(connection, name))
 
     async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
@@ -188,7 +192,8 @@ class PostgresProducerGroups:
             asked = {"overlap": overlap_seconds, "most": PREVIOUS_SECRETS}
             sealed = {"name": name, "secret": self._ring.seal(secret, name)}
             [row] = await rows_of(connection, SQL["rotate_secret"], asked | sealed)
-            await _audit(connection, "group.rotate_secret", name, key_id)
+            by = OperatorAction(operator=None, reason=None, key_id=key_id)
+            await connection.execute(*audit_entry("group.rotate_secret", name, by))
         return NewSecret(secret=secret, **row)
 
     @asynccontextmanager
@@ -249,16 +254,3 @@ async def _row(connection: AsyncConnection, name: str) -> dict[str, Any]:
     if not rows:
         raise UnknownGroup(name)
     return rows[0]
-
-
-async def _audit(
-    connection: AsyncConnection,
-    action: str,
-    name: str,
-    key_id: str | None,
-    detail: dict[str, Any] | None = None,
-    **why: str | None,
-) -> None:
-    entry = {"action": action, "target": name, "key_id": key_id, "reason": None, "operator": None}
-    changed = {"detail": None if detail is None else Jsonb(detail)}
-    await connection.execute(SQL["audit"], entry | changed | why)

@@ -114,8 +114,3 @@ SET secret = %(secret)s, secret_changed_at = clock_timestamp(),
     version = version + 1, updated_at = clock_timestamp()
 WHERE name = %(name)s AND deleted_at IS NULL
 RETURNING secret_changed_at + %(overlap)s * interval '1 second' AS previous_expires_at
-
--- name: audit
--- Appends who changed what.
-INSERT INTO outbox.audit_log (action, target, key_id, operator, reason, detail)
-VALUES (%(action)s, %(target)s, %(key_id)s, %(operator)s, %(reason)s, %(detail)s)

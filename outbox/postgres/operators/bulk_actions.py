@@ -19,8 +19,8 @@ from outbox.messages.message import DecidedBy, End, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.bulk_actions import BulkAction, BulkKind, BulkMatch, BulkOrder
 from outbox.operators.message_view import OperatorAction
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.operators.held_admin import settle_held
 from outbox.postgres.operators.message_browser import candidate_ids
 from outbox.postgres.operators.operations import force_all, recheck_one

@@ -13,7 +13,7 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_text
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import COUNTED, HeldRecord
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit_entry
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from outbox.errors import SessionsOpen, ShardsHeld
 from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit_entry
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.relay.commit_log import hold_shards
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect

@@ -11,10 +11,10 @@ from outbox.messages.message import End, Ended, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import UNDECIDED, contradicts
 from outbox.operators.message_view import OperatorAction
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.messages.decisions import decide
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.minute_counts import count
-from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load

@@ -15,8 +15,8 @@ from outbox.messages.message_id import HalfId
 from outbox.messages.record import digest_of
 from outbox.operators.bulk_actions import BulkOrder, RefusalCode, RefusedFinding
 from outbox.operators.message_view import OperatorAction
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.messages.half_rows import read_whole_halves
-from outbox.postgres.operators.audit_log import audit_entry
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import REPAIRABLE_CLASSES

@@ -8,7 +8,7 @@ from typing import Final
 from outbox.errors import CursorMoved
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.audit_log import audit_entry
+from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity

@@ -27,7 +27,7 @@ PROGRAMS = {
 """What a role runs: a program, and what operators run with the program's settings."""
 NOT_RUN = {
     ("outbox_api", "outbox.postgres.messages.seen_topics.store"),
-    ("outbox_checker", "outbox.postgres.operators.audit_log.page"),
+    ("outbox_checker", "outbox.postgres.messages.audit_log.page"),
     ("outbox_reconcile", "outbox.postgres.messages.half_rows.copy_halves"),
     ("outbox_reconcile", "outbox.postgres.messages.half_rows.read_halves"),
 }
