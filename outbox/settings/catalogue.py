@@ -105,7 +105,7 @@ class Settings(BaseModel):
     reconcile_report_dir: Path = Path("reports")
     """folder of the reports"""
     reconcile_stage_uri: str | None = None
-    """target of Parquet files; default: below the report folder"""
+    """where runs stage Parquet, at `/<installation>/<run>`; default: in the report folder"""
     reconcile_topic_rules: JsonObject = Field(default_factory=dict)
     """by topic or prefix: `{"invoices.": {"ordered": false}}`; see `audit.md`"""
     reconcile_exclude_topics: Words = ()
