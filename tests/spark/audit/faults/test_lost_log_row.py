@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from outbox.messages.message import Resolution
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import commit, run
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 
 def test_a_lost_row_of_the_commit_log_is_the_same_finding_in_one_run_and_in_three(

@@ -18,7 +18,7 @@ from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
 from tests.spark.fixtures_stored_audit import commit, run
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 LOST, EXPIRED, LOOKED_UP = 9, 2, 3
 

@@ -22,7 +22,7 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 
 @dataclass(frozen=True)
