@@ -10,7 +10,7 @@ from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import classes, commit, note_progress, run
 
-pytestmark = REAL_STORES
+pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 
 @pytest.mark.parametrize("forged", [1000, (1 << 62)])
