@@ -91,7 +91,8 @@ def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
 ) -> None:
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
-    writer.end(writer.prepare(topic, 20), Resolution.COMMIT)
+    earlier = writer.prepare(topic, 19) + writer.prepare(topic, 1, key=b"one-member")
+    writer.end(earlier, Resolution.COMMIT)
     writer.publish()
     later = writer.prepare(topic, 5, key=b"one-member")
     writer.end(later, Resolution.COMMIT)
