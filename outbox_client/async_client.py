@@ -12,7 +12,7 @@ from outbox_client.calls.async_transport import AsyncTransport
 from outbox_client.calls.producer_calls import ProducerCalls, local_state_of
 from outbox_client.calls.protocol import BATCH_MAX_ITEMS
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
-from outbox_client.calls.shared_items import OPERATIONS
+from outbox_client.calls.shared_items import END, OPERATIONS, PREPARE
 from outbox_client.calls.steps import Exchange, Share, Step, Steps
 from outbox_client.errors import OutboxError
 from outbox_client.listener import AsyncTransactionListener
@@ -44,7 +44,8 @@ class AsyncTransactionProducer:
 
     Calls of several tasks at the same time share requests: fewer requests, and each call has its
     own result and its own errors. A single call is sent at once. Any number of calls may be
-    gathered: those beyond 4 000 wait for a turn, and ``timeout`` begins with the turn.
+    gathered: of prepares, and of ends, those beyond 4 000 wait for a turn, and ``timeout`` begins
+    with it.
 
     Raises ValueError for an address or a key that cannot be sent, and RuntimeError in another event
     loop than that of the first call.
@@ -65,7 +66,7 @@ class AsyncTransactionProducer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._transport = AsyncTransport(url, api_key, ssl_context)
         self._shared = {name: AsyncSharedRequests(self._transport) for name in OPERATIONS}
-        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
+        self._turns = {name: asyncio.Semaphore(CALLS_AT_ONCE) for name in OPERATIONS}
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,13 +107,13 @@ class AsyncTransactionProducer:
         many messages may be prepared for it: after a rollback the second as ``ID/2``, and so on.
         """
         run = local_transaction or self._listener_transaction()
-        prepared = await self._take(self._calls.prepare_first(message, wait, attempts))
+        prepared = await self._take(PREPARE, self._calls.prepare_first(message, wait, attempts))
         try:
             local_state = local_state_of(await run(prepared), prepared)
         except Exception:
-            await self._take(self._calls.end_unknown(prepared))
+            await self._take(END, self._calls.end_unknown(prepared))
             raise
-        return await self._take(self._calls.end_quietly(prepared, local_state, wait))
+        return await self._take(END, self._calls.end_quietly(prepared, local_state, wait))
 
     async def prepare(self, message: Message) -> PreparedMessage:
         """Store a half message; it is durable when this returns.
@@ -121,7 +122,7 @@ class AsyncTransactionProducer:
         ``ServiceError`` of the answer, or ``ServiceUnreachable``: then the local transaction must
         not run. Repeating it with the same message is safe.
         """
-        return await self._take(self._calls.prepare(message))
+        return await self._take(PREPARE, self._calls.prepare(message))
 
     async def end(
         self,
@@ -135,7 +136,7 @@ class AsyncTransactionProducer:
         Raises ``AlreadyEnded`` if the opposite was decided, ``MessageNotFound``, any other
         ``ServiceError``, or ``ServiceUnreachable``. Repeating it is safe.
         """
-        return await self._take(self._calls.end(Ending(message_id, decision, reason), wait))
+        return await self._take(END, self._calls.end(Ending(message_id, decision, reason), wait))
 
     async def prepare_batch(
         self, messages: Sequence[Message]
@@ -145,23 +146,26 @@ class AsyncTransactionProducer:
         Returns, in order, the prepared message or the error of each; raises nothing. Long lists
         are split into requests of at most 1 000 items.
         """
-        return await self._take(self._calls.prepare_batch(messages))
+        return await self._take(PREPARE, self._calls.prepare_batch(messages))
 
     async def end_batch(
         self, endings: Sequence[Ending], wait: int = 0
     ) -> list[EndResult | OutboxError]:
         """Decide many messages, each with its own result, as ``prepare_batch``."""
-        return await self._take(self._calls.end_batch(endings, wait))
+        return await self._take(END, self._calls.end_batch(endings, wait))
 
     def _listener_transaction(self) -> LocalTransaction:
         if self._listener is None:
             raise TypeError("send_in_transaction needs a local_transaction or a listener")
         return self._listener.execute_local_transaction
 
-    async def _take(self, steps: Steps[Result]) -> Result:
-        """Take the steps of a call, one after the other; its time begins with its turn."""
+    async def _take(self, operation: str, steps: Steps[Result]) -> Result:
+        """Take the steps of a call, one after the other; its time begins with its turn.
+
+        An end never waits behind prepares: they may be those of later messages.
+        """
         self._refuse_another_loop()
-        async with self._turns:
+        async with self._turns[operation]:
             return await self._take_now(steps)
 
     async def _take_now(self, steps: Steps[Result]) -> Result:

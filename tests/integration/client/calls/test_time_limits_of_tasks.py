@@ -6,17 +6,24 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from outbox_client import AsyncTransactionProducer, Message, ServiceUnreachable
+from outbox_client import (
+    AsyncTransactionProducer,
+    LocalTransactionState,
+    Message,
+    ServiceUnreachable,
+)
 from outbox_client.async_client import CALLS_AT_ONCE
 from outbox_client.calls.async_shared_requests import AsyncSharedRequests
 from outbox_client.calls.async_transport import AsyncTransport
 from outbox_client.calls.protocol import Answer
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
 from outbox_client.calls.shared_items import PREPARE, shared_prepare
+from outbox_client.errors import MessageNotFound
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_contract_server import ContractService
 
 LONG = 120.0
+NOT_PREPARED = "01900000-0000-7000-8000-000000000000"
 
 
 @asynccontextmanager
@@ -54,7 +61,7 @@ async def test_a_call_with_less_time_than_those_before_it_ends_in_its_own_time(
         assert [answer.status for answer in await asyncio.gather(*patient)] == [201, 201]
 
 
-async def test_calls_beyond_a_bound_wait_for_a_turn_and_all_are_answered(
+async def test_prepares_beyond_a_bound_wait_for_a_turn_and_an_end_does_not_wait_behind_them(
     service: ContractService, service_url: str
 ) -> None:
     """All at once, the last would have used up their time before they were sent."""
@@ -65,5 +72,9 @@ async def test_calls_beyond_a_bound_wait_for_a_turn_and_all_are_answered(
         calls = asyncio.gather(*map(producer.prepare, messages))
         await asyncio.to_thread(wait_for, lambda: service.requests)
         assert 0 < queue.waiting() <= CALLS_AT_ONCE
+        end = asyncio.create_task(producer.end(NOT_PREPARED, LocalTransactionState.COMMIT))
+        await asyncio.to_thread(wait_for, lambda: service.requests[-1][0].endswith("/end"))
         service.release.set()
+        with pytest.raises(MessageNotFound):
+            await end
         assert len({each.message_id for each in await calls}) == len(messages)
