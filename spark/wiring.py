@@ -19,7 +19,7 @@ from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.reconciliation.log import LogEnd
 from outbox.settings.catalogue import Settings
-from spark.columns.staging import LOCAL, refuse_unshared
+from spark.columns.staging import refuse_unshared
 from spark.cut.cut_capture import require_readable
 from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
@@ -188,4 +188,4 @@ def stage_uri(settings: Settings, installation_id: UUID) -> str:
     """Return where the runs of the installation stage Parquet, each in a folder of its own."""
     if settings.reconcile_stage_uri is not None:
         return f"{settings.reconcile_stage_uri.rstrip('/')}/{installation_id}"
-    return f"{LOCAL}{report_folder(settings)}/.stage-{installation_id}"
+    return f"file://{report_folder(settings)}/.stage-{installation_id}"

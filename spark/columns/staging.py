@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -13,8 +12,6 @@ from pyspark.sql.utils import is_remote
 
 from outbox.errors import ConfigurationError
 
-LOCAL: Final = "file://"
-"""The beginning of the URI of a local folder; Spark does not decode a URI's percent signs."""
 IN_MEMORY: Final = "memory:"
 """The stage of a small run: Spark's own memory, and its disk if that is full."""
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
@@ -82,21 +79,13 @@ def run_folder(spark_session: SparkSession, installation_uri: str) -> Iterator[s
 
 
 def _remove(spark_session: SparkSession, uri: str) -> None:
-    """Remove a folder, if there is one; a client of Spark Connect has no file system but its own.
-
-    Raises ConfigurationError if the client cannot reach the folder.
-    """
-    if not is_remote():
-        jvm: Any = spark_session._jvm
-        path = jvm.org.apache.hadoop.fs.Path(uri)
-        path.getFileSystem(spark_session._jsc.hadoopConfiguration()).delete(path, True)
-    elif uri.startswith(LOCAL):
-        shutil.rmtree(uri.removeprefix(LOCAL), ignore_errors=True)
-    else:
-        raise ConfigurationError(
-            "OUTBOX_RECONCILE_STAGE_URI: with Spark Connect it must begin with file://, and be the"
-            " same folder for the server and this client"
-        )
+    """Remove a folder, if there is one; over Spark Connect, which has no file system, empty it."""
+    if is_remote():
+        spark_session.range(0).write.mode("overwrite").parquet(uri)
+        return
+    jvm: Any = spark_session._jvm
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    path.getFileSystem(spark_session._jsc.hadoopConfiguration()).delete(path, True)
 
 
 def refuse_unshared(spark_session: SparkSession, uri: str) -> None:

@@ -49,6 +49,8 @@ def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
     report = json.loads(written.read_text("utf-8"))
     assert classes_found(report) == faults
     assert report["coverage"]["ratio"] == 1
+    (stage,) = (tmp_path / "stage").iterdir()
+    assert not [each for each in stage.iterdir() if each.is_dir()], "the run emptied it"
 
 
 def _run(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
