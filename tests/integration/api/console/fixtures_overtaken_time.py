@@ -17,6 +17,13 @@ TRIPPED = (
     " FROM outbox.producer_group WHERE name = %s"
 )
 """Opens the breaker of a group for so many seconds."""
+BEAT = (
+    "INSERT INTO outbox.progress (name, position, position_n, updated_at)"
+    " SELECT 'heartbeat:' || task, 0, 0, clock_timestamp()"
+    " FROM unnest(ARRAY['relay', 'check', 'sweep', 'retire', 'leaves']) AS task"
+    " ON CONFLICT (name) DO UPDATE SET updated_at = excluded.updated_at"
+)
+"""Writes the heartbeats of a checker."""
 
 
 async def begin_now(pool: Pool) -> None:

@@ -14,6 +14,28 @@ pytestmark = pytest.mark.postgres
 NO_SERVER = "http://127.0.0.1:1/check"
 
 
+async def test_a17_a_resumed_half_starts_again_and_a_second_resume_changes_nothing(
+    world: World,
+) -> None:
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1)
+        (half,) = await world.due(group)
+        await world.check(group)
+        await world.pass_time(30)
+        await world.check(group)
+        assert await world.states([half]) == [State.PARKED]
+        await world.recheck(half)
+        await world.recheck(half)
+        assert await world.states([half]) == [State.PREPARED]
+        producer.answer = says("COMMIT")
+        round_ = await world.check(group)
+    assert (round_.asked, round_.dropped) == (1, 1)
+    assert await world.states([half]) == [State.COMMITTED]
+    assert [check["attempt"] for check in producer.asked] == [1, 1]
+    ids = [headers["webhook-id"] for headers in producer.headers]
+    assert ids == [f"chk_{half.message_id}_1_1", f"chk_{half.message_id}_3_1"]
+
+
 async def test_a31_a_half_parked_for_100_hours_is_checked_at_once_and_not_parked_again_by_age(
     world: World,
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cli.invocation.context import Context, Output
-from cli.invocation.output import print_object
+from cli.invocation.output import print_object, print_rows
 
 ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
 KEY = "obx_" + "k" * 120
@@ -40,6 +40,26 @@ def test_a_long_value_is_neither_cut_off_nor_wrapped(
 ) -> None:
     print_object(table, {"value": "v" * 200})
     assert capsys.readouterr().out == f"value  {'v' * 200}\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "printed"),
+    [
+        ("62", f"{ID}\n  producer group  billing-service\n  state           PREPARED\n"),
+        ("63", f"message id{' ' * 28}producer group   state\n{ID}  billing-service  PREPARED\n"),
+    ],
+)
+def test_a_list_is_a_table_where_it_has_room_and_otherwise_blocks(
+    table: Context,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
+    printed: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    row = {"message_id": ID, "producer_group": "billing-service", "state": "PREPARED"}
+    print_rows(table, [row], tuple(row))
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(

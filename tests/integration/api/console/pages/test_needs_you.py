@@ -8,12 +8,14 @@ from typing import Final
 
 import pytest
 
+from devservers.kafka import EmbeddedKafka
 from outbox.access import Scope
+from outbox.kafka.progress_topic import ensure_progress_topic
 from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import Page, logged_in
-from tests.integration.api.console.fixtures_overtaken_time import TRIPPED
+from tests.integration.api.console.fixtures_overtaken_time import BEAT, TRIPPED
 from tests.integration.api.fixtures_held import hold
 from tests.integration.api.fixtures_rows import HALT, PARK, select
 from tests.integration.api.fixtures_service import GROUPS, HALVES, Service, prepare_body
@@ -114,6 +116,19 @@ async def test_what_needs_a_person_is_on_the_first_page_with_the_way_on(
     assert re.search(r"checks are paused since \d{4}-\S+ \S+ UTC by Grace: it moves", page.text)
     assert "findings, 1 message is lost" in page.text
     assert "the last one finished" in page.text
+
+
+async def test_an_installation_in_which_all_is_well_says_so(
+    database_url: str, pool: Pool, kafka_broker: EmbeddedKafka
+) -> None:
+    servers = kafka_broker.bootstrap_servers
+    ensure_progress_topic(servers)
+    await select(pool, BEAT)
+    scopes = (Scope.MESSAGES_READ, Scope.GROUPS_READ)
+    there = logged_in(database_url, pool, *scopes, kafka_bootstrap_servers=servers)
+    async with there as (_, browser):
+        page = await browser.get("/ui/")
+    assert "Nothing needs you, as far as your key sees." in page.text, page.text
 
 
 async def test_the_first_page_shows_the_outcomes_of_checks(database_url: str, pool: Pool) -> None:

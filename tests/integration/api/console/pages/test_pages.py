@@ -129,6 +129,23 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
         assert (await browser.send(resumed, f"{at}/pause")).status == 422
 
 
+async def test_a_closed_breaker_is_no_good_news_beside_checks_that_fail(
+    database_url: str, pool: Pool
+) -> None:
+    scopes = (Scope.GROUPS_READ, Scope.MESSAGES_READ)
+    async with logged_in(database_url, pool, *scopes) as (service, browser):
+        await service.prepared_id()
+        await select(pool, CHECKED, "unknown", 200)
+        await service.prepared_id()
+        await select(pool, CHECKED, "http_error", 401)
+        page = await browser.get("/ui/groups/billing")
+        assert "Last checks 1 of 2 http_error 401, 1 of 2 unknown 200" in page.text
+        for name in ("billing", ""):
+            page = await browser.get(f"/ui/groups/{name}".rstrip("/"))
+            assert "closed" in page.text
+            assert 'class="good"' not in page.html
+
+
 async def test_a_run_shows_its_findings_and_its_reports_are_files(
     database_url: str, pool: Pool
 ) -> None:
