@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
 from api.console.static_file import file_content
-from api.http.docs_page import docs_page
+from api.docs_page import docs_page
 from api.http.exchange import AsgiScope, entity_tag, is_known
 from api.http.json_body import pointer_to
 from api.http.problems import Problem, body_of, headers_of, invalid, problem_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from api.http.docs_page import docs_page
+from api.docs_page import docs_page
 from tests.integration.api.http.authentication.fixtures_contract import DOCUMENT
 
 PAGE: Final = docs_page(DOCUMENT)
