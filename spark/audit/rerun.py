@@ -61,7 +61,7 @@ class Rerun:
 
     @property
     def _cut_at(self) -> str:
-        return self.report.plan.cut_at.isoformat()
+        return self.report.plan.snapshot.taken_at.isoformat()
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -39,7 +39,7 @@ def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Findin
     gaps = tuple(map(gap_finding, (*plan.log.gaps, *plan.log.changes)))
     if not frames.standings[IN_FLIGHT]:
         return gaps
-    late = placement.late_by_shard(frames.segments, grace_seconds, F.lit(plan.cut_at))
+    late = placement.late_by_shard(frames.segments, grace_seconds, F.lit(plan.snapshot.taken_at))
     return (*gaps, *overdue_findings(late.collect(), grace_seconds))
 
 

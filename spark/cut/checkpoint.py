@@ -97,7 +97,7 @@ def cut_of(
     manifest_ends = {**(previous.manifest_ends if previous else {}), **by_shard}
     return {
         "version": VERSION,
-        "at": plan.cut_at.isoformat(),
+        "at": plan.snapshot.taken_at.isoformat(),
         "snapshot": plan.snapshot.visible,
         "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
         "partitions": [

@@ -165,11 +165,6 @@ class Plan:
         return xxh64_hexdigest(json.dumps(self.as_json(), sort_keys=True).encode())
 
     @property
-    def cut_at(self) -> datetime:
-        """The time up to which the run judges; no verdict needs it."""
-        return self.snapshot.taken_at
-
-    @property
     def unlisted_shards(self) -> frozenset[int]:
         """Shards some of whose batches are in no manifest."""
         return frozenset(each.shard for each in self.shards if each.unlisted)

@@ -15,14 +15,18 @@ from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from outbox.messages.message_id import HalfId
 from spark.findings.finding_class import FindingClass, GradedClass, Severity
-from spark.findings.finding_rules import FIND_WRITER, RULES, Rule
+from spark.findings.finding_rules import RULES, Rule
 
 SOURCE: Final = ""
 """The name of the audited cell; one installation has one cell, without a name."""
 SEED: Final = 42
 RETIRED: Final = "retired"
 """The detail of a record whose message, if there was one, is older than what is stored."""
-
+FIND_WRITER: Final = (
+    "Another writer wrote a record that is in no batch of the relay: find it, and restrict the"
+    " write ACL of the topic to the relay. Consumers must deduplicate by outbox_message_id."
+)
+"""What to do about a duplicate of which the relay wrote one record only."""
 OTHER_WRITER: Final = "other_writer"
 """The detail of a message with a record that its relay has not written."""
 

@@ -26,12 +26,6 @@ class Rule:
 
 SERVERS: Final = '--bootstrap-server "$OUTBOX_KAFKA_BOOTSTRAP_SERVERS"'
 
-FIND_WRITER: Final = (
-    "Another writer wrote a record that is in no batch of the relay: find it, and restrict the"
-    " write ACL of the topic to the relay. Consumers must deduplicate by outbox_message_id."
-)
-"""What to do about a duplicate of which the relay wrote one record only."""
-
 RULES: Final[dict[FindingClass, Rule]] = {
     FindingClass.LOST: Rule(
         kind=Kind.MISSING,
@@ -285,8 +279,7 @@ RULES: Final[dict[FindingClass, Rule]] = {
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,
         meaning="an open Kafka transaction hides the end of the partition",
-        action="If it is the relay's, its next commit there ends it: do not abort. "
-        "Otherwise its owner ends it.",
+        action="Do not abort one of the relay: its next commit ends it. The owner ends any other.",
         command=f"kafka-transactions.sh {SERVERS} describe-producers"
         " --topic {topic} --partition {partition}",
         partial=True,

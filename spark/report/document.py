@@ -35,7 +35,7 @@ def document(
         "previous_run_id": report.previous_run_id,
         "verdict": report.verdict.value,
         "sentence": report.sentence,
-        "cut": {"at": report.plan.cut_at.isoformat(), **report.plan.as_json()},
+        "cut": {"at": report.plan.snapshot.taken_at.isoformat(), **report.plan.as_json()},
         "coverage": coverage(report),
         "checked": {"committed": report.counts.judged, "records": report.counts.records},
         "in_flight": report.counts.in_flight,

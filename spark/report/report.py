@@ -181,7 +181,7 @@ class Report:
         others = ", ".join(f"{totals[kind]} {kind}" for kind in kinds)
         return (
             f"{format_count(self.counts.judged)} committed messages checked up to"
-            f" {self.plan.cut_at:%H:%M:%S}Z:"
+            f" {self.plan.snapshot.taken_at:%H:%M:%S}Z:"
             f" {totals[Kind.MISSING]} missing ({lost} lost), {others};"
             f" {self.coverage}{self._other_kinds_part()}"
             f"{self._unjudged_part()}{self._remaining_part()}"

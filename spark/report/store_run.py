@@ -53,7 +53,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
             "previous_run_id": report.previous_run_id,
             "mode": report.plan.origin.mode,
             "started_at": report.started_at,
-            "cut_at": report.plan.cut_at,
+            "cut_at": report.plan.snapshot.taken_at,
             "verdict": report.verdict.value,
             "sentence": report.sentence,
             "plan": {
