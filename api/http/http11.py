@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _OFFER: Final = re.compile(rb"(?i)(?<=\r\n)upgrade(?=:[ \t]*h2c[ \t]*\r\n)")
 IGNORED: Final = b"ignored"
-"""A name of the same length: a body that holds such a line keeps its length."""
+"""A name of the same length. Only a head is changed: no JSON and no form has such a line."""
 
 
 class Http11(HttpToolsProtocol):
