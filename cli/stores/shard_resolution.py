@@ -28,8 +28,12 @@ from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.operators.shard_admin import mark_released, resume_shard
-from outbox.postgres.relay.commit_log import PostgresCommitLog, recover_published
+from outbox.postgres.operators.shard_admin import resume_shard
+from outbox.postgres.relay.commit_log import (
+    PostgresCommitLog,
+    mark_published,
+    recover_published,
+)
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.verified_sessions import refuse_ids_behind
@@ -255,7 +259,10 @@ class _Learning(NamedTuple):
     newer_than: int
     """Older batches are left out."""
     known: int | None
-    """The last batch that PostgreSQL knew, if it knew one."""
+    """The last batch that PostgreSQL knew, if it knew one.
+
+    What a repair repeats is in a batch up to it, because a repair is ordered after that is known.
+    """
 
     def learn(self, seen: Iterable[Seen]) -> tuple[int, int]:
         """Store which ids Kafka has; return their number and the highest batch number."""
@@ -268,5 +275,6 @@ class _Learning(NamedTuple):
                     recover_published(self.session, self.shard, max(0, self.end - 1), sorted(ids))
                 learned += len(ids)
             if self.known is not None:
-                mark_released(self.session, some, self.known)
+                newer = [each for each in some if each.batch_no > self.known]
+                mark_published(self.session, newer, {})
         return learned, highest

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from outbox.errors import CursorMoved
-from outbox.messages.message_id import HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.sessions.connections import Connection
@@ -14,19 +12,6 @@ from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.state import Cursor, HaltReason, Identity
 
 SQL: Final = load(__name__)
-
-
-def mark_released(
-    session: Connection, published: Sequence[tuple[int, HalfId, Nonce]], known: int
-) -> None:
-    """Mark the held records that batches above ``known`` published.
-
-    ``known`` is the last batch that PostgreSQL knew. What a repair repeats is in a batch up to it,
-    because a repair is ordered after its batch is known.
-    """
-    batch_nos, half_ids, nonces = ([*column] for column in zip(*published, strict=True))
-    asked = {"batch_nos": batch_nos, "half_ids": half_ids, "nonces": nonces, "known": known}
-    session.execute(SQL["mark_released"], asked)
 
 
 def resume_shard(

@@ -6,7 +6,7 @@ The lock is for liveness only: the fence in Kafka makes a second relay harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -113,7 +113,7 @@ class PostgresCommitLog(CommitReader):
         pairs = [split_message_id(message_id) for message_id in manifest.published]
         with self._session() as session, session.transaction():
             rolled_back = recover_published(session, self._shard, offset, pairs)
-            _mark_published(session, manifest, manifest.published, ())
+            _mark_batch(session, manifest, manifest.published, ())
             self._save(session, cursor, identity)
         return rolled_back
 
@@ -165,7 +165,7 @@ class PostgresCommitLog(CommitReader):
         """
         with self._session() as session, session.transaction():
             ids = [entry.message_id for entry in manifest.entries]
-            _mark_published(session, manifest, ids, published)
+            _mark_batch(session, manifest, ids, published)
             self._save(session, cursor, identity)
             self._save_publications(session, published)
 
@@ -229,6 +229,26 @@ def recover_published(
     return len(session.execute(SQL["audit_rolled_back"], asked).fetchall())
 
 
+def mark_published(
+    session: Connection,
+    published: Sequence[tuple[int, HalfId, Nonce]],
+    places: Mapping[HalfId, Sequence[int]],
+) -> None:
+    """Mark the held records, if any, of messages that Kafka has: the batch and the ids of each.
+
+    ``places`` has the partition and the offset of each record whose place is known.
+    """
+    found = [places.get(half_id, (None, None)) for _, half_id, _ in published]
+    row = {
+        "batch_nos": [batch_no for batch_no, _, _ in published],
+        "half_ids": [half_id for _, half_id, _ in published],
+        "nonces": [nonce for _, _, nonce in published],
+        "partitions": [partition for partition, _ in found],
+        "offsets": [offset for _, offset in found],
+    }
+    session.execute(SQL["mark_published"], row)
+
+
 def _progress(row: Sequence[Any]) -> Progress:
     xid, n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt = row
     cursor = None
@@ -238,14 +258,13 @@ def _progress(row: Sequence[Any]) -> Progress:
     return Progress(cursor, identity, None if halt is None else HaltReason(halt))
 
 
-def _mark_published(
+def _mark_batch(
     session: Connection,
     manifest: Manifest,
     message_ids: Sequence[bytes],
     published: Iterable[Delivered],
 ) -> None:
-    """Mark the rows, if any, of messages that Kafka has; their places are in ``published``."""
-    ids = [split_message_id(message_id) for message_id in message_ids]
+    """Mark the rows, if any, of messages of a batch; their places are in ``published``."""
     places = {
         half_id: place
         for batch, delivery in published
@@ -254,12 +273,5 @@ def _mark_published(
             delivery.half_ids, delivery.partitions, delivery.offsets, strict=True
         )
     }
-    found = [places.get(half_id, (None, None)) for half_id, _ in ids]
-    row = {
-        "batch_no": manifest.batch_no,
-        "half_ids": [half_id for half_id, _ in ids],
-        "nonces": [nonce for _, nonce in ids],
-        "partitions": [partition for partition, _ in found],
-        "offsets": [offset for _, offset in found],
-    }
-    session.execute(SQL["mark_released"], row)
+    ids = [(manifest.batch_no, *split_message_id(message_id)) for message_id in message_ids]
+    mark_published(session, ids, places)

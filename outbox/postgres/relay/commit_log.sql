@@ -92,12 +92,12 @@ FROM refused r
 WHERE NOT %(topic_wide)s AND w.shard = r.shard AND coalesce(w.repair, '') = r.redriven AND w.topic_id = r.topic_id
     AND w.topic_wide AND w.half_id <> r.half_id AND w.released_at IS NULL AND w.dropped_at IS NULL
 
--- name: mark_released
--- Marks rows whose records Kafka has, in a manifest of the shard; a row that is already marked is unchanged.
-UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_no = %(batch_no)s,
+-- name: mark_published
+-- Marks rows whose records Kafka has, each with its batch; a row that is already marked is unchanged.
+UPDATE outbox.held_record r SET released_at = clock_timestamp(), release_batch_no = p.batch_no,
     released_partition = p."partition", released_offset = p."offset"
-FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])
-    AS p (half_id, nonce, "partition", "offset")
+FROM unnest(%(batch_nos)s::int8[], %(half_ids)s::int8[], %(nonces)s::int8[], %(partitions)s::int4[], %(offsets)s::int8[])
+    AS p (batch_no, half_id, nonce, "partition", "offset")
 WHERE r.half_id = p.half_id AND r.nonce = p.nonce AND r.released_at IS NULL
 
 -- name: note_published
