@@ -29,11 +29,12 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.ready_topics import ReadyTopics
 from outbox.kafka.topics import read_topics, weak_topics
 from outbox.messages.message_id import SHARDS
+from outbox.operators.health_check import HealthCheck
+from outbox.operators.server_requirements import judge_postgres, judge_release
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.relay.commit_watch import PostgresCommitWatch
 from outbox.postgres.sessions.verified_sessions import connect_verified
-from outbox.relay.server_requirements import Judgement, judge_postgres, judge_release
 from outbox.settings.catalogue import Settings
 from outbox.telemetry.metrics import Metrics
 
@@ -65,11 +66,11 @@ def preflight(settings: Settings) -> Preflight:
     database_url = settings.required_database_url()
     servers = settings.required_bootstrap_servers()
 
-    def postgres() -> Sequence[Judgement]:
+    def postgres() -> Sequence[HealthCheck]:
         with OperatorView(database_url) as view:
             return judge_postgres(view.server())
 
-    def kafka() -> Sequence[Judgement]:
+    def kafka() -> Sequence[HealthCheck]:
         config = settings.kafka_config
         facts = progress_topic_facts(servers, config)
         if not facts.newer_than_4_2:

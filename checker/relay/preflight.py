@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from checker.relay.threads import Admission
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
-from outbox.relay.server_requirements import Judgement
+from outbox.operators.health_check import HealthCheck, failed
 from outbox.telemetry.events import Event, get_logger
 
-JudgeServer = Callable[[], Sequence[Judgement]]
+JudgeServer = Callable[[], Sequence[HealthCheck]]
 """Judges the settings of one server. Raises DatabaseUnavailable or KafkaUnavailable."""
 
 
@@ -19,7 +19,7 @@ class Preflight:
     def __init__(self, judges: Mapping[str, JudgeServer]) -> None:
         """``judges``: by the name that the log gives the server."""
         self._judges = judges
-        self._unsafe: list[Judgement] = []
+        self._unsafe: list[HealthCheck] = []
         self._admitted = False
         self._errors: dict[str, set[str]] = {}
         """What the log says of each server that could not be judged since it last could be."""
@@ -29,11 +29,11 @@ class Preflight:
         """Judge both servers, until both were once reachable and safe; log each new problem."""
         if self._admitted:
             return Admission.ADMITTED
-        unsafe: list[Judgement] = []
+        unsafe: list[HealthCheck] = []
         unreachable = False
         for server, judge in self._judges.items():
             try:
-                unsafe += [each for each in judge() if not each.safe]
+                unsafe += failed(judge())
             except (DatabaseUnavailable, KafkaUnavailable) as error:
                 unreachable = True
                 self._note_unreachable(server, str(error))
@@ -48,7 +48,7 @@ class Preflight:
     def refuse_unsafe(self) -> None:
         """Judge the reachable servers. Raises ConfigurationError with every unsafe setting."""
         if self.admit() is Admission.REFUSED:
-            found = "; ".join(f"{each.setting}: {each.detail}" for each in self._unsafe)
+            found = "; ".join(f"{each.check}: {each.detail}" for each in self._unsafe)
             raise ConfigurationError(f"the relay does not start on unsafe servers: {found}")
 
     def _note_unreachable(self, server: str, error: str) -> None:
@@ -64,8 +64,8 @@ class Preflight:
         if self._errors.pop(server, None):
             self._log.info(Event.DEPENDENCY_BACK, dependency=server, phase="admission")
 
-    def _note_unsafe(self, unsafe: list[Judgement]) -> None:
+    def _note_unsafe(self, unsafe: list[HealthCheck]) -> None:
         for each in unsafe:
             if each not in self._unsafe:
-                self._log.error(Event.RELAY_REFUSED, setting=each.setting, found=each.detail)
+                self._log.error(Event.RELAY_REFUSED, setting=each.check, found=each.detail)
         self._unsafe = unsafe

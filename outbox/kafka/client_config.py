@@ -12,12 +12,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from outbox.errors import ConfigurationError, KafkaUnavailable
-from outbox.relay.server_requirements import TRANSACTION_SECONDS
 
 REQUEST_SECONDS: Final = 10.0
 """The time limit of a request for metadata."""
 DELIVERY_SECONDS: Final = 8.0
 """The time that a record has until Kafka must have acknowledged it."""
+TRANSACTION_SECONDS: Final = 10.0
+"""The time limit that the relay asks Kafka for; a broker that allows less gives it no producer."""
 WHOLE_MAX: Final = 64
 """Characters of a value that the library surely quotes as a whole."""
 RECENT_SECONDS: Final = 60.0

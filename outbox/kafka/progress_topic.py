@@ -16,13 +16,15 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from outbox.errors import KafkaForbidden
-from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered
+from outbox.kafka.client_config import (
+    REQUEST_SECONDS,
+    TRANSACTION_SECONDS,
+    admin_client,
+    answered,
+)
 from outbox.kafka.permission import THE_CLUSTER, needed, permitted, the_topic
 from outbox.kafka.topics import read_topics
-from outbox.relay.server_requirements import (
-    TRANSACTION_SECONDS,
-    Judgement,
-)
+from outbox.operators.health_check import HealthCheck, health_check
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
 MAX_TIMEOUT: Final = "transaction.max.timeout.ms"
@@ -107,17 +109,17 @@ def progress_topic_facts(
         )
 
 
-def safety_of(facts: ProgressTopicFacts) -> tuple[Judgement, ...]:
+def safety_of(facts: ProgressTopicFacts) -> tuple[HealthCheck, ...]:
     """Judge the facts that the guarantees depend on."""
     version = "older than 4.0" if facts.older_than_4 else "4.0 or newer"
     limit, verifies = min(facts.transaction_limits), facts.partition_verification
     detail = f"{1000 * limit:.0f}, {1000 * TRANSACTION_SECONDS:.0f} or more wanted"
     policy = facts.settings.get("cleanup.policy", NOT_SHOWN)
     return (
-        Judgement("kafka version", not facts.older_than_4, version),
-        Judgement(VERIFICATION, verifies != "false", verifies),
-        Judgement(MAX_TIMEOUT, limit >= TRANSACTION_SECONDS, detail),
-        Judgement("cleanup.policy", policy in ("delete", NOT_SHOWN), policy),
+        health_check("kafka version", not facts.older_than_4, version),
+        health_check(VERIFICATION, verifies != "false", verifies),
+        health_check(MAX_TIMEOUT, limit >= TRANSACTION_SECONDS, detail),
+        health_check("cleanup.policy", policy in ("delete", NOT_SHOWN), policy),
     )
 
 

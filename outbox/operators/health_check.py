@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from pydantic.json_schema import SkipJsonSchema
-
-from outbox.relay.server_requirements import Judgement
 
 HEARTBEAT_SECONDS: Final = 5
 """The time between two heartbeats of a task of a checker."""
@@ -50,7 +48,6 @@ def health_check(
     )
 
 
-def judged(judgements: Iterable[Judgement]) -> Iterator[HealthCheck]:
-    """Yield a check for each setting that was judged."""
-    for each in judgements:
-        yield health_check(each.setting, each.safe, each.detail)
+def failed(checks: Iterable[HealthCheck]) -> list[HealthCheck]:
+    """Return the checks that failed."""
+    return [each for each in checks if each.verdict is HealthStatus.FAILED]

@@ -21,9 +21,9 @@ from outbox.kafka.progress_topic import (
     safety_of,
 )
 from outbox.kafka.topics import SAFE_IN_SYNC, TO_READ, Topic, read_topics, weak_topics
-from outbox.operators.health_check import HealthCheck, HealthStatus, health_check, judged
+from outbox.operators.health_check import HealthCheck, HealthStatus, failed, health_check
+from outbox.operators.server_requirements import RELEASE, judge_release
 from outbox.operators.store_view import PartitionState
-from outbox.relay.server_requirements import RELEASE, judge_release
 from outbox.settings.catalogue import Settings
 from outbox.settings.service_manager import start_command
 
@@ -77,7 +77,7 @@ def progress_topic_health(facts: ProgressTopicFacts) -> Iterator[HealthCheck]:
     """Check the topic `outbox.progress` and the broker settings that its transactions need."""
     detail = f"{facts.partitions} partitions, required: {PARTITIONS}"
     yield health_check("outbox.progress", facts.partitions >= PARTITIONS, detail)
-    yield from judged(safety_of(facts))
+    yield from safety_of(facts)
     kept = int(facts.settings.get("retention.ms", "0"))
     long_enough = kept == FOR_EVER or kept >= RETENTION_MS
     yield health_check("retention.ms", long_enough, f"{kept}, required: {RETENTION_MS} or more")
@@ -121,8 +121,8 @@ def release_health(
     if not newer_than_4_2:
         return health_check(RELEASE, True, "not one to avoid")
     judged = judge_release(weak_topics(topics), allowed=allowed)
-    if not judged.safe:
-        return health_check(RELEASE, False, judged.detail)
+    if failed([judged]):
+        return judged
     exposed = f"{judged.detail}; exposed while all in-sync replicas of a partition are away"
     return health_check(RELEASE, False, exposed, HealthStatus.WARNING)
 

@@ -18,14 +18,13 @@ from typing import Any, Final
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicPartition
 
 from outbox.errors import KafkaForbidden
-from outbox.kafka.client_config import consumer_config
+from outbox.kafka.client_config import TRANSACTION_SECONDS, consumer_config
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.kafka.permission import next_event
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts
 from outbox.messages.record import MESSAGE_ID
 from outbox.operators.store_view import PartitionState
 from outbox.reconciliation.log import LogEnd
-from outbox.relay.server_requirements import TRANSACTION_SECONDS
 from outbox.settings.service_manager import kafka_command
 
 READ_SECONDS: Final = 10.0

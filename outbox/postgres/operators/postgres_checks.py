@@ -15,8 +15,8 @@ from outbox.operators.health_check import (
     HealthCheck,
     HealthStatus,
     health_check,
-    judged,
 )
+from outbox.operators.server_requirements import judge_postgres
 from outbox.operators.store_view import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import (
     BEATS_MISSED,
@@ -24,7 +24,6 @@ from outbox.postgres.maintenance.readiness import (
     newest_revision,
 )
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.relay.server_requirements import judge_postgres
 from outbox.settings.catalogue import Settings
 from outbox.settings.service_manager import compose_command, start_command
 
@@ -91,7 +90,7 @@ def server_health(server: Mapping[str, Any], now: float) -> Iterator[HealthCheck
     yield health_check(
         "postgres version", version >= OLDEST_POSTGRES, f"{shown}, required: 15 or newer"
     )
-    yield from judged(judge_postgres(server))
+    yield from judge_postgres(server)
     skew = abs(now - float(server["clock"]))
     close = skew <= MOST_SKEW_SECONDS
     yield health_check("clock skew", close, f"{skew:.3f} s", HealthStatus.WARNING)

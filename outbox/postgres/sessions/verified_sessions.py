@@ -16,6 +16,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from outbox.errors import ConfigurationError, IdsBehind, UnsafeServer
+from outbox.operators.health_check import failed
+from outbox.operators.server_requirements import judge_postgres
 from outbox.postgres.sessions.availability import LACKING
 from outbox.postgres.sessions.connections import (
     PLAN_ONCE_IN_ORDER,
@@ -24,7 +26,6 @@ from outbox.postgres.sessions.connections import (
     connect,
 )
 from outbox.postgres.sessions.statements import load
-from outbox.relay.server_requirements import judge_postgres
 
 SQL: Final = load(__name__)
 RELAY_SECONDS: Final = 30.0
@@ -50,9 +51,9 @@ def connect_verified(database_url: str, application: str) -> Connection:
     )
     with ExitStack() as unless_safe:
         unless_safe.callback(connection.close)
-        unsafe = [each for each in judge_postgres(server_facts(connection)) if not each.safe]
+        unsafe = failed(judge_postgres(server_facts(connection)))
         if unsafe:
-            found = "; ".join(f"{each.setting}: {each.detail}" for each in unsafe)
+            found = "; ".join(f"{each.check}: {each.detail}" for each in unsafe)
             raise UnsafeServer(f"unsafe settings: {found}")
         refuse_ids_behind(connection)
         unless_safe.pop_all()

@@ -10,18 +10,18 @@ from structlog.testing import capture_logs
 from checker.relay.preflight import JudgeServer, Preflight
 from checker.relay.threads import Admission
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
-from outbox.relay.server_requirements import Judgement
+from outbox.operators.health_check import HealthCheck, health_check
 
-UNSAFE = Judgement(setting="fsync", safe=False, detail="off")
+UNSAFE = health_check("fsync", False, "off")
 
-Answer = Sequence[Judgement] | Exception
+Answer = Sequence[HealthCheck] | Exception
 
 
 def answering(*answers: Answer) -> JudgeServer:
     """Return a server's judge that answers or fails in turn."""
     turns: Iterator[Answer] = iter(answers)
 
-    def judge() -> Sequence[Judgement]:
+    def judge() -> Sequence[HealthCheck]:
         answer = next(turns)
         if isinstance(answer, Exception):
             raise answer

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from outbox.kafka.progress_topic import ProgressTopicFacts, safety_of
+from outbox.operators.health_check import failed
 
 SAFE: dict[str, Any] = {
     "brokers": 3,
@@ -22,7 +23,7 @@ VERIFICATION = "transaction.partition.verification.enable"
 def refused(**found: Any) -> set[str]:
     """Return what is refused of a cluster with these facts."""
     judged = safety_of(ProgressTopicFacts(**{**SAFE, **found}))
-    return {each.setting for each in judged if not each.safe}
+    return {each.check for each in failed(judged)}
 
 
 @pytest.mark.parametrize(
