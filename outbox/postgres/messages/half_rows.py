@@ -166,6 +166,14 @@ def read_headers(names_and_values: list[str] | None) -> Headers:
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
+def headers_if_whole(names_and_values: list[str] | None) -> Headers | None:
+    """Return the headers, or None if their stored form is broken: the digest tells of it."""
+    try:
+        return read_headers(names_and_values)
+    except ValueError:
+        return None
+
+
 def same_request(stored: Message, asked: Message) -> bool:
     """Return whether a repeated prepare has equal fields; headers and tags in any order."""
     return _fields(stored) == _fields(asked)

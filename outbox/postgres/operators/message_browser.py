@@ -25,7 +25,7 @@ from outbox.operators.message_view import (
     MessageResource,
     text_or_base64,
 )
-from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.messages.half_rows import bounds, headers_if_whole
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import (
     Queue,
@@ -189,14 +189,7 @@ def _resource(row: Mapping[str, Any], status: MessageStatus, *, payload: bool) -
         members |= {"parked_at": None, "parked_reason": None}
     stored = {name: members.pop(name) for name in ("headers", "key", "value")}
     if payload:
-        members["headers"] = _headers(stored["headers"])
+        whole = headers_if_whole(stored["headers"])
+        members["headers"] = None if whole is None else dict(whole)
         members |= text_or_base64("key", stored["key"]) | text_or_base64("value", stored["value"])
     return MessageResource.model_validate(members)
-
-
-def _headers(stored: list[str] | None) -> dict[str, str] | None:
-    """Return the headers; None if their stored form cannot be read."""
-    try:
-        return dict(read_headers(stored))
-    except ValueError:
-        return None

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from outbox.messages.message_id import HalfId, message_id_of
-from outbox.postgres.messages.half_rows import read_without_damage
+from outbox.postgres.messages.half_rows import bounds, read_without_damage
 from outbox.postgres.reconciliation.audit_session import (
     SNAPSHOT_SECONDS,
     STATEMENT_SECONDS,
@@ -217,7 +217,7 @@ class PostgresSnapshot:
     def _by_ids(self, name: str, half_ids: Sequence[HalfId]) -> list[dict[str, Any]]:
         if not half_ids:
             return []
-        asked = {"half_ids": list(half_ids), "low": min(half_ids), "high": max(half_ids)}
+        asked = {"half_ids": list(half_ids), **bounds(half_ids)}
         with database_errors(), self._connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(SQL[name], asked).fetchall()
 

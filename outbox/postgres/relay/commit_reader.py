@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from outbox.errors import CommittedMessageGone
 from outbox.messages.manifest import HELD, Entry, Kind, Manifest, Position
-from outbox.messages.message import Headers
 from outbox.messages.message_id import HalfId, message_id_bytes, split_message_id
 from outbox.messages.record import Committed
-from outbox.postgres.messages.half_rows import bounds, read_headers
+from outbox.postgres.messages.half_rows import bounds, headers_if_whole
 from outbox.postgres.relay.relay_session import RelaySession
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE
 from outbox.postgres.sessions.connections import Connection, connect
@@ -214,7 +213,7 @@ class CommitReader(RelaySession):
                 partition,
                 content_type,
                 traceparent,
-                _headers_of(headers) if headers else (),
+                (headers_if_whole(headers) or ()) if headers else (),
                 content_digest,
             )
             for (
@@ -244,14 +243,6 @@ class CommitReader(RelaySession):
     def _fetch(self, name: str, asked: dict[str, Any], *, binary: bool = False) -> list[Any]:
         with self._session() as session, session.cursor(binary=binary) as cursor:
             return cursor.execute(SQL[name], asked).fetchall()
-
-
-def _headers_of(stored: list[str]) -> Headers:
-    """Return the headers; of damaged ones none, and the digest tells."""
-    try:
-        return read_headers(stored)
-    except ValueError:
-        return ()
 
 
 def _end_of(count: int, ranges: Iterable[Range]) -> tuple[Position, float]:
