@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import psycopg
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 from sqlalchemy.exc import DBAPIError
 
 from devservers.artifacts import PROJECT_ROOT
 from outbox.errors import ConfigurationError, DatabaseUnavailable
+from outbox.postgres.maintenance.readiness import newest_revision
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.postgres.sessions.availability import REFUSED, unavailable, unavailable_on
 
@@ -67,9 +67,8 @@ def schema_state(database_url: str) -> SchemaState:
 
     Raises DatabaseUnavailable.
     """
-    newest = ScriptDirectory.from_config(_config()).get_current_head()
     with unavailable_on(InsufficientPrivilege), OperatorView(database_url) as view:
-        return SchemaState(current=view.revision(), newest=str(newest))
+        return SchemaState(current=view.revision(), newest=newest_revision())
 
 
 def _refuse_encoding(database_url: str) -> None:
