@@ -53,10 +53,8 @@ class DeliveryReports:
         self._partitions = [ANY_PARTITION] * count
         self.good = 0
         self._refused: list[Refusal] = []
-        self.unsent: list[int] = []
-        """The places of records that the library threw away with their transaction."""
         self._failure: str | None = None
-        """The first record whose error is no refusal."""
+        """The first record whose error is no refusal, and not that its transaction has failed."""
         self._fenced: KafkaError | None = None
 
     def at(self, place: int) -> Callable[[KafkaError | None, Message], None]:
@@ -66,19 +64,6 @@ class DeliveryReports:
     def refuse_unsent(self, place: int, error: KafkaError) -> None:
         """Note that the library refused a record before it was sent with others."""
         self._refused.append(Refusal(place, error.name(), REFUSED[error.code()], named=True))
-
-    def refuse_purged(self, error: KafkaError | None, topics: Sequence[str]) -> None:
-        """Note the refusal of a topic before any of its records was sent, as for lack of a right.
-
-        Kafka's error names no topic: it is known if all unsent records are for one. A refusal that
-        was reported for a record explains the error; then the unsent ones are not to blame.
-        """
-        if error is None or error.name() in {each.error for each in self._refused}:
-            return
-        if error.code() in REFUSED:
-            only = len({topics[place] for place in self.unsent}) == 1
-            refused = REFUSED[error.code()]
-            self._refused.append(Refusal(self.unsent[0], error.name(), refused, named=only))
 
     def delivery(self) -> DeliveryReport:
         """Return the result of the batch. Raises PublisherFenced if a report shows a fence."""
@@ -103,8 +88,6 @@ class DeliveryReports:
         if not self._refused:
             return None
         first = min(self._refused, key=_certainty)
-        if first.place in self.unsent:
-            return first
         sure = first.refused is Refused.TOPIC or len(self._refused) == 1
         return first._replace(named=first.named or sure or first.error == EACH_NAMED)
 
@@ -123,11 +106,9 @@ class DeliveryReports:
             self._partitions[place] = ANY_PARTITION if partition is None else partition
         elif error.fatal() or error.code() in FENCED:
             self._fenced = error
-        elif error.code() == KafkaError._PURGE_QUEUE:
-            self.unsent.append(place)
         elif error.code() in REFUSED:
             self._refused.append(Refusal(place, error.name(), REFUSED[error.code()]))
-        elif self._failure is None:
+        elif self._failure is None and error.code() != KafkaError._PURGE_QUEUE:
             self._failure = f"{message.topic()}: {error.name()}"
 
 

@@ -16,11 +16,11 @@ from uuid import UUID
 from confluent_kafka import KafkaError, KafkaException, Producer
 from msgspec.structs import replace
 
-from outbox.errors import KafkaForbidden, KafkaUnavailable, PublisherFenced
+from outbox.errors import KafkaUnavailable, PublisherFenced
 from outbox.failpoints import hit
 from outbox.kafka.client_config import ConnectionRefusals
 from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
-from outbox.kafka.permission import needed, the_topic
+from outbox.kafka.permission import needed
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
 from outbox.relay.protocol.answers import THIS_CLOCK, DeliveryReport
@@ -104,10 +104,6 @@ class KafkaPublisher:
             if taken:
                 self._produce_manifest(manifest, listed, at_ms)
                 self._open().flush(FLUSH_SECONDS)
-        if reports.unsent and apart:
-            reports.refuse_purged(self._transaction_error(), [record.topic for record in records])
-        if listed.unsent and apart:
-            self._require_manifests()
         listing = listed.delivery()
         if listing.refused is not None:
             raise KafkaUnavailable(f"{self._progress_topic}: {listing.refused.error}")
@@ -141,24 +137,6 @@ class KafkaPublisher:
             raise KafkaUnavailable("no handle is open")
         return self._handle
 
-    def _transaction_error(self) -> KafkaError | None:
-        """Return why the transaction takes no more records; the reports of those say only that.
-
-        A second begin sends nothing. It fails with that error, or because a transaction is open.
-        """
-        try:
-            self._open().begin_transaction()
-        except KafkaException as error:
-            found: KafkaError = error.args[0]
-            return found
-        return None
-
-    def _require_manifests(self) -> None:
-        """Raise KafkaForbidden if the manifest was not sent for lack of a right."""
-        error = self._transaction_error()
-        if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise KafkaForbidden(needed("WRITE", the_topic(self._progress_topic)))
-
     def _produce_manifest(self, manifest: bytes, listed: DeliveryReports, at_ms: int) -> None:
         self._open().produce(
             self._progress_topic,
@@ -189,11 +167,9 @@ class KafkaPublisher:
                     headers=list(headers),
                 )
             except KafkaException as error:
-                if error.args[0].code() == KafkaError._STATE:
-                    reports.unsent.extend(range(place, len(records)))
-                elif error.args[0].code() in REFUSED:
+                if error.args[0].code() in REFUSED:
                     reports.refuse_unsent(place, error.args[0])
-                else:
+                elif error.args[0].code() != KafkaError._STATE:
                     raise
                 return False
             if not place:

@@ -1,6 +1,7 @@
-"""Finds topics that take no records, before a record of theirs is sent.
+"""Finds topics that take no records, or none from us, before a record of theirs is sent.
 
-A partition that is in a transaction must take its marker too: until then Kafka lets the shard begin
+Kafka refuses the whole transaction for a right that is missing on one topic, and names none. A
+partition that is in a transaction must take its marker too: until then Kafka lets the shard begin
 no other transaction, so all of its topics would wait. A topic is refused after the time that a
 record has for its delivery. Until then its shard tries again, as when Kafka is away.
 """
@@ -12,10 +13,11 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import OFFSET_INVALID, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 
-from outbox.errors import KafkaUnavailable
+from outbox.errors import KafkaForbidden, KafkaUnavailable
 from outbox.kafka.client_config import DELIVERY_SECONDS
 from outbox.kafka.topics import NO_LEADER, Topic, read_topics
 from outbox.relay.protocol.state import Refusal, Refused
@@ -30,6 +32,7 @@ ANSWER_SECONDS: Final = 3.0
 """The time limit of a leader's answer."""
 TAKES_NO_RECORDS: Final = "TAKES_NO_RECORDS"
 """The error of its records."""
+FORBIDDEN: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED).name()
 
 
 class ReadyTopics:
@@ -48,7 +51,8 @@ class ReadyTopics:
         """Return the refusal of the first of these records whose topic is not ready.
 
         Raises KafkaUnavailable while that may still pass, and while the shard's manifests have no
-        leader that answers: then all of Kafka may be away, which is no fault of a topic.
+        leader that answers: then all of Kafka may be away, which is no fault of a topic. Raises
+        KafkaForbidden if we may not write the manifests.
         """
         began = monotonic()
         due = {
@@ -58,19 +62,24 @@ class ReadyTopics:
         }
         if not due:
             return None
-        self._look(due)
+        found = read_topics(self._admin, {*due, self._progress})
+        forbidden = {name for name, each in found.items() if each.lacks(AclOperation.WRITE)}
+        if self._progress in forbidden:
+            raise KafkaForbidden(found[self._progress].lacks(AclOperation.WRITE))
+        self._look(due - forbidden, found)
         away = self._away.keys() & due
         late = {name for name in away if began - self._away[name] >= DELIVERY_SECONDS}
         for place, name in enumerate(topics):
+            if name in forbidden:
+                return Refusal(place, FORBIDDEN, Refused.TOPIC, named=True)
             if name in late:
                 return Refusal(place, TAKES_NO_RECORDS, Refused.TOPIC, named=True)
         if away:
             raise KafkaUnavailable(f"{min(away)}: {TAKES_NO_RECORDS}")
         return None
 
-    def _look(self, names: set[str]) -> None:
+    def _look(self, names: set[str], found: Mapping[str, Topic]) -> None:
         """Note which of these topics take records; a missing one is for the publisher to refuse."""
-        found = read_topics(self._admin, {*names, self._progress})
         answering = set(self._answering(found.values()))
         ready = {
             name
