@@ -1,8 +1,8 @@
 """Decides half messages: one statement appends op messages and commit log together.
 
-The API's flush uses it, and the check-back's settlement inside its own transaction. So there is one
-way to decide (G2), and the form of the statement ensures I11: an op has the decision COMMIT exactly
-where the commit log has its half.
+The API's flush uses it, and the check-back's settlement and the relay's recovery inside their own
+transactions. So there is one way to decide (G2), and the form of the statement ensures I11: an op
+has the decision COMMIT exactly where the commit log has its half.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection, Pool
 
 SQL: Final = load(__name__)
+IN_KAFKA: Final = "its record was in Kafka"
+"""The reason of a decision that recovery has made."""
 
 
 async def statuses_now(pool: Pool, half_ids: Sequence[HalfId]) -> Mapping[HalfId, MessageStatus]:
@@ -112,7 +114,7 @@ async def read_orphans(
                 decision=Resolution.COMMIT,
                 decided_by=DecidedBy.RECOVERY,
                 decided_at=row["found_at"],
-                reason="its record was in Kafka",
+                reason=IN_KAFKA,
             ),
         )
         for row in await rows_of(connection, SQL["orphans"], asked)

@@ -12,8 +12,11 @@ from uuid import UUID
 
 from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import Manifest, Position
+from outbox.messages.message import DecidedBy, End, Resolution
 from outbox.messages.message_id import HalfId, Nonce, split_message_id
+from outbox.postgres.messages.decisions import END_RACING, parameters_of
 from outbox.postgres.messages.half_rows import bounds
+from outbox.postgres.messages.message_status import IN_KAFKA
 from outbox.postgres.relay.commit_reader import CommitReader
 from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
@@ -215,7 +218,8 @@ def recover_published(
 ) -> int:
     """Note ids that Kafka has, and commit those of them without a decision.
 
-    The same ids may be recovered again. Returns how many of them this PostgreSQL has rolled back.
+    That is certain: Kafka has the records, so the decision had been made and published. The same
+    ids may be recovered again. Returns how many of them this PostgreSQL has rolled back.
     """
     asked = {
         "shard": shard,
@@ -225,7 +229,18 @@ def recover_published(
         **bounds([half_id for half_id, _ in published]),
     }
     session.execute(SQL["note_published"], asked)
-    session.execute(SQL["recover_commits"], asked)
+    ends = [
+        End(
+            half_id=half_id,
+            nonce=nonce,
+            decision=Resolution.COMMIT,
+            decided_by=DecidedBy.RECOVERY,
+            reason=IN_KAFKA,
+        )
+        for half_id, nonce in published
+    ]
+    if ends:
+        session.execute(END_RACING, parameters_of(ends))
     return len(session.execute(SQL["audit_rolled_back"], asked).fetchall())
 
 
