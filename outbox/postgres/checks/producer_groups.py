@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from psycopg.rows import class_row
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import Insert, insert
 
@@ -97,17 +96,12 @@ class PostgresProducerGroups:
     async def health(self, name: str) -> GroupHealth:
         """Return the due checks and the age of the secret of a group. Raises UnknownGroup."""
         asked = {"name": name, "due": DUE_ROWS}
-        async with (
-            lent(self._pool) as connection,
-            connection.transaction(),
-            connection.cursor(row_factory=class_row(GroupHealth)) as cursor,
-        ):
+        async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
-            await cursor.execute(SQL["health"], asked)
-            found = await cursor.fetchone()
-        if found is None:
+            rows = await rows_of(connection, SQL["health"], asked)
+        if not rows:
             raise UnknownGroup(name)
-        return found
+        return GroupHealth(**rows[0])
 
     async def put(
         self, group: ProducerGroup, precondition: Precondition, caller: Caller

@@ -32,6 +32,7 @@ class OperatorView:
         """Connect; raises DatabaseUnavailable."""
         with unavailable_on(psycopg.OperationalError):
             self._connection = connect(database_url, "cli", answer_seconds=ANSWER_SECONDS)
+        self._connection.row_factory = dict_row
 
     def __enter__(self) -> OperatorView:
         return self
@@ -44,8 +45,8 @@ class OperatorView:
 
         Raises DatabaseUnavailable, also for a database that is not migrated.
         """
-        with self._reading(), self._connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(SQL[statement]).fetchall()
+        with self._reading():
+            return self._connection.execute(SQL[statement]).fetchall()
 
     def unfinished(self) -> list[Row]:
         """Return the unfinished messages by state, group and topic: number and oldest age (s).
@@ -53,13 +54,9 @@ class OperatorView:
         The state HELD is COMMITTED and refused by Kafka. Reads no history, and of what is open a
         bounded number: ``capped`` says that there are more.
         """
-        with (
-            self._reading(),
-            self._connection.transaction(),
-            self._connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            cursor.execute(KEY_ORDER["in_key_order"])
-            return cursor.execute(GAUGES["unfinished"], BOUNDS).fetchall()
+        with self._reading(), self._connection.transaction():
+            self._connection.execute(KEY_ORDER["in_key_order"])
+            return self._connection.execute(GAUGES["unfinished"], BOUNDS).fetchall()
 
     def revision(self) -> str | None:
         """Return the newest migration of this database; None if it was never migrated."""
@@ -68,7 +65,7 @@ class OperatorView:
                 found = self._connection.execute(SQL["revision"]).fetchone()
         except psycopg.errors.UndefinedTable:
             return None
-        return found and found[0]
+        return found and found["version_num"]
 
     def write_refusal(self) -> psycopg.Error | None:
         """Write a megabyte and take it back; return the error of a server that refuses.

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from psycopg.rows import class_row
-
-from outbox.postgres.sessions.availability import lent
+from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
     FindingTotal,
@@ -84,9 +82,4 @@ class PostgresReconciliationRuns:
         return await self._rows(OpenFindingCount, "open_findings", {})
 
     async def _rows(self, kind: type[Row], name: str, asked: dict[str, Any]) -> list[Row]:
-        async with (
-            lent(self._pool) as connection,
-            connection.cursor(row_factory=class_row(kind)) as cursor,
-        ):
-            await cursor.execute(SQL[name], asked)
-            return await cursor.fetchall()
+        return [kind(**row) for row in await rows_from(self._pool, SQL[name], asked)]
