@@ -50,7 +50,6 @@ check_breaker = Table(
     Column("producer_group_id", Integer, primary_key=True, autoincrement=False),
     needed("wait_seconds", Integer),
     needed("probe_at", TIME),
-    needed("opened_at", TIME),
 )
 
 recheck = Table(
