@@ -66,17 +66,16 @@ class PostgresSqlOutbox:
             self._seen, self._floor = NOTHING_SEEN, 0
             self._seen_until = now + FULL_LOOK_SECONDS
         async with lent(self._pool) as connection:
-            ((is_on,),) = await (await connection.execute(SQL["is_on"])).fetchall()
-            if not is_on:
-                self._off_until = now + OFF_SECONDS
-                return None
-            return await self._admit(connection)
+            return await self._admit(connection, now)
 
-    async def _admit(self, connection: AsyncConnection) -> int:
+    async def _admit(self, connection: AsyncConnection, now: float) -> int | None:
         """Admit messages that only the new snapshot has seen, and remember it."""
         seen = {"seen": self._seen, "floor": self._floor}
         cursor = await connection.execute(SQL["look"], seen)
-        ((snapshot, waits),) = await cursor.fetchall()
+        ((is_on, snapshot, waits),) = await cursor.fetchall()
+        if not is_on:
+            self._off_until = now + OFF_SECONDS
+            return None
         admitted, last = 0, 0
         asked = {**seen, "upto": snapshot, "most": self._batch_max, "bytes": BATCH_BYTES}
         while waits:

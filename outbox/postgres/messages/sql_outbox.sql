@@ -1,13 +1,9 @@
--- name: is_on
--- Reads one column of the installation's one row: whether any role may publish in its own transaction.
-SELECT plain_outbox FROM outbox.installation
-
 -- name: look
--- Reads whether a published message waits that the given older snapshot did not see, and returns the present
--- snapshot. Reads by key: ids from the snapshot's end on, and ids of the few transactions that were open in it. So
+-- Reads whether any role may publish in its own transaction, and whether a published message waits that the given older
+-- snapshot did not see, and returns the present snapshot. Reads by key: ids from the snapshot's end on, and ids of the few transactions that were open in it. So
 -- deleted rows with lower ids are never read, however long another transaction keeps vacuum from removing them. The
 -- snapshot before every transaction (1:1:) has seen nothing, whatever base was added to the ids meanwhile.
-SELECT pg_current_snapshot()::text, EXISTS (
+SELECT plain_outbox, pg_current_snapshot()::text, EXISTS (
         SELECT FROM outbox.plain_message
         WHERE half_id >= CASE pg_snapshot_xmax(seen)::text WHEN '1' THEN 0 ELSE (pg_snapshot_xmax(seen)::text::bigint + base) << 15 END
     ) OR EXISTS (
