@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from checker.relay.threads import Admission
 from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
 from outbox.operators.health_check import HealthCheck, failed
+from outbox.telemetry.dependency_log import DependencyLog
 from outbox.telemetry.events import Event, get_logger
 
 JudgeServer = Callable[[], Sequence[HealthCheck]]
@@ -21,8 +22,7 @@ class Preflight:
         self._judges = judges
         self._unsafe: list[HealthCheck] = []
         self._admitted = False
-        self._errors: dict[str, set[str]] = {}
-        """What the log says of each server that could not be judged since it last could be."""
+        self._servers = {server: DependencyLog(server, phase="admission") for server in judges}
         self._log = get_logger()
 
     def admit(self) -> Admission:
@@ -36,9 +36,9 @@ class Preflight:
                 unsafe += failed(judge())
             except (DatabaseUnavailable, KafkaUnavailable) as error:
                 unreachable = True
-                self._note_unreachable(server, str(error))
+                self._servers[server].lost(error)
             else:
-                self._note_reachable(server)
+                self._servers[server].back()
         self._note_unsafe(unsafe)
         self._admitted = not (unsafe or unreachable)
         if unsafe:
@@ -50,19 +50,6 @@ class Preflight:
         if self.admit() is Admission.REFUSED:
             found = "; ".join(f"{each.check}: {each.detail}" for each in self._unsafe)
             raise ConfigurationError(f"the relay does not start on unsafe servers: {found}")
-
-    def _note_unreachable(self, server: str, error: str) -> None:
-        """Log once why a server cannot be judged: it is down, or an ACL hides its settings."""
-        logged = self._errors.setdefault(server, set())
-        if error not in logged:
-            logged.add(error)
-            self._log.warning(
-                Event.DEPENDENCY_LOST, dependency=server, phase="admission", error=error
-            )
-
-    def _note_reachable(self, server: str) -> None:
-        if self._errors.pop(server, None):
-            self._log.info(Event.DEPENDENCY_BACK, dependency=server, phase="admission")
 
     def _note_unsafe(self, unsafe: list[HealthCheck]) -> None:
         for each in unsafe:

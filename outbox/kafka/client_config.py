@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -23,8 +22,6 @@ WHOLE_MAX: Final = 64
 """Characters of a value that the library surely quotes as a whole."""
 RECENT_SECONDS: Final = 60.0
 _EXPLAINED: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
-_CHANGING: Final = re.compile(r"^\S+: |\s*\(after [^)]*\)|, \d+ identical error\(s\) suppressed")
-"""The address of one of the brokers, times and counts: each text would be logged as a new one."""
 
 NO_CREATION: Final[Mapping[str, Any]] = {"allow.auto.create.topics": False}
 """A producer asks for each topic by name, and a broker may then create it (Kafka's default).
@@ -131,7 +128,7 @@ class ConnectionRefusals:
     def note(self, error: KafkaError) -> None:
         """Note an error of the client; its callback for errors."""
         if error.code() in _EXPLAINED:
-            self._last, self._at = _CHANGING.sub("", error.str()), monotonic()
+            self._last, self._at = error.str(), monotonic()
 
     def explain(self, text: str) -> str:
         """Return the text of an error, with the refusal that explains it if there was one."""
