@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from outbox.errors import DatabaseUnavailable, SchemaBehind
 from outbox.operators.health_check import HEARTBEAT_SECONDS
 from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ NEEDED_TASKS: Final = ("relay", "check", "sweep")
 def newest_revision() -> str:
     """Return the newest migration of this code: the number in its file name."""
     return max(path.name.partition("_")[0] for path in MIGRATIONS.glob("[0-9]*.py"))
+
+
+def is_alive(seconds_ago: float) -> bool:
+    """Judge the last heartbeat of a task; one far ahead is from before the clock was set back."""
+    return abs(seconds_ago) <= BEATS_MISSED * HEARTBEAT_SECONDS
 
 
 class PostgresReadiness:
@@ -56,7 +62,7 @@ class PostgresReadiness:
 
 async def _state(connection: AsyncConnection) -> tuple[str, list[str]]:
     """Return the revision and the silent tasks."""
-    asked = {"tasks": list(NEEDED_TASKS), "silent_after": BEATS_MISSED * HEARTBEAT_SECONDS}
-    state = await (await connection.execute(SQL["state"], asked)).fetchone()
-    assert state is not None
-    return state[0], state[1]
+    [applied] = await rows_of(connection, SQL["revision"], {})
+    tasks = await rows_of(connection, SQL["tasks"], {})
+    alive = {each["task"] for each in tasks if is_alive(each["seconds_ago"])}
+    return applied["version_num"], [name for name in NEEDED_TASKS if name not in alive]

@@ -1,11 +1,8 @@
--- name: state
--- Reads the newest applied migration, and which of the tasks have no heartbeat that is new enough. One that is as far
--- ahead is from before the clock was set back.
-SELECT (SELECT version_num FROM outbox.alembic_version), ARRAY(
-    SELECT needed.task
-    FROM unnest(%(tasks)s::text[]) WITH ORDINALITY AS needed (task, place)
-    LEFT JOIN outbox.progress p ON p.name = 'heartbeat:' || needed.task
-        AND p.updated_at >= clock_timestamp() - make_interval(secs => %(silent_after)s)
-        AND p.updated_at <= clock_timestamp() + make_interval(secs => %(silent_after)s)
-    WHERE p.name IS NULL
-    ORDER BY needed.place)
+-- name: revision
+-- Reads the newest applied migration.
+SELECT version_num FROM outbox.alembic_version
+
+-- name: tasks
+-- Reads the heartbeats: one row per task of the checker.
+SELECT substr(name, 11) AS task, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
+FROM outbox.progress WHERE starts_with(name, 'heartbeat:') ORDER BY name

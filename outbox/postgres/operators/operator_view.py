@@ -12,13 +12,14 @@ from psycopg.rows import dict_row
 from outbox.errors import DatabaseUnavailable
 from outbox.postgres.maintenance.gauges import BOUNDS
 from outbox.postgres.maintenance.gauges import SQL as GAUGES
+from outbox.postgres.maintenance.readiness import SQL as READINESS
 from outbox.postgres.sessions.availability import unavailable_on
 from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.reads import SQL as KEY_ORDER
 from outbox.postgres.sessions.statements import load
 from outbox.postgres.sessions.verified_sessions import server_facts
 
-SQL: Final = load(__name__)
+SQL: Final = {**READINESS, **load(__name__)}
 ANSWER_SECONDS: Final = 15.0
 """A person waits, or a request of the API."""
 
@@ -41,7 +42,7 @@ class OperatorView:
         self._connection.close()
 
     def rows(self, statement: str) -> list[Row]:
-        """Return the rows of a named statement of ``operator_view.sql``, which says what it reads.
+        """Return the rows of a named statement of ``operator_view.sql`` or ``readiness.sql``.
 
         Raises DatabaseUnavailable, also for a database that is not migrated.
         """

@@ -20,11 +20,6 @@ SELECT name, coalesce(paused_by, 'a caller without a key') AS paused_by, pause_r
     to_char(paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') AS since
 FROM outbox.producer_group WHERE paused_at IS NOT NULL AND deleted_at IS NULL ORDER BY paused_at
 
--- name: tasks
--- Reads the heartbeats: one row per task of the checker.
-SELECT substr(name, 11) AS task, extract(epoch FROM clock_timestamp() - updated_at)::float8 AS seconds_ago
-FROM outbox.progress WHERE name LIKE 'heartbeat:%%' ORDER BY name
-
 -- name: without_leaf
 -- Reads the tables that have rows in their default leaf that belong in a leaf.
 SELECT table_name FROM outbox.missing_leaf WHERE leaf IS NOT NULL ORDER BY table_name
@@ -61,10 +56,6 @@ SELECT datname::text AS database, ids, age,
 FROM pg_database CROSS JOIN LATERAL (VALUES ('transactions', age(datfrozenxid)), ('multixacts', mxid_age(datminmxid)))
     AS each (ids, age)
 ORDER BY age DESC, 1, 2 LIMIT 1
-
--- name: revision
--- Reads the newest applied migration.
-SELECT version_num FROM outbox.alembic_version
 
 -- name: write
 -- Writes a megabyte into a temporary table, which extends a file on the database's disk; the caller rolls it back.

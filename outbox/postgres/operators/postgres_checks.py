@@ -11,7 +11,6 @@ import psycopg
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.health_check import (
-    HEARTBEAT_SECONDS,
     HealthCheck,
     HealthStatus,
     health_check,
@@ -19,8 +18,8 @@ from outbox.operators.health_check import (
 from outbox.operators.server_requirements import judge_postgres
 from outbox.operators.store_view import ShardState, shard_state
 from outbox.postgres.maintenance.readiness import (
-    BEATS_MISSED,
     NEEDED_TASKS,
+    is_alive,
     newest_revision,
 )
 from outbox.postgres.operators.operator_view import OperatorView
@@ -110,9 +109,7 @@ def heartbeat_health(tasks: list[dict[str, Any]]) -> Iterator[HealthCheck]:
             continue
         if age > SWITCHED_OFF_SECONDS and name not in (*NEEDED_TASKS, *UPKEEP):
             continue
-        alive = (
-            abs(age) <= BEATS_MISSED * HEARTBEAT_SECONDS
-        )  # Far ahead: from before the clock was set back.
+        alive = is_alive(age)
         more = "" if alive else ": is a checker with this task running, and what does its log say?"
         otherwise = HealthStatus.FAILED if name in NEEDED_TASKS else HealthStatus.WARNING
         detail = f"{age:.1f} s ago{more}"
