@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -26,8 +26,6 @@ from outbox.messages.record import (
 )
 from outbox.reconciliation.log import LogEnd, Offsets, Partition
 
-T = TypeVar("T")
-Headers = Mapping[str, Any]
 STUCK_SECONDS: Final = 60.0
 """Longer than the longest possible transaction of the relay."""
 EARLIER: Final = timedelta(minutes=1)
@@ -61,7 +59,7 @@ class KafkaTopicScan:
         Call it only when the shard's producers are fenced: later commits are not seen. Raises
         KafkaUnavailable when an end is not reached: a partial result is useless.
         """
-        return self._records(topics, None, lambda headers: _seen(headers, shard))
+        return (seen for of, seen, _ in self._records(topics, None) if of == shard)
 
     def read(
         self, sought: Sequence[UnnamedRecord], topics: Collection[str]
@@ -70,8 +68,9 @@ class KafkaTopicScan:
         wanted = {(each.half_id, each.nonce) for each in sought}
         found: dict[tuple[HalfId, Nonce], RecordName] = {}
         since = self._since(sought)
-        for name in self._records(topics, since, lambda headers: _name(headers, wanted)):
-            found.setdefault((name.half_id, name.nonce), name)
+        for _, _, name in self._records(topics, since):
+            if (name.half_id, name.nonce) in wanted:
+                found.setdefault((name.half_id, name.nonce), name)
             if len(found) == len(wanted):
                 break
         return list(found.values())
@@ -93,12 +92,9 @@ class KafkaTopicScan:
         return datetime.fromtimestamp(first / 1000, UTC) - EARLIER
 
     def _records(
-        self,
-        topics: Collection[str],
-        since: datetime | None,
-        read: Callable[[Headers], T | None],
-    ) -> Iterator[T]:
-        """Yield the results of ``read`` for the records up to the high watermarks."""
+        self, topics: Collection[str], since: datetime | None
+    ) -> Iterator[tuple[int, Seen, RecordName]]:
+        """Yield the shards, the ids and the names of our records up to the high watermarks."""
         partitions = self._log.partitions(topics)
         starts = _all_of(
             self._log.offsets(partitions, LogEnd.START)
@@ -113,8 +109,8 @@ class KafkaTopicScan:
             for message in read_to_ends(consumer, unread):
                 if message is not None:
                     read_at = monotonic()
-                    if (seen := _read(message, read)) is not None:
-                        yield seen
+                    if (ours := _read(message)) is not None:
+                        yield ours
                 elif monotonic() - read_at > STUCK_SECONDS:
                     names = ", ".join(sorted(topics))
                     raise KafkaUnavailable(f"Kafka: an end of {names} was not reached")
@@ -127,27 +123,15 @@ def _all_of(offsets: Offsets) -> Mapping[Partition, int]:
     return offsets.offsets
 
 
-def _read(message: Message, read: Callable[[Headers], T | None]) -> T | None:
+def _read(message: Message) -> tuple[int, Seen, RecordName] | None:
     """Read the headers; None without ours, which are those of a stranger's record."""
+    headers: dict[str, Any] = dict(message.headers() or ())
     try:
-        return read(dict(message.headers() or ()))
+        shard, batch_no, _ = bytes(headers[BATCH]).decode().split(".")
+        half_id, nonce = parse_message_id(bytes(headers[MESSAGE_ID]).decode())
+        group, transaction_id = bytes(headers[PRODUCER_GROUP]).decode(), headers.get(TRANSACTION_ID)
+        text = None if transaction_id is None else bytes(transaction_id).decode()
+        seen = Seen(int(batch_no), half_id, nonce)
+        return int(shard), seen, RecordName(half_id, nonce, group, text)
     except (KeyError, ValueError, TypeError, InvalidMessageId):
         return None
-
-
-def _seen(headers: Headers, shard: int) -> Seen | None:
-    """Return the ids; None for a record of another shard."""
-    of_shard, batch_no, _ = bytes(headers[BATCH]).decode().split(".")
-    if int(of_shard) != shard:
-        return None
-    return Seen(int(batch_no), *parse_message_id(bytes(headers[MESSAGE_ID]).decode()))
-
-
-def _name(headers: Headers, wanted: Collection[tuple[HalfId, Nonce]]) -> RecordName | None:
-    """Return the name of one of the wanted records."""
-    half_id, nonce = parse_message_id(bytes(headers[MESSAGE_ID]).decode())
-    if (half_id, nonce) not in wanted:
-        return None
-    group, transaction_id = bytes(headers[PRODUCER_GROUP]).decode(), headers.get(TRANSACTION_ID)
-    text = None if transaction_id is None else bytes(transaction_id).decode()
-    return RecordName(half_id, nonce, group, text)
