@@ -52,7 +52,7 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_api') THEN
         GRANT SELECT ON outbox.alembic_version, outbox.installation, outbox.topic, outbox.producer_group,
-            outbox.half_message, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.check_attempt,
+            outbox.half_message, outbox.named_half, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.check_attempt,
             outbox.transaction_key, outbox.check_queue, outbox.check_class, outbox.check_breaker, outbox.recheck,
             outbox.parked_message, outbox.already_published, outbox.held_record, outbox.progress, outbox.plain_message,
             outbox.missing_leaf, outbox.api_key, outbox.audit_log, outbox.bulk_action, outbox.reconciliation_run, outbox.reconciliation_finding,
@@ -77,7 +77,7 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_checker') THEN
         GRANT SELECT ON outbox.alembic_version, outbox.installation, outbox.topic, outbox.producer_group,
-            outbox.half_message, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.transaction_key,
+            outbox.half_message, outbox.named_half, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.transaction_key,
             outbox.check_queue, outbox.check_class, outbox.check_breaker, outbox.recheck, outbox.parked_message,
             outbox.already_published, outbox.held_record, outbox.open_held, outbox.progress,
             outbox.plain_message, outbox.retired_leaf, outbox.missing_leaf, outbox.half_message_default,

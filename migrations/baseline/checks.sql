@@ -30,6 +30,13 @@ CREATE TABLE outbox.producer_group (
     deleted_at timestamptz
 );
 
+-- A half message with the names of its group and topic.
+CREATE VIEW outbox.named_half AS
+SELECT h.*, g.name AS producer_group, t.name AS topic
+FROM outbox.half_message h
+JOIN outbox.producer_group g ON g.id = h.producer_group_id
+JOIN outbox.topic t ON t.id = h.topic_id;
+
 -- Each look of the checker that asked, or was refused by the callback guard. It lives and leaves with its half's leaf.
 CREATE TABLE outbox.check_attempt (
     half_id bigint NOT NULL,

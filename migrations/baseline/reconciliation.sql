@@ -6,15 +6,10 @@ SELECT shard, xid, committed_at, half_ids, content_digests FROM outbox.commit_lo
 
 -- A half message with its names, its decision and whether it is parked; looked up by half_id, bounded.
 CREATE VIEW outbox.reconciliation_halves AS
-SELECT h.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
-    h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key, h.value,
-    h.headers, h.content_type, h.traceparent, h.tags, h.key_id,
-    o.decision, o.decided_by, o.decided_at,
+SELECT h.*, o.decision, o.decided_by, o.decided_at,
     o.half_id IS NULL AND EXISTS (
         SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id AND p.resumed_at IS NULL) AS parked
-FROM outbox.half_message h
-JOIN outbox.producer_group g ON g.id = h.producer_group_id
-JOIN outbox.topic t ON t.id = h.topic_id
+FROM outbox.named_half h
 LEFT JOIN outbox.op_message o ON o.half_id = h.half_id;
 
 -- One row a finished run.
