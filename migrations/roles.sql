@@ -54,8 +54,8 @@ BEGIN
         GRANT SELECT ON outbox.alembic_version, outbox.installation, outbox.topic, outbox.producer_group,
             outbox.half_message, outbox.named_half, outbox.op_message, outbox.commit_log, outbox.publication_log, outbox.check_attempt,
             outbox.transaction_key, outbox.check_queue, outbox.check_class, outbox.check_breaker, outbox.recheck,
-            outbox.parked_message, outbox.already_published, outbox.held_record, outbox.progress, outbox.plain_message,
-            outbox.missing_leaf, outbox.api_key, outbox.audit_log, outbox.bulk_action, outbox.reconciliation_run, outbox.reconciliation_finding,
+            outbox.parked_message, outbox.already_published, outbox.held_record, outbox.open_held, outbox.progress, outbox.plain_message,
+            outbox.unpassed_commit, outbox.missing_leaf, outbox.api_key, outbox.audit_log, outbox.bulk_action, outbox.reconciliation_run, outbox.reconciliation_finding,
             outbox.reconciliation_finding_event, outbox.reconciliation_report TO outbox_api;
         GRANT INSERT ON outbox.half_message, outbox.op_message, outbox.commit_log, outbox.audit_log TO outbox_api;
         GRANT INSERT, DELETE ON outbox.transaction_key TO outbox_api;

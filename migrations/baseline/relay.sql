@@ -86,6 +86,18 @@ CREATE INDEX ix_held_record_half ON outbox.held_record (half_id) WHERE released_
 CREATE INDEX ix_held_record_refused ON outbox.held_record (half_id)
     WHERE released_at IS NULL AND dropped_at IS NULL AND attempts > 0;
 
+-- Committed halves that the relay of their shard has not passed yet. Each shard's position bounds its range of the commit
+-- log's key; no older row is read.
+CREATE VIEW outbox.unpassed_commit AS
+SELECT ids.half_id
+FROM generate_series(0, 15) AS s (shard)
+LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
+CROSS JOIN LATERAL (
+    SELECT xid, half_ids FROM outbox.commit_log WHERE shard = s.shard AND xid >= coalesce(p.position, 0) OFFSET 0
+) flush
+CROSS JOIN LATERAL unnest(flush.half_ids) WITH ORDINALITY AS ids (half_id, n)
+WHERE (flush.xid, ids.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0));
+
 -- Held records that are neither released nor dropped. redriven: the action of a repair, '' of others; a repair waits for no
 -- other record. The scope is the key, by its hash
 -- because an index entry is short; a record without a key is a scope of its own.

@@ -56,16 +56,9 @@ SELECT EXISTS (
     WHERE (SELECT decision FROM outbox.op_message WHERE half_id = waiting.half_id) IS NULL
 ) OR EXISTS (
     SELECT FROM (
-        SELECT committed.half_id
-        FROM generate_series(0, 15) s (shard)
-        LEFT JOIN outbox.progress p ON p.name = 'relay:' || s.shard
-        CROSS JOIN LATERAL (
-            SELECT xid, half_ids FROM outbox.commit_log WHERE shard = s.shard AND xid >= coalesce(p.position, 0) OFFSET 0
-        ) c
-        CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS committed (half_id, n)
-        WHERE (c.xid, committed.n) > (coalesce(p.position, 0), coalesce(p.position_n, 0))
+        SELECT half_id FROM outbox.unpassed_commit
         UNION ALL
-        SELECT half_id FROM outbox.held_record WHERE released_at IS NULL AND dropped_at IS NULL
+        SELECT half_id FROM outbox.open_held
     ) unpublished
     WHERE (SELECT producer_group_id FROM outbox.half_message WHERE half_id = unpublished.half_id) = %(group)s
 ) OR EXISTS (

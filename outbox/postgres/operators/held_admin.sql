@@ -9,18 +9,16 @@ SELECT r.half_id, r.nonce, t.name AS topic, r.topic_wide, r.held_at, r.publish_e
         FROM outbox.half_message h WHERE h.half_id = r.half_id), 0) AS content_bytes,
     CASE WHEN r.topic_wide THEN (
         SELECT count(*) FROM (
-            SELECT FROM outbox.held_record w
-            WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
-                AND (w.xid, w.n) > (r.xid, r.n) AND w.released_at IS NULL AND w.dropped_at IS NULL
+            SELECT FROM outbox.open_held w
+            WHERE w.shard = r.shard AND w.redriven = coalesce(r.repair, '') AND w.topic_id = r.topic_id
+                AND (w.xid, w.n) > (r.xid, r.n)
             LIMIT %(counted)s) AS behind
     ) WHEN r.key IS NULL THEN 0 ELSE (
         SELECT count(*) FROM (
-            SELECT FROM outbox.held_record w
-            WHERE w.shard = r.shard AND coalesce(w.repair, '') = coalesce(r.repair, '') AND w.topic_id = r.topic_id
-                AND coalesce(sha256(w.key), int8send(w.half_id)) <= sha256(r.key)
-                AND (coalesce(sha256(w.key), int8send(w.half_id)), w.xid, w.n) > (sha256(r.key), r.xid, r.n)
-                AND w.released_at IS NULL AND w.dropped_at IS NULL
-            ORDER BY coalesce(sha256(w.key), int8send(w.half_id)), w.xid, w.n
+            SELECT FROM outbox.open_held w
+            WHERE w.shard = r.shard AND w.redriven = coalesce(r.repair, '') AND w.topic_id = r.topic_id
+                AND w.scope <= sha256(r.key) AND (w.scope, w.xid, w.n) > (sha256(r.key), r.xid, r.n)
+            ORDER BY w.scope, w.xid, w.n
             LIMIT %(counted)s) AS behind
     ) END AS waiting_behind
 FROM outbox.held_record r
