@@ -1,4 +1,4 @@
-"""Sets the gauges that show the tables: unfinished messages, heartbeats, failing checks, rows."""
+"""Sets the gauges that show the tables: unfinished messages, heartbeats, failing checks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ FROM_TABLES: Final = (
     "check_failing_seconds",
     "group_paused",
     "checker_heartbeat_timestamp_seconds",
-    "op_table_rows",
-    "last_vacuum_timestamp_seconds",
     "table_gauges_unread",
 )
 HELD: Final = "HELD"
@@ -53,11 +51,6 @@ def set_table_gauges(
         metrics["check_failing_seconds"].labels(each["producer_group"]).set(each["seconds"])
     for each in found["paused"]:
         metrics["group_paused"].labels(each["producer_group"]).set(1)
-    for table in found["tables"]:
-        metrics["op_table_rows"].labels(table["table"]).set(table["live_rows"])
-        if table["vacuumed_at"] is not None:
-            vacuumed = metrics["last_vacuum_timestamp_seconds"]
-            vacuumed.labels(table["table"]).set(table["vacuumed_at"])
 
 
 def _set_unfinished(counts: Rows, metrics: Metrics) -> None:

@@ -193,13 +193,6 @@ CATALOGUE: Final = (
         "1 for a part of the gauges from the tables that could not be read",
         ("part",),
     ),
-    Metric("op_table_rows", "gauge", "PostgreSQL's estimate of a table's rows", ("table",)),
-    Metric(
-        "last_vacuum_timestamp_seconds",
-        "gauge",
-        "Time of a table's last vacuum; none for a table that was never vacuumed",
-        ("table",),
-    ),
     Metric(
         "default_leaf_rows",
         "gauge",

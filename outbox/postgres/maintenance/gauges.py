@@ -1,4 +1,4 @@
-"""What the gauges show of the tables: unfinished messages, heartbeats, rows; never history."""
+"""What the gauges show of the tables: unfinished messages, heartbeats; never history."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT: Final = "SET LOCAL statement_timeout = '2s'"
 """Longest waits for a connection and for a statement: Prometheus waits 10 s for the page."""
 ANSWER_SECONDS: Final = 5.0
 """A server that has not cancelled a statement by then is given up."""
-PARTS: Final = ("heartbeats", "tables", "failing", "paused", "unfinished")
+PARTS: Final = ("heartbeats", "failing", "paused", "unfinished")
 """The statements: first what costs the same on every installation."""
 
 

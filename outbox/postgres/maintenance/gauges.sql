@@ -25,17 +25,6 @@ WHERE f.name LIKE 'failing:%%' AND g.deleted_at IS NULL AND NOT g.paused AND EXI
 -- Reads the groups whose checks are paused; a group is one row.
 SELECT name AS producer_group FROM outbox.producer_group WHERE paused_at IS NOT NULL AND deleted_at IS NULL
 
--- name: tables
--- Reads PostgreSQL's statistics of our tables, a partitioned one as the sum of its leaves: the estimated rows, and the
--- time of the last vacuum. Counts no row.
-SELECT coalesce(parent.relname, s.relname)::text AS "table", sum(s.n_live_tup)::float8 AS live_rows,
-    extract(epoch FROM max(greatest(s.last_vacuum, s.last_autovacuum)))::float8 AS vacuumed_at
-FROM pg_stat_user_tables s
-LEFT JOIN pg_inherits i ON i.inhrelid = s.relid
-LEFT JOIN pg_class parent ON parent.oid = i.inhparent
-WHERE s.schemaname = 'outbox'
-GROUP BY 1
-
 -- name: unfinished
 -- Counts unfinished messages by state, group and topic, up to a bound: a larger number is a lower bound, and capped. Reads
 -- the oldest halves after the sweep's cursor; of each delay class of a group, the first rows of the check queue after its
