@@ -24,7 +24,6 @@ KILLING: Final = frozenset({"kill", "failpoint"})
 OF_AN_ORPHAN: Final = "PG_REGRESSION"
 OF_A_LOST_TAIL: Final = frozenset({OF_AN_ORPHAN, "CLOCK_SKEW"})
 """A producer ends a half again whose commit was lost: its record is older than its new commit."""
-OF_ANY_RUN: Final = frozenset({"PARKED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def _disputes(spark: Mapping[str, Any], left: FinalState) -> Iterator[str]:
     """Yield what the audit found that is not there, or did not find."""
     orphans = left.by_id.keys() & left.lost.halves
     tail_lost = bool(left.lost.halves or left.lost.ops)
-    expected = OF_ANY_RUN | (OF_A_LOST_TAIL if tail_lost else frozenset())
+    expected = OF_A_LOST_TAIL if tail_lost else frozenset()
     classes = spark.get("classes", {})
     if others := classes.keys() - expected:
         yield f"the audit found {', '.join(sorted(others))}: {spark['sentence']}"

@@ -119,17 +119,16 @@ class UndecidedCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
-    """An undecided half, a group or a transaction that makes no progress in the snapshot.
+    """An undecided half or a group that makes no progress in the snapshot.
 
     The values are facts, not conclusions; ``detail`` is JSON.
     """
 
     finding_class: str
     """`STUCK_HALF`: it should have been parked or ended two intervals ago. `CHECK_SILENT`: halves
-    of the group are due, but its check endpoint is not called. `PARKED`: the group has parked
-    halves. `XMIN_STALLED`: the transaction of the snapshot's xmin has been open for long."""
+    of the group are due, but its check endpoint is not called."""
     detail: Mapping[str, Any]
-    producer_group: str | None = None
+    producer_group: str
     half_id: HalfId | None = None
     nonce: Nonce | None = None
     topic: str | None = None

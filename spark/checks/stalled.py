@@ -1,4 +1,4 @@
-"""Findings about what makes no progress: undecided halves, silent checks, open transactions.
+"""Findings about what makes no progress: undecided halves, silent checks.
 
 Pure. The query decides what is late, from the settings of each group and the time of the snapshot.
 This module adds subject and decision.
@@ -35,10 +35,9 @@ def _finding(found: Stalled) -> Finding:
             decision=Decision.NONE.value,
             detail=found.detail,
         )
-    group = found.producer_group
     return Finding(
         finding_class=finding_class,
-        subject="source:xmin" if group is None else f"group:{group}:{finding_class}",
-        producer_group=group,
+        subject=f"group:{found.producer_group}:{finding_class}",
+        producer_group=found.producer_group,
         detail=found.detail,
     )

@@ -216,21 +216,6 @@ RULES: Final[dict[FindingClass, Rule]] = {
         action="The checker is down or does not see the group: check its log and readiness.",
         command="outbox status",
     ),
-    FindingClass.PARKED: Rule(
-        kind=Kind.STUCK,
-        severity=Severity.INFO,
-        meaning="half messages of the group are parked because no check ended them in time",
-        action="Fix what kept the producer from answering. Then recheck or end them by hand.",
-        command="outbox message list --state PARKED",
-    ),
-    FindingClass.XMIN_STALLED: Rule(
-        kind=Kind.COVERAGE,
-        severity=Severity.MEDIUM,
-        meaning="a transaction is open for more than five minutes and delays relays and checks",
-        action="See whose session it is, and end it: relays and checks wait for its transaction.",
-        command='psql "$OUTBOX_DATABASE_URL" -xc '
-        "'SELECT * FROM pg_stat_activity WHERE pid = {pid}'",
-    ),
     FindingClass.RETENTION_GAP: Rule(
         kind=Kind.COVERAGE,
         severity=Severity.HIGH,

@@ -95,7 +95,7 @@ class PostgresSource:
                 identity = SnapshotIdentity(
                     exported_id=row[0], visible=row[1], taken_at=taken_at or row[2]
                 )
-                yield PostgresSnapshot(connection, identity, primary)
+                yield PostgresSnapshot(connection, identity)
             if primary is not connection:
                 primary.execute(SQL["release_leaves"])
 
@@ -112,11 +112,8 @@ class PostgresSnapshot:
     Its methods run on the session that exported it, and raise DatabaseUnavailable.
     """
 
-    def __init__(
-        self, connection: Connection, identity: SnapshotIdentity, primary: Connection
-    ) -> None:
+    def __init__(self, connection: Connection, identity: SnapshotIdentity) -> None:
         self._connection = connection
-        self._primary = primary
         self.identity = identity
 
     def retired_below(self) -> HalfId:
@@ -181,14 +178,9 @@ class PostgresSnapshot:
         return {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
 
     def stalled(self) -> Sequence[Stalled]:
-        """Return what makes no progress: undecided halves, silent checks, a held-up xmin.
-
-        Transactions are read on the primary, because a replica does not know its sessions.
-        """
-        at = self.identity.taken_at
+        """Return what makes no progress: undecided halves, and groups with silent checks."""
         with database_errors():
-            waiting = read_stalled(self._connection, at, "parked", "waiting")
-            return waiting + read_stalled(self._primary, at, "transactions")
+            return read_stalled(self._connection, self.identity.taken_at)
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return those of at most 10 000 half messages that are known."""
@@ -222,16 +214,13 @@ class PostgresSnapshot:
             return cursor.execute(SQL[name], asked).fetchall()
 
 
-def read_stalled(connection: Connection, at: datetime, *statements: str) -> list[Stalled]:
+def read_stalled(connection: Connection, at: datetime) -> list[Stalled]:
     """Return what makes no progress in the snapshot that was taken ``at``; bounded, nothing locked.
 
     All times are compared with that of the snapshot, because a run may read minutes after it.
     """
-    found: list[Stalled] = []
     with connection.cursor(row_factory=class_row(Stalled)) as cursor:
-        for name in statements:
-            found += cursor.execute(SQL[name], {"at": at})
-    return found
+        return cursor.execute(SQL["stalled"], {"at": at}).fetchall()
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:

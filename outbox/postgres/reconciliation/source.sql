@@ -172,21 +172,7 @@ WITH changed AS MATERIALIZED (
 )
 SELECT * FROM changed ORDER BY half_id LIMIT 1000
 
--- name: parked
--- Counts per group the parked halves that nobody has ended, by the index on parked halves that were not resumed.
-SELECT 'PARKED' AS finding_class, g.name AS producer_group, jsonb_build_object(
-    'halves', sum(r.n), 'oldest_parked_at', min(r.oldest), 'reasons', jsonb_object_agg(r.parked_reason, r.n)) AS detail
-FROM (
-    SELECT p.producer_group_id, p.parked_reason, count(*) AS n, min(p.parked_at) AS oldest
-    FROM outbox.parked_message p
-    WHERE p.resumed_at IS NULL AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = p.half_id)
-    GROUP BY 1, 2
-) r
-JOIN outbox.producer_group g ON g.id = r.producer_group_id
-GROUP BY g.name
-ORDER BY g.name
-
--- name: waiting
+-- name: stalled
 -- Reads the oldest thousand rows of each delay class after its cursor, and the oldest thousand halves after the cursor
 -- of the sweep. Returns the halves whose end, and the groups whose check was due two intervals (of half a minute or
 -- more) before the snapshot. The halves of a group that cannot be asked (paused, deleted, its breaker open) end by age
@@ -253,11 +239,3 @@ HAVING NOT EXISTS (
     JOIN outbox.half_message h ON h.half_id = a.half_id
     WHERE a.asked_at > l.bound AND a.asked_at <= %(at)s + interval '2 minutes' AND h.producer_group_id = l.id)
 ORDER BY finding_class DESC, half_id, producer_group
-
--- name: transactions
--- Reads the session that the snapshot's xmin belongs to, if its transaction began more than five minutes before the
--- snapshot.
-SELECT 'XMIN_STALLED' AS finding_class, jsonb_build_object('pid', pid, 'application', application_name, 'state', state,
-    'begun_at', xact_start, 'query_start', query_start) AS detail
-FROM pg_stat_activity
-WHERE backend_xid = pg_snapshot_xmin(pg_current_snapshot())::xid AND xact_start < %(at)s - interval '5 minutes'

@@ -17,7 +17,7 @@ from tests.fixtures_messages import make_group, make_message, store_group, store
 
 pytestmark = pytest.mark.postgres
 
-STUCK, SILENT, PARKED, XMIN = "STUCK_HALF", "CHECK_SILENT", "PARKED", "XMIN_STALLED"
+STUCK, SILENT = "STUCK_HALF", "CHECK_SILENT"
 INTERVAL = 60
 MAX_AGE = 3600
 IMMUNITY = 6
@@ -50,7 +50,7 @@ def execute(url: str, statement: str, **given: Any) -> None:
 def stalled_at(url: str, at: datetime, finding_class: str) -> list[Stalled]:
     """Return what of a class makes no progress at some time."""
     with connect(url, "test") as connection:
-        found = read_stalled(connection, at, "parked", "waiting", "transactions")
+        found = read_stalled(connection, at)
         return [each for each in found if each.finding_class == finding_class]
 
 
@@ -121,7 +121,7 @@ def test_a_half_of_a_paused_group_is_stalled_only_after_those_before_it_in_its_c
     assert len(stalled_at(database_url, late + timedelta(seconds=900), STUCK)) == 1
 
 
-def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_url: str) -> None:
+def test_a_parked_half_is_not_stalled(half: HalfMessage, database_url: str) -> None:
     execute(
         database_url,
         "INSERT INTO outbox.parked_message (half_id, producer_group_id, parked_at, parked_reason,"
@@ -130,10 +130,6 @@ def test_a_parked_half_is_counted_and_not_stalled(half: HalfMessage, database_ur
     )
     late = after(half, 10 * MAX_AGE)
     assert stalled_at(database_url, late, STUCK) + stalled_at(database_url, late, SILENT) == []
-    (parked,) = stalled_at(database_url, late, PARKED)
-    assert (parked.detail["halves"], parked.detail["reasons"]) == (1, {"max_age": 1})
-    execute(database_url, "UPDATE outbox.parked_message SET resumed_at = clock_timestamp()")
-    assert stalled_at(database_url, after(half, 0), PARKED) == []
 
 
 def test_a_group_is_silent_two_intervals_after_a_half_was_due(
@@ -169,13 +165,3 @@ def test_a_group_that_is_paused_or_broken_off_or_asked_about_is_not_silent(
     given = {"half": half.half_id, "asked_at": after(half, 60)} if "%(" in excuse else {}
     execute(database_url, excuse, **given)
     assert stalled_at(database_url, late, SILENT) == []
-
-
-def test_the_session_that_delays_the_xmin_is_named_after_five_minutes(database_url: str) -> None:
-    with psycopg.connect(database_url, application_name="a forgotten shell") as idle:
-        row = idle.execute("SELECT pg_current_xact_id(), clock_timestamp()").fetchone()
-        assert row is not None
-        soon, late = (row[1] + timedelta(seconds=seconds) for seconds in (299, 301))
-        assert stalled_at(database_url, soon, XMIN) == []
-        sessions = stalled_at(database_url, late, XMIN)
-    assert [each.detail["application"] for each in sessions] == ["a forgotten shell"]

@@ -26,9 +26,9 @@ def graded(finding_class: FindingClass) -> GradedClass:
         ((FindingClass.LSO_STUCK, FindingClass.GIVEN_UP), Verdict.INCONCLUSIVE),
         ((HELD,), Verdict.FINDINGS),
         ((NOT_READ, LOST), Verdict.FINDINGS),
-        ((FindingClass.NOT_READ, FindingClass.PARKED), Verdict.INCONCLUSIVE),
+        ((FindingClass.NOT_READ, FindingClass.COMPACTED), Verdict.INCONCLUSIVE),
         ((FindingClass.RETENTION_GAP, FindingClass.PARTITIONS_CHANGED), Verdict.FINDINGS),
-        ((FindingClass.COMPACTED, FindingClass.PARKED), Verdict.CLEAN),
+        ((FindingClass.COMPACTED, FindingClass.GIVEN_UP), Verdict.CLEAN),
     ],
 )
 def test_partial_coverage_is_never_clean(

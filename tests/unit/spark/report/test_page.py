@@ -90,8 +90,8 @@ def test_places_are_a_table_and_a_finding_of_a_group_names_it() -> None:
     places = [{"topic": "points", "offset": 5}, {"topic": "points", "offset": 9}]
     twice = make_finding(finding_class=FindingClass.DUPLICATE, detail={"places": places})
     group = {"message_id": None, "topic": None, "shard": None, "producer_group": "billing"}
-    parked = make_finding(2, finding_class=FindingClass.PARKED, **group)
-    text = page.to_html(make_report([twice, parked]), SAMPLES)
+    silent = make_finding(2, finding_class=FindingClass.CHECK_SILENT, **group)
+    text = page.to_html(make_report([twice, silent]), SAMPLES)
     assert "<th>offset</th>" in text
     assert "{" not in text[text.index("<h2>Findings") :]
     assert "<summary>group billing" in text

@@ -40,7 +40,7 @@ def test_the_sentence_names_the_places_of_most_unverifiable_messages() -> None:
     [
         ([FindingClass.STUCK_HALF, FindingClass.CHECK_SILENT], "; 2 stuck messages or groups"),
         ([FindingClass.MANIFEST_BREAK], "; 1 coverage findings"),
-        ([FindingClass.PARKED, FindingClass.COMPACTED], "16 of 16 shards"),
+        ([FindingClass.GIVEN_UP, FindingClass.COMPACTED], "16 of 16 shards"),
     ],
 )
 def test_the_sentence_names_every_kind_of_finding_that_decides_the_verdict(
