@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from outbox.checks.answer import ANSWERED, Answer, Outcome
 from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
-from outbox.http_checks.endpoint import HttpCheckEndpoint
 from outbox.http_checks.request import CheckRequest, check_request
 from outbox.messages.message import HalfMessage, Message
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce
+
+if TYPE_CHECKING:
+    from outbox.http_checks.endpoint import HttpCheckEndpoint
 
 WINDOW_SECONDS: Final = 300
 """Receivers refuse a timestamp that differs from their clock by more seconds."""

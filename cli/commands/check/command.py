@@ -28,7 +28,6 @@ from outbox.http_checks.conformance import (
     planned,
     simulate,
 )
-from outbox.http_checks.endpoint import HttpCheckEndpoint
 
 COLUMNS: Final = ("case", "passed", "milliseconds", "why")
 DEFAULT_SECONDS: Final = 5
@@ -127,6 +126,8 @@ def _group(name: str, url: str, secret: str, within: int) -> ProducerGroup:
 async def _run(
     invocation: Context, subject: TestedEndpoint, sent: tuple[ConformanceCase, ...]
 ) -> list[CaseResult]:
+    from outbox.http_checks.endpoint import HttpCheckEndpoint  # slow to import
+
     results: list[CaseResult] = []
     async for result in simulate(HttpCheckEndpoint(ANYWHERE), subject, sent, SystemClock()):
         results.append(result)

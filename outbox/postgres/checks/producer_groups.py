@@ -27,7 +27,8 @@ from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.schema.group_rows import read_group
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import lent, transaction
-from outbox.postgres.sessions.reads import read_in_key_order, rows_of, run
+from outbox.postgres.sessions.composed import run
+from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

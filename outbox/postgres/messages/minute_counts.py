@@ -10,7 +10,7 @@ from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 
 from outbox.postgres.schema.operator_tables import activity
-from outbox.postgres.sessions.reads import run
+from outbox.postgres.sessions.composed import run
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection

@@ -22,7 +22,7 @@ from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts
 from outbox.postgres.schema.operator_tables import activity
 from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import transaction
-from outbox.postgres.sessions.reads import run
+from outbox.postgres.sessions.composed import run
 
 if TYPE_CHECKING:
     from sqlalchemy import Column, Select

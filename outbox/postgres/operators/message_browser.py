@@ -35,7 +35,8 @@ from outbox.postgres.operators.candidates import (
     queue_of,
 )
 from outbox.postgres.sessions.availability import lent
-from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of, run
+from outbox.postgres.sessions.composed import run
+from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:

@@ -7,19 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg.rows import dict_row
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from outbox.postgres.sessions.availability import lent
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Dialect
-    from sqlalchemy.sql.elements import CompilerElement
-
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
 
 SQL: Final = load(__name__)
-_DIALECT: Final[Dialect] = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 
 
 async def rows_of(
@@ -37,12 +32,6 @@ async def rows_from(
     """Run one statement as ``rows_of`` does. Raises DatabaseUnavailable."""
     async with lent(pool) as connection:
         return await rows_of(connection, statement, asked)
-
-
-async def run(connection: AsyncConnection, statement: CompilerElement) -> list[dict[str, Any]]:
-    """Run a statement that SQLAlchemy Core has composed; return its rows, if it has any."""
-    compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
-    return await rows_of(connection, compiled.string, compiled.params)
 
 
 async def read_in_key_order(connection: AsyncConnection) -> None:
