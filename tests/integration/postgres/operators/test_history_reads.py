@@ -75,6 +75,7 @@ async def stuck_pool(stuck_database: str) -> AsyncIterator[Pool]:
         yield opened
 
 
+@pytest.mark.deep
 async def test_a_long_backlog_is_listed_in_slices_and_whole(stuck_pool: Pool) -> None:
     browser = PostgresMessageBrowser(stuck_pool)
     wanted, listed = MessageFilter(state=State.COMMITTED, limit=BACKLOG), list[int]()
