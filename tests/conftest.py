@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,16 @@ settings.register_profile("outbox", deadline=None, suppress_health_check=[Health
 settings.load_profile("outbox")
 
 LONGEST_FIRST = (
+    "tests/spark/audit/faults",
+    "tests/spark/audit",
+    "tests/spark",
+    "tests/e2e/command/test_outbox_dev.py",
     "tests/integration/checker/relay/takeover/test_crashes.py",
     "tests/integration/checker/relay/refusals/test_held.py",
-    "tests/spark/audit/faults/test_planted_faults.py",
-    "tests/e2e/command/test_outbox_dev.py",
-    "tests/spark/jvm/test_standalone_cluster.py",
-    "tests/spark/audit/test_run_size.py",
-    "tests/e2e/demo",
-    "tests/chaos/test_smoke.py",
     "tests/integration/failpoints",
     "tests/e2e",
-    "tests/spark/audit",
-    "tests/integration/api/http/test_schemathesis.py",
-    "tests/spark",
     "tests/chaos",
+    "tests/integration/api/http/test_schemathesis.py",
     "tests/integration/checker",
     "tests/integration/kafka",
     "tests/integration/runbooks",
@@ -50,6 +46,8 @@ LONGEST_FIRST = (
 )
 """The order of the files: what comes last is short, so all workers end together."""
 SHARED = ("tests/spark/", "tests/e2e/")
+"""Folders whose tests share a SparkSession, or a service."""
+SHARED_DEEP = ("tests/spark/audit/faults/", "tests/spark/audit/", "tests/spark/")
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 
@@ -72,18 +70,19 @@ def _place(nodeid: str) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Let one worker have all that shares a SparkSession, and one all that shares a service.
-
-    Starting them takes longer than most tests. The deep ones take longer than a start.
-    """
-    return None if config.option.markexpr == "deep" else FileOrShared(config, log)
+    """Let one worker have all that shares a folder: a start takes longer than most of its tests."""
+    return FileOrShared(config, log, SHARED_DEEP if config.option.markexpr == "deep" else SHARED)
 
 
 class FileOrShared(LoadFileScheduling):  # type: ignore[misc]
-    """Sends whole files to a worker, and SHARED folders as if each was one file."""
+    """Sends whole files to a worker, and shared folders as if each was one file."""
+
+    def __init__(self, config: pytest.Config, log: Any, shared: Sequence[str]) -> None:
+        super().__init__(config, log)
+        self._shared = shared
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = next((each for each in SHARED if nodeid.startswith(each)), None)
+        shared = next((each for each in self._shared if nodeid.startswith(each)), None)
         return shared or str(super()._split_scope(nodeid))
 
 
