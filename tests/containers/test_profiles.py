@@ -80,27 +80,6 @@ def test_the_api_is_served_with_tls(certified: Stack) -> None:
     assert "PRIVATE KEY" not in json.dumps(tls)
 
 
-def test_prometheus_saw_no_other_alert_in_ten_minutes_of_crashes_and_stops(
-    stack: Stack, watch: Watch
-) -> None:
-    """It watched all tests before; what they lack of ten minutes is waited for."""
-    stack.compose("up", "--detach", "--wait", "prometheus")
-    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
-    assert watch.fired() <= BY_THE_WALK
-
-
-def test_every_part_of_a_profile_comes_back_after_a_crash_and_stops_within_its_grace(
-    certified: Stack,
-) -> None:
-    certified.compose("up", "--detach", "--wait", *STAYING)
-    for service in STAYING:
-        certified.crash(service)
-    wait_for(lambda: all(map(certified.is_healthy, STAYING)), 300, every=1)
-    certified.compose("stop", *STAYING)
-    ended = {each: certified.containers()[each]["State"]["ExitCode"] for each in STAYING}
-    assert KILLED not in ended.values(), ended
-
-
 @pytest.mark.usefixtures("images_of_profiles")
 def test_prometheus_reads_both_programs_and_every_alert(stack: Stack) -> None:
     stack.compose("up", "--detach", "--wait", "prometheus")
@@ -123,6 +102,27 @@ def test_promtool_sees_each_alert_fire_once_and_be_silent_once(stack: Stack) -> 
     run = ("run", "--rm", "--no-deps", "-T", "--entrypoint=promtool", "--env=TMPDIR=/prometheus")
     said = stack.compose(*run, *mounts, "prometheus", "test", "rules", *cases)
     assert said.count("SUCCESS") == len(cases)
+
+
+def test_prometheus_saw_no_other_alert_in_ten_minutes_of_crashes_and_stops(
+    stack: Stack, watch: Watch
+) -> None:
+    """It watched all tests before; what they lack of ten minutes is waited for."""
+    stack.compose("up", "--detach", "--wait", "prometheus")
+    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
+    assert watch.fired() <= BY_THE_WALK
+
+
+def test_every_part_of_a_profile_comes_back_after_a_crash_and_stops_within_its_grace(
+    certified: Stack,
+) -> None:
+    certified.compose("up", "--detach", "--wait", *STAYING)
+    for service in STAYING:
+        certified.crash(service)
+    wait_for(lambda: all(map(certified.is_healthy, STAYING)), 300, every=1)
+    certified.compose("stop", *STAYING)
+    ended = {each: certified.containers()[each]["State"]["ExitCode"] for each in STAYING}
+    assert KILLED not in ended.values(), ended
 
 
 def health(http: httpx2.Client, base: str) -> list[str]:
