@@ -6,6 +6,7 @@ This is a factory: nothing is global and nothing is opened here.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -21,8 +22,8 @@ from starlette.routing import BaseRoute, Match
 from api.console.static_file import file_content
 from api.docs_page import docs_page
 from api.http.exchange import AsgiScope, entity_tag, is_known
-from api.http.json_body import pointer_to
-from api.http.problems import Problem, body_of, headers_of, invalid, problem_of
+from api.http.json_body import UNKNOWN_NAME, pointer_to
+from api.http.problems import Problem, all_invalid, body_of, headers_of, problem_of
 from api.http.shared_read import SharedRead
 from outbox.clock import SystemClock
 from outbox.errors import OutboxError
@@ -33,6 +34,14 @@ Contract = Callable[[], dict[str, Any]]
 ERRORS_MAX: Final = 100
 """Most broken rules that one answer lists."""
 NO_ROBOTS: Final = b"User-agent: *\nDisallow: /\n"
+RULES: Final = {
+    "extra_forbidden": UNKNOWN_NAME,
+    "missing": "is required",
+    "model_attributes_type": "must be an object",
+    "tuple_type": "must be a list",
+}
+"""By the validator's type of an error, where its own words are those of Python."""
+_SAID_OF: Final = re.compile(r"^[A-Z]\w+ should")
 SLUG_OF_STATUS: Final = {400: "malformed-json", 404: "not-found"}
 
 
@@ -138,20 +147,10 @@ def _of_framework(error: HTTPException, method: str, allowed: set[str]) -> Probl
 
 def _of_validation(error: RequestValidationError) -> Problem:
     """List every broken rule in the validator's words, never in the caller's."""
-    found = tuple(_rule(each) for each in error.errors()[:ERRORS_MAX])
-    first = invalid("", "the request breaks a rule")
-    return Problem(slug=first.slug, detail=found[0][1] if found else first.detail, errors=found)
+    return all_invalid([_rule(each) for each in error.errors()[:ERRORS_MAX]])
 
 
 def _rule(each: dict[str, Any]) -> tuple[str, str]:
     """Return pointer and message of one broken rule, without the caller's input."""
-    place = each["loc"][1:]
-    messages = {
-        "extra_forbidden": "unknown member",
-        "missing": "is required",
-        "string_pattern_mismatch": "has characters or a form that is not allowed",
-    }
-    if each["type"] == "string_too_short" and each["ctx"]["min_length"] == 1:
-        return pointer_to(place), "must not be empty"
-    message = messages.get(each["type"], each["msg"]).removeprefix("Value error, ")
-    return pointer_to(place), message[:1].lower() + message[1:]
+    rule = RULES.get(each["type"]) or _SAID_OF.sub("must", each["msg"])
+    return pointer_to(each["loc"][1:]), rule.removeprefix("Value error, ")

@@ -111,7 +111,7 @@ class Guard:
         caller = await admission.authenticator.caller(headers.get(b"authorization"))
         require_scope(caller, route.scope)
         if exchange.scope["query_string"]:
-            raise invalid("", "this route takes no query parameters")
+            raise invalid("", "may have no query parameters")
         validate_type(headers)
         most = BATCH_BODY_MAX_BYTES if route.is_batch else BODY_MAX_BYTES
         with admission.place(caller, headers, most, is_end=route.is_end):

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from api.admin.services import Services
 from api.http.admission import require_scope
-from api.http.json_body import parse, pointer_to
+from api.http.json_body import UNKNOWN_NAME, parse, pointer_to
 from api.http.problems import invalid
 from outbox.access import Caller, Scope
 from outbox.errors import InvalidMessageId, MessageNotFound
@@ -80,7 +80,7 @@ def _judge_query(request: Request, known: set[str] | None) -> None:
     seen = set[str]()
     for name, _ in request.query_params.multi_items():
         if known is not None and name not in known:
-            raise invalid(pointer_to([name]), "unknown query parameter")
+            raise invalid(pointer_to([name]), UNKNOWN_NAME)
         if name in seen:
             raise invalid(pointer_to([name]), "is present twice")
         seen.add(name)

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from httpx2 import ASGITransport, InvalidURL, Request, Response
 
 from api.http.exchange import App, AsgiScope, Receive, Send
-from api.http.problems import invalid
+from api.http.problems import Problem
 from outbox.access import Caller
 
 Query = Mapping[str, str | int]
@@ -68,7 +68,9 @@ class InProcessApi:
         try:
             request = Request(method, HOST + address, json=body)
         except InvalidURL:
-            raise invalid("", "The address is too long: ask for less at a time.") from None
+            raise Problem(
+                slug="invalid-request", detail="The address is too long: ask for less at a time."
+            ) from None
         answer = await self._transport.handle_async_request(request)
         await answer.aread()
         if answer.status_code >= FIRST_REFUSAL:

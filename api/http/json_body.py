@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from api.http.problems import Problem, invalid
+from outbox.messages.message import Resolution
 
 T = TypeVar("T")
 
@@ -17,6 +18,23 @@ PARTS_MAX: Final = 20_000
 _STEP: Final = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]")
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}(?![\s\S])")
 _AT: Final = " - at `"
+PLAIN: Final = {
+    "Invalid enum value.*": f"must be {', '.join(Resolution)}",
+    "Expected": "must be",
+    ", got": ", not",
+    "`str[^`]*`": "text",
+    "`(int|float)[^`]*`": "a number",
+    "`bool`": "true or false",
+    "`object[^`]*`": "an object",
+    "`array[^`]*`": "a list",
+    "`null`": "null",
+    " of length": " with a length",
+    "<=": "of at most",
+    ">=": "of at least",
+    "that's a multiple.*": "without a fraction",
+}
+"""The decoder's words, which name types of Python, and what a caller reads in their place."""
+UNKNOWN_NAME: Final = "has an unknown name"
 REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 """What a decoder raises."""
 
@@ -44,7 +62,9 @@ def decode(body: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], at: str 
 def parse(body: bytes) -> Any:
     """Parse a body of any shape; raises Problem as ``decode`` does, and ``payload-too-large``."""
     if body.count(b",") + body.count(b"[") + body.count(b"{") > PARTS_MAX:
-        raise Problem(slug="payload-too-large", detail=f"more than {PARTS_MAX} members")
+        raise Problem(
+            slug="payload-too-large", detail=f"the JSON may have at most {PARTS_MAX} parts"
+        )
     return decode(body, _ANY)
 
 
@@ -54,13 +74,16 @@ def refusal(error: Exception, at: str = "") -> Problem:
         return Problem(slug="malformed-json")
     what, _, path = str(error).partition(_AT)
     pointer = at + "".join(f"/{name or place}" for name, place in _STEP.findall(path))
-    if what.startswith("Invalid enum value"):
-        return invalid(pointer, "is not one of the allowed values")
-    if what.startswith("Object contains unknown field"):
-        return invalid(_pointer(pointer, what.split("`")[1]), "unknown member")
-    if what.startswith("Object missing required field"):
-        return invalid(_pointer(pointer, what.split("`")[1]), "is required")
-    return invalid(pointer, what[:1].lower() + what[1:])
+    if what.startswith("Object "):
+        pointer = _pointer(pointer, what.split("`")[1])
+        what = "is required" if "missing" in what else UNKNOWN_NAME
+    for words, plain in PLAIN.items():
+        what = re.sub(words, plain, what)
+    if "..." in path:
+        what = what.replace("must be", "must hold only")
+    if pointer == "/value":
+        what += ": send the serialised JSON"
+    return invalid(pointer, what)
 
 
 def pointer_to(path: Iterable[str | int]) -> str:

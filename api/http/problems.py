@@ -1,12 +1,13 @@
 """Every error a caller can see: one table from slug to status and text (RFC 9457).
 
-A problem never contains a stack trace, a secret or the caller's own input. Its ``detail`` is
-written here or by the rule that refused, and never copied from a request.
+A problem never contains a stack trace, a secret or the caller's own input, but for a name that
+has the form of one. Its ``detail`` is written here or by the rule that refused: it names each
+member that breaks a rule, and the rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -107,7 +108,7 @@ KINDS: Final[dict[str, ProblemKind]] = {
     "precondition-failed": ProblemKind(
         412, "Changed since you read it", "GET it again and repeat the request with the new ETag."
     ),
-    "payload-too-large": ProblemKind(413, "Too many bytes", "See the limits in the documentation."),
+    "payload-too-large": ProblemKind(413, "Too many bytes", "`detail` names the limit."),
     "batch-too-large": ProblemKind(413, "Too many items", "Send at most 1000 items in one batch."),
     "unsupported-media-type": ProblemKind(
         415, "Not application/json", "Send `Content-Type: application/json`."
@@ -118,7 +119,9 @@ KINDS: Final[dict[str, ProblemKind]] = {
         "`errors` has a pointer and a message for each broken rule.",
     ),
     "transaction-id-reused": ProblemKind(
-        422, "The transaction id belongs to another message", "Repeat the first prepare unchanged."
+        422,
+        "The transaction id belongs to another message",
+        "Repeat the first prepare unchanged, or send a new `transaction_id`.",
     ),
     "idempotency-key-mismatch": ProblemKind(
         422, "Idempotency-Key and transaction_id differ", "Send one of them, or both equal."
@@ -198,7 +201,13 @@ class Problem(Exception):
 
 def invalid(pointer: str, message: str, slug: str = "invalid-request") -> Problem:
     """Return the refusal of one member of a body or of one parameter."""
-    return Problem(slug=slug, detail=message, errors=((pointer, message),))
+    return all_invalid(((pointer, message),), slug)
+
+
+def all_invalid(broken: Sequence[tuple[str, str]], slug: str = "invalid-request") -> Problem:
+    """Return the refusal of all members whose rules are broken; each rule follows its member."""
+    said = [f"{at[1:].replace('/', '.') or 'the request'} {rule}" for at, rule in broken]
+    return Problem(slug=slug, detail="; ".join(said), errors=tuple(broken))
 
 
 def document(problem: Problem, request_id: str) -> dict[str, Any]:

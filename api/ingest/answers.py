@@ -30,6 +30,11 @@ ROLLED_BACK_BEFORE: Final = (
     " try again, prepare with a new `transaction_id`, such as this one with `/2` at its end."
 )
 
+OTHER_MESSAGE: Final = (
+    "differs from the first prepare with this transaction_id: repeat that one unchanged, or choose"
+    " a new transaction_id"
+)
+
 
 def prepare_answer(
     outcome: PrepareOutcome, groups: Mapping[str, ProducerGroup]
@@ -55,9 +60,10 @@ def prepare_answer(
         committed = outcome.status.state is not State.ROLLED_BACK
         return already_ended(outcome.status, COMMITTED_BEFORE if committed else ROLLED_BACK_BEFORE)
     if isinstance(outcome, GroupDeleted):
-        return invalid("/producer_group", "is not registered", "unknown-group")
-    facts = {"existing_message_id": str(outcome.existing_message_id)}
-    return Problem(slug="transaction-id-reused", facts=facts)
+        return invalid("/producer_group", "was deleted meanwhile", "unknown-group")
+    problem = invalid(f"/{outcome.member}", OTHER_MESSAGE, "transaction-id-reused")
+    problem.facts = {"existing_message_id": str(outcome.existing_message_id)}
+    return problem
 
 
 def end_answer(

@@ -75,9 +75,9 @@ def end_of(
     except InvalidMessageId:
         raise Problem(slug="message-not-found") from None
     if request.reason and "\x00" in request.reason:
-        raise invalid("/reason", "holds a NUL character")
+        raise invalid("/reason", "must not hold a NUL character")
     if request.transaction_id and CONTROLS.search(request.transaction_id):
-        raise invalid("/transaction_id", "holds a control character")
+        raise invalid("/transaction_id", "must not hold a control character")
     return End(
         half_id=half_id,
         nonce=nonce,

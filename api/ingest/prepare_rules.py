@@ -37,7 +37,7 @@ HEADER_VALUE_MAX_BYTES: Final = 4096
 HEADERS_MAX_BYTES: Final = 32_768
 INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
 
-FORM: Final = "has characters or a form that is not allowed"
+NO_DELAY: Final = "is refused: a half message cannot be delayed"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
@@ -58,14 +58,14 @@ def message_of(
     ``key_id`` names the API key that prepares it.
     """
     if request.deliver_after is not None:
-        raise invalid("/deliver_after", "a half message has no delay", "delay-not-supported")
+        raise invalid("/deliver_after", NO_DELAY, "delay-not-supported")
     _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
     headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else {}
     header_bytes = _validate_headers(headers)
     size = len(key or b"") + len(value or b"") + header_bytes
     if size > MESSAGE_MAX_BYTES:
-        detail = f"key, value and headers have {size} bytes, and may have {MESSAGE_MAX_BYTES}"
+        detail = f"has {size} bytes of key, value and headers, and may have {MESSAGE_MAX_BYTES}"
         raise invalid("", detail, "payload-too-large")
     return Message(
         topic=request.topic,
@@ -86,34 +86,34 @@ def message_of(
 def refuse_unpublishable(message: Message, seen: SeenTopic) -> None:
     """Raise Problem if Kafka would refuse this record for good, as the relay last saw its topic."""
     if seen.may_write is False:
-        detail = "Kafka does not let the relay write this topic: grant its principal WRITE"
+        detail = "may not be written by the relay in Kafka: grant its principal WRITE"
         raise invalid("/topic", detail, "topic-not-allowed")
     if seen.compacted and message.key is None:
-        raise invalid("/key", "the topic is compacted: Kafka takes no record without a key")
+        raise invalid("/key", "is required, because the topic is compacted")
     limit, content = seen.max_message_bytes, len(message.key or b"") + len(message.value or b"")
     if limit is None or content + REST_MAX_BYTES <= limit:
         return
     size = batch_bytes(message)
     if size > limit:
-        detail = f"the record has {size} bytes with its headers, and the topic accepts {limit}"
+        detail = f"makes a record of {size} bytes, and the topic accepts {limit}"
         raise invalid("", f"{detail} (max.message.bytes, segment.bytes)", "payload-too-large")
 
 
 def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) -> None:
     """Match the texts of a request against their patterns; results of repeated names are cached."""
     if not _fits(GROUP_PATTERN, request.producer_group):
-        raise invalid("/producer_group", FORM)
+        raise invalid("/producer_group", "must be letters, digits, . _ -, and begin with no sign")
     if not _fits(TOPIC_PATTERN, request.topic):
-        raise invalid("/topic", FORM)
+        raise invalid("/topic", "must be letters, digits, . _ -, and neither . nor ..")
     if request.topic.startswith("__") or request.topic in reserved_topics:
-        raise invalid("/topic", "this topic is reserved", "topic-reserved")
+        raise invalid("/topic", "is reserved", "topic-reserved")
     if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
-        raise invalid("/content_type", "is not a media type")
+        raise invalid("/content_type", "must be a media type, such as application/json")
     if request.transaction_id and CONTROLS.search(request.transaction_id):
-        raise invalid("/transaction_id", "holds a control character")
+        raise invalid("/transaction_id", "must not hold a control character")
     for place, tag in enumerate(request.tags or ()):
         if "\x00" in tag:
-            raise invalid(f"/tags/{place}", "holds a NUL character")
+            raise invalid(f"/tags/{place}", "must not hold a NUL character")
 
 
 @lru_cache(maxsize=4096)
@@ -134,29 +134,29 @@ def _headers_of(text: Raw) -> Mapping[str, str]:
 def _validate_headers(members: Mapping[str, str]) -> int:
     """Refuse invalid headers; return the bytes of all."""
     if len(members) > HEADERS_MAX:
-        raise invalid("/headers", f"more than {HEADERS_MAX} headers")
+        raise invalid("/headers", f"must have at most {HEADERS_MAX} members")
     total = 0
     for name, text in members.items():
         total += len(name) + _validate_header(name, text)
     if total > HEADERS_MAX_BYTES:
-        raise invalid("/headers", f"more than {HEADERS_MAX_BYTES} bytes together")
+        raise invalid("/headers", f"must have at most {HEADERS_MAX_BYTES} bytes together")
     return total
 
 
 def _validate_header(name: str, text: str) -> int:
     """Refuse an invalid header; return the size of its value in bytes."""
     if not _HEADER_NAME.match(name):
-        raise invalid("/headers", "a header name may hold 1 to 128 of A-Z a-z 0-9 . _ -")
+        raise invalid("/headers", "must have names of 1 to 128 of A-Z a-z 0-9 . _ -")
     pointer = f"/headers/{name}"
     if asks_for_delay(name):
-        raise invalid(pointer, "a half message has no delay", "delay-not-supported")
+        raise invalid(pointer, NO_DELAY, "delay-not-supported")
     if is_reserved(name):
-        raise invalid(pointer, "this header name is reserved", "header-reserved")
+        raise invalid(pointer, "is reserved", "header-reserved")
     size = len(text) if text.isascii() else len(text.encode())
     if size > HEADER_VALUE_MAX_BYTES:
-        raise invalid(pointer, f"longer than {HEADER_VALUE_MAX_BYTES} bytes")
+        raise invalid(pointer, f"must have at most {HEADER_VALUE_MAX_BYTES} bytes")
     if CONTROLS.search(text):
-        raise invalid(pointer, "holds a control character")
+        raise invalid(pointer, "must not hold a control character")
     return size
 
 
@@ -185,7 +185,7 @@ def _read_idempotency_key(header: str) -> str:
     quoted, plain = found.groups() if found else (None, None)
     text = re.sub(r'\\(["\\])', r"\1", quoted) if quoted else plain or ""
     if not 1 <= len(text) <= 128 or CONTROLS.search(text) or not text.isascii():
-        detail = "Idempotency-Key takes 1 to 128 ASCII characters without controls"
+        detail = "takes an Idempotency-Key of 1 to 128 ASCII characters without controls"
         raise invalid("", f"{detail}; send any other text as transaction_id")
     return text
 
@@ -195,18 +195,18 @@ def _key_of(request: PrepareRequest) -> bytes | None:
     if text is None and encoded is None:
         return None
     if text is not None and encoded is not None:
-        raise invalid("/key_base64", "only one of key and key_base64 may be present")
+        raise invalid("/key_base64", "may not stand beside key: send one of the two")
     pointer = "/key" if encoded is None else "/key_base64"
     key = (text or "").encode() if encoded is None else _base64(encoded, pointer)
     if len(key) > KEY_MAX_BYTES:
-        raise invalid(pointer, f"longer than {KEY_MAX_BYTES} bytes")
+        raise invalid(pointer, f"must have at most {KEY_MAX_BYTES} bytes")
     return key
 
 
 def _value_of(request: PrepareRequest) -> bytes | None:
     text, encoded = request.value, request.value_base64
     if text is UNSET if encoded is None else isinstance(text, str):
-        raise invalid("/value", "exactly one of value and value_base64 must be present")
+        raise invalid("/value", "or value_base64 is required, and not both")
     if encoded is not None:
         return _base64(encoded, "/value_base64")
     return text.encode() if isinstance(text, str) else None
@@ -217,7 +217,7 @@ def _base64(text: str, pointer: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError:
-        raise invalid(pointer, "is not padded base64") from None
+        raise invalid(pointer, "must be base64 with its padding") from None
     if base64.b64encode(data) != text.encode():
-        raise invalid(pointer, "is not padded base64")
+        raise invalid(pointer, "must be base64 with its padding")
     return data

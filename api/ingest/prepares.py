@@ -27,9 +27,8 @@ from outbox.messages.message import GroupDeleted, Message, PrepareOutcome
 from outbox.messages.topics import SeenTopic
 
 NO_TARGET: Final = {
-    "unknown-topic": "Kafka shows this service no such topic: create it, or its Kafka principal"
-    " needs DESCRIBE on it",
-    "partition-out-of-range": "the topic has no such partition",
+    "unknown-topic": "is not in Kafka: create it, or grant DESCRIBE on it to the API's principal",
+    "partition-out-of-range": "is above the last partition of the topic",
 }
 ROW_OVERHEAD_BYTES: Final = 300
 """What a message adds to a flush besides its key and value, for the flush's byte limit."""
@@ -109,10 +108,15 @@ def _addressed(
     """Return the message with the ids of its names; raises Problem for the rule it breaks."""
     group = groups.get(draft.producer_group)
     if group is None:
-        raise invalid("/producer_group", "is not registered", "unknown-group")
+        name = draft.producer_group
+        rule = (
+            f"{name!r} is not registered, or this key may not use it:"
+            f" PUT /v1/producer-groups/{name}"
+        )
+        raise invalid("/producer_group", rule, "unknown-group")
     target = targets.get((draft.topic, draft.partition))
     if target is None or not may_write(group, draft.topic):
-        raise invalid("/topic", "the group may not write this topic", "topic-not-allowed")
+        raise invalid("/topic", "is not among the topics of this group", "topic-not-allowed")
     if isinstance(target, str):
         pointer = "/topic" if target == "unknown-topic" else "/partition"
         raise invalid(pointer, NO_TARGET[target], target)

@@ -64,13 +64,10 @@ class ApiProblem(Exception):
         return ": ".join(filter(None, (str(self), self._detail())))
 
     def as_text(self) -> str:
-        """Return title, detail, the invalid fields and the facts, each said once."""
+        """Return title, detail and the facts; the detail names each invalid field."""
         title, detail = self.problem.get("title", "refused"), self._detail()
-        errors = [(each.get("pointer"), each.get("message")) for each in self._errors()]
         lines = [f"{title} ({self._code})"]
-        said = {title, *(message for _, message in errors)}
-        lines += [f"  {detail}"] if detail and detail not in said else []
-        lines += [f"  {f'{pointer}: ' if pointer else ''}{message}" for pointer, message in errors]
+        lines += [f"  {detail}"] if detail and detail != title else []
         facts = {name: value for name, value in self.problem.items() if name not in STANDARD}
         lines += [f"  {name}: {value}" for name, value in facts.items() if value is not None]
         meaning = MEANING.get(str(facts.get("rule")))
@@ -83,10 +80,3 @@ class ApiProblem(Exception):
 
     def _detail(self) -> str | None:
         return IN_COMMANDS.get(self._code, self.problem.get("detail"))
-
-    def _errors(self) -> list[dict[str, Any]]:
-        """Return the invalid fields; none from a proxy that answers with something else."""
-        errors = self.problem.get("errors")
-        return (
-            [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
-        )

@@ -200,6 +200,8 @@ class TransactionIdReused(Struct, frozen=True, kw_only=True, gc=False):
     """The transaction id belongs to a message with other content; nothing was stored."""
 
     existing_message_id: UUID
+    member: str
+    """The first one that differs; `content` if the stored one cannot be read."""
 
 
 class GroupDeleted(Struct, frozen=True, kw_only=True, gc=False):

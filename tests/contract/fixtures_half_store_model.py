@@ -57,7 +57,9 @@ class Dictionary:
             assert (answer.half.message, answer.state) == (message, State.PREPARED)
             return self._learn(answer.half)
         if known.half.message != message:
-            assert answer == TransactionIdReused(existing_message_id=known.half.message_id)
+            assert isinstance(answer, TransactionIdReused)
+            assert answer.existing_message_id == known.half.message_id
+            assert getattr(known.half.message, answer.member) != getattr(message, answer.member)
         elif known.decision is not None:
             assert isinstance(answer, AlreadyDecided)
             assert answer.status.half_id == known.half.half_id

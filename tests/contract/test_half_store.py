@@ -161,7 +161,7 @@ async def test_a_repeated_prepare_of_a_decided_message_answers_with_its_decision
 async def test_a_transaction_id_with_other_content_is_refused(store: PostgresHalfStore) -> None:
     first = await prepared(store, transaction_id="invoice-1")
     (answer,) = await store.prepare([make_message(transaction_id="invoice-1", value=b"other")])
-    assert answer == TransactionIdReused(existing_message_id=first.half.message_id)
+    assert answer == TransactionIdReused(existing_message_id=first.half.message_id, member="value")
 
 
 async def test_twins_in_one_flush_make_one_half(store: PostgresHalfStore) -> None:

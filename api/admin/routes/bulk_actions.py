@@ -48,7 +48,7 @@ async def begin_bulk_action(
         return await _dry_run(services, order, await services.bulk_actions.match(order))
     started = await services.bulk_actions.begin(order)
     if started is None:
-        more = f"more than max_items ({body.max_items}) match"
+        more = f"matches more than max_items ({body.max_items})"
         raise invalid("/filter", more, "filter-too-broad")
     facts = {"bulk_action": str(started.id), "matched": started.matched}
     log_action(f"bulk.{body.action}", order.action, **facts)
@@ -110,7 +110,7 @@ def _filters(
         raise invalid("/filter", "needs at least one condition", "filter-too-broad")
     allowed = (State.COMMITTED,) if body.action.is_held else UNDECIDED
     if given.state is not None and given.state not in allowed:
-        raise invalid("/filter/state", f"{body.action} takes {' or '.join(allowed)}")
+        raise invalid("/filter/state", f"must be {' or '.join(allowed)} to {body.action}")
     states = allowed if given.state is None else (given.state,)
     return [
         filter_of(given.model_copy(update={"state": state}), caller, groups) for state in states

@@ -217,11 +217,11 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
         raise invalid("/max_age_seconds", "must be below the retention of messages")
     for place, topic in enumerate(values["topics"]):
         if topic.startswith("__"):
-            raise invalid(f"/topics/{place}", "this topic is reserved", "topic-reserved")
+            raise invalid(f"/topics/{place}", "is reserved", "topic-reserved")
     try:
         read_check_url(values["check_url"], services.ssrf_policy)
     except CheckUrlForbidden as error:
-        refusal = invalid("/check_url", "the check URL is not allowed", "check-url-forbidden")
+        refusal = invalid("/check_url", "is not allowed", "check-url-forbidden")
         refusal.facts = {"rule": error.rule}
         raise refusal from None
     return ProducerGroup(id=0, name=name, **values)

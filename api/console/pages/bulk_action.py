@@ -8,7 +8,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
 from api.console.visit import Visit
-from api.http.problems import invalid
+from api.http.problems import Problem, invalid
 from outbox.clock import SystemClock
 from outbox.messages.message import State
 from outbox.operators.bulk_actions import BulkKind
@@ -104,11 +104,11 @@ def _asked(given: Given) -> dict[str, Any]:
     try:
         _, action = ACTIONS[given.get("action", "")]
     except KeyError:
-        raise invalid("/action", "choose one") from None
+        raise invalid("/action", "must be chosen") from None
     if given.get("of") == SELECTED:
         conditions: dict[str, Any] = {"message_ids": list(dict.fromkeys(given.getlist("message")))}
         if not conditions["message_ids"]:
-            raise invalid("", "Select messages of the list first.")
+            raise Problem(slug="invalid-request", detail="Select messages of the list first.")
     else:
         conditions = _conditions(given, action["action"])
     return {**action, "filter": conditions, "max_items": MAX_ITEMS}
@@ -118,7 +118,10 @@ def _conditions(given: Given, action: str) -> dict[str, Any]:
     """Return the filter for all that match. Raises Problem if it is empty."""
     asked: dict[str, Any] = {name: given[name] for name in FILTERS if given.get(name)}
     if not asked:
-        raise invalid("", "Filter the list first: an action on every message is refused.")
+        raise Problem(
+            slug="invalid-request",
+            detail="Filter the list first: an action on every message is refused.",
+        )
     # Without a state the start page lists, of those that this action takes, the prepared ones.
     asked.setdefault("state", State.COMMITTED if BulkKind(action).is_held else State.PREPARED)
     # What is prepared after the dry run was not seen by the operator.

@@ -45,7 +45,7 @@ async def settle(visit: Visit) -> Response:
     body = visit.filled_in
     action = body.pop("action", "")
     if action not in ACTIONS:
-        raise invalid("/action", "choose one of the two")
+        raise invalid("/action", "must be chosen")
     await visit.api.post(f"{HELD}/{visit.at['message_id']}/{action}", body)
     return visit.see("/publishing", done="released" if action == "release" else "dropped")
 

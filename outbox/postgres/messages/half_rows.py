@@ -26,6 +26,13 @@ _COPY_BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 """The head of COPY's binary form: no flags, no extension."""
 _COPY_END: Final = b"\xff\xff"
 
+REPEATED: Final = (
+    *("topic", "partition", "key", "value", "headers"),
+    *("content_type", "tags", "check_immunity_seconds"),
+)
+"""The fields that a repeated prepare must have equal."""
+SETS: Final = ("headers", "tags")
+
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """PostgreSQL stores a time as microseconds since then."""
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -174,22 +181,14 @@ def headers_if_whole(names_and_values: list[str] | None) -> Headers | None:
         return None
 
 
-def same_request(stored: Message, asked: Message) -> bool:
-    """Return whether a repeated prepare has equal fields; headers and tags in any order."""
-    return _fields(stored) == _fields(asked)
+def difference(stored: Message, asked: Message) -> str | None:
+    """Return the first field in which a repeated prepare differs; the order of a set is free."""
+    return next((name for name in REPEATED if _of(stored, name) != _of(asked, name)), None)
 
 
-def _fields(message: Message) -> tuple[object, ...]:
-    return (
-        message.topic,
-        message.partition,
-        message.key,
-        message.value,
-        dict(message.headers),
-        message.content_type,
-        set(message.tags),
-        message.check_immunity_seconds,
-    )
+def _of(message: Message, name: str) -> object:
+    field = getattr(message, name)
+    return set(field) if name in SETS else field
 
 
 def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:

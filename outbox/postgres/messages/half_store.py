@@ -25,7 +25,7 @@ from outbox.messages.message import (
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
 from outbox.postgres.messages.half_flush import GroupsDeleted, flush
-from outbox.postgres.messages.half_rows import read_whole_halves, same_request
+from outbox.postgres.messages.half_rows import difference, read_whole_halves
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import lent
@@ -122,8 +122,9 @@ async def _known(connection: AsyncConnection, messages: Sequence[Message]) -> Se
 
 def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:
     """Answer one repeated prepare; nothing equals a half whose stored form is broken."""
-    if half is None or not same_request(half.message, message):
-        return TransactionIdReused(existing_message_id=status.message_id)
+    differs = difference(half.message, message) if half else "content"
+    if half is None or differs is not None:
+        return TransactionIdReused(existing_message_id=status.message_id, member=str(differs))
     if status.op is not None:
         return AlreadyDecided(status=status)
     return Prepared(half=half, state=status.state, replayed=True)

@@ -243,6 +243,7 @@ async def test_a37_a_repeated_prepare_is_replayed_and_a_changed_one_is_refused(
         )
         assert (other.status_code, other.json()["code"]) == (422, "transaction-id-reused")
         assert other.json()["existing_message_id"] == first.json()["message_id"]
+        assert other.json()["detail"].split()[0] in fields
     await service.end(first.json()["message_id"], "ROLLBACK")
     assert (await stored(pool))[0] == 1
 

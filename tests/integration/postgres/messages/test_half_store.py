@@ -88,7 +88,9 @@ async def test_only_the_repeated_prepare_of_a_damaged_half_fails(
     assert isinstance(again, Prepared)
     assert (again.half, again.replayed) == (first.half, True)
     assert isinstance(damaged, Prepared)
-    assert refused == TransactionIdReused(existing_message_id=damaged.half.message_id)
+    assert refused == TransactionIdReused(
+        existing_message_id=damaged.half.message_id, member="content"
+    )
 
 
 async def damage(pool: Pool, prepared: object) -> None:

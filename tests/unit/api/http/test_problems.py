@@ -29,7 +29,7 @@ def test_a_document_has_the_members_of_rfc_9457_and_ours() -> None:
         "type": "/problems/invalid-request",
         "title": "The request breaks a rule",
         "status": 422,
-        "detail": "is required",
+        "detail": "topic is required",
         "instance": "urn:outbox:request:r-1",
         "code": "invalid-request",
         "retryable": False,

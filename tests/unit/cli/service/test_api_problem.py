@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.http.problems import KINDS, Problem, document
+from api.http.problems import KINDS, Problem, all_invalid, document
 from cli.service.api_problem import ApiProblem
 
 ENDED: dict[str, Any] = {
@@ -33,22 +33,13 @@ def test_the_facts_of_a_refusal_are_named() -> None:
     ]
 
 
-def test_a_detail_that_repeats_the_only_error_is_said_once() -> None:
-    problem = {
-        "title": "Invalid request",
-        "code": "invalid-request",
-        "detail": "must be 1 to 128 characters",
-        "errors": [{"pointer": "/topic", "message": "must be 1 to 128 characters"}],
-    }
+def test_each_invalid_member_is_named_once_with_its_rule() -> None:
+    problem = document(all_invalid([("/topic", "is required"), ("/key", "must be text")]), "r-1")
     assert ApiProblem(422, problem).as_text().splitlines() == [
-        "Invalid request (invalid-request)",
-        "  /topic: must be 1 to 128 characters",
+        "The request breaks a rule (invalid-request)",
+        "  topic is required; key must be text",
+        "  request_id: r-1",
     ]
-
-
-@pytest.mark.parametrize("errors", ["text", None, [1], {}])
-def test_an_answer_of_a_proxy_with_other_members_is_shown_too(errors: object) -> None:
-    assert ApiProblem(502, {"errors": errors}).as_text() == "refused (502)"
 
 
 @pytest.mark.parametrize("slug", KINDS)
