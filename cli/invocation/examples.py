@@ -42,7 +42,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     ),
     "key list": "outbox key list",
     "key revoke": "outbox key revoke KEY_ID",
-    "check simulate": "outbox check simulate --url http://127.0.0.1:8090/check --group orders",
+    "check simulate": "outbox check simulate http://127.0.0.1:8090/check --group orders",
     "shard list": "outbox shard list",
     "shard show": "outbox shard show 3",
     "shard resolve": 'outbox shard resolve 3 --scan --reason "rows of outbox.progress are gone"',

@@ -63,6 +63,9 @@ def make_app() -> typer.Typer:
 
 def simulate_checks(
     context: typer.Context,
+    endpoint_url: Annotated[
+        str, typer.Argument(metavar="ENDPOINT_URL", help="Where it answers checks.")
+    ],
     *,
     secret: Annotated[
         str, typer.Option(envvar="OUTBOX_CHECK_SECRET", help="The group's check secret (whsec_…).")
@@ -81,16 +84,14 @@ def simulate_checks(
         int, typer.Option(metavar="SECONDS", min=1, max=60, help="Time limit of one check.")
     ] = DEFAULT_SECONDS,
 ) -> None:
-    """Send valid, stale, forged, repeated and batch checks to the endpoint that `--url` names.
+    """Send valid, stale, forged, repeated and batch checks to an endpoint.
 
     Prints pass or fail per case and exits 1 on a fail. The messages of these checks were never
     prepared: an endpoint with a barrier records them as fenced.
     """
     invocation = context_of(context)
-    if invocation.url is None:
-        raise CommandFailed("--url: the check endpoint is missing", ExitCode.USAGE)
     subject = TestedEndpoint(
-        group=_group(producer_group, invocation.url, secret, within),
+        group=_group(producer_group, endpoint_url, secret, within),
         now=SystemClock().now(),
         seed=secrets.randbits(58),
         known=transaction_id,
@@ -102,7 +103,7 @@ def simulate_checks(
     except SecretInvalid as error:
         raise CommandFailed(str(error), ExitCode.USAGE) from None
     except EndpointSilent as silent:
-        raise _unreached(invocation.url, silent) from None
+        raise _unreached(endpoint_url, silent) from None
     print_rows(invocation, [asdict(result) for result in results], COLUMNS)
     failed = sum(not result.passed for result in results)
     if failed:
@@ -112,7 +113,9 @@ def simulate_checks(
 def _unreached(url: str, silent: EndpointSilent) -> CommandFailed:
     """Return the error for an endpoint that could not be called."""
     if silent.outcome is Outcome.BLOCKED:
-        return CommandFailed(f"--url: {MEANING.get(silent.error, silent.error)}", ExitCode.USAGE)
+        return CommandFailed(
+            f"ENDPOINT_URL: {MEANING.get(silent.error, silent.error)}", ExitCode.USAGE
+        )
     why = FAILURES.get(silent.error, silent.error)
     return CommandFailed(f"{url} cannot be reached: {why}", ExitCode.UNREACHABLE)
 

@@ -14,8 +14,7 @@ SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 
 def simulate(url: str, secret: str = SECRET) -> int:
-    words = ("check", "simulate", "--quiet", "--group", "billing", "--secret", secret)
-    return run(["--url", url, *words])
+    return run(["check", "simulate", url, "--quiet", "--group", "billing", "--secret", secret])
 
 
 def test_an_endpoint_that_is_not_there_is_named_with_its_address(
@@ -38,12 +37,4 @@ def test_a_url_that_cannot_be_called_is_a_usage_error(
     url: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(url) == ExitCode.USAGE
-    assert capsys.readouterr().err == f"outbox: --url: {why}\n"
-
-
-@pytest.mark.parametrize("secret", ["garbage", "whsec_"])
-def test_a_secret_of_another_form_is_a_usage_error(
-    secret: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert simulate("http://127.0.0.1:1/outbox/check", secret) == ExitCode.USAGE
-    assert "whsec_" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"outbox: ENDPOINT_URL: {why}\n"
