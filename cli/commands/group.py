@@ -70,7 +70,7 @@ def make_app() -> typer.Typer:
         "Register, show and test producer groups.",
         {
             "set": set_group,
-            "get": get,
+            "show": show,
             "list": list_groups,
             "test": test,
             "pause": pause,
@@ -136,7 +136,7 @@ def set_group(
     print_object(context_of(context), answer.body)
 
 
-def get(context: typer.Context, name: Name) -> None:
+def show(context: typer.Context, name: Name) -> None:
     """Show one group."""
     with api_client(context) as api:
         print_object(context_of(context), api.get(_path(name)))
@@ -156,7 +156,7 @@ def test(context: typer.Context, name: Name) -> None:
     fault = fault_of(verdict)
     change = "" if verdict.get("reachable") else ", start it or `group set` another --check-url"
     if fault is not None:
-        raise CommandFailed(f"the endpoint {fault}: see `outbox group get {name}`{change}")
+        raise CommandFailed(f"the endpoint {fault}: see `outbox group show {name}`{change}")
 
 
 def pause(context: typer.Context, name: Name, *, reason: Reason, operator: Operator = None) -> None:

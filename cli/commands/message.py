@@ -15,14 +15,13 @@ from cli.service.bulk_progress import BULK, wait_finished
 from cli.service.lists import Cursor, Limit, print_page
 
 ROOT = "/v1/half-messages"
-COLUMNS = ("message_id", "state", "producer_group", "topic", "prepared_at", "check_count")
-PARKED_COLUMNS = (
-    *COLUMNS[:1],
-    "producer_group",
-    "topic",
-    "parked_at",
-    "parked_reason",
+COLUMNS = (
+    *("message_id", "state", "producer_group", "topic", "transaction_id", "prepared_at"),
     "check_count",
+)
+PARKED_COLUMNS = (
+    *("message_id", "producer_group", "topic", "transaction_id", "parked_at"),
+    *("parked_reason", "check_count"),
 )
 EVENT_COLUMNS = (
     *("seq", "at", "type", "decision", "decided_by"),
@@ -76,16 +75,18 @@ class OperatorDecision(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    return command_group(
+    app = command_group(
         "Show, end, recheck and decide half messages.",
         {
             "list": list_messages,
-            "get": get,
+            "show": show,
             "end": end,
             "recheck": recheck,
             "force-end": force_end,
         },
     )
+    app.command("get", hidden=True)(show)  # stored reports of an audit name it so
+    return app
 
 
 def list_messages(
@@ -125,7 +126,7 @@ def list_messages(
     print_page(context, ROOT, columns, none=NO_MATCH if is_filtered else NO_MESSAGES)
 
 
-def get(
+def show(
     context: typer.Context,
     message_id: Id,
     *,

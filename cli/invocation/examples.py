@@ -22,7 +22,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "reconcile show": "outbox reconcile show RUN_ID --kind missing",
     "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",
     "message list": "outbox message list --state PARKED --group orders",
-    "message get": "outbox message get MESSAGE_ID --history",
+    "message show": "outbox message show MESSAGE_ID --history",
     "message end": "outbox message end MESSAGE_ID --decision COMMIT",
     "message recheck": 'outbox message recheck MESSAGE_ID --reason "endpoint is back"',
     "message force-end": (
@@ -30,7 +30,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
         ' --reason "never happened" --dry-run'
     ),
     "group set": "outbox group set orders --check-url http://127.0.0.1:8090/check --check-max 20",
-    "group get": "outbox group get orders",
+    "group show": "outbox group show orders",
     "group list": "outbox group list",
     "group test": "outbox group test orders",
     "group pause": 'outbox group pause orders --reason "maintenance until noon"',

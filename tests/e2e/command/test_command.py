@@ -39,7 +39,7 @@ def test_a_group_is_created_shown_and_changed_field_by_field(
     assert made.json()["check_secret"].startswith("whsec_")
     changed = outbox("group", "set", name, "--on-check-max", "rollback").json()
     assert (changed["check_max"], changed["on_check_max"]) == (7, "rollback")
-    assert outbox("group", "get", name).json()["on_check_max"] == "rollback"
+    assert outbox("group", "show", name).json()["on_check_max"] == "rollback"
     listed = outbox("group", "list", "-o", "jsonl").out.splitlines()
     assert name in {json.loads(line)["producer_group"] for line in listed}
 
@@ -48,15 +48,15 @@ def test_a_message_is_listed_shown_and_ended(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    message_id = service.prepare(group, service.new_topic(), value="canary")
-    assert [
-        m["message_id"] for m in outbox("message", "list", "--group", group).json()["data"]
-    ] == [message_id]
-    assert outbox("message", "get", message_id).json()["state"] == "PREPARED"
-    assert outbox("message", "get", message_id, "--payload").json()["value"] == "canary"
+    named = {"value": "canary", "transaction_id": "invoice-58"}
+    message_id = service.prepare(group, service.new_topic(), **named)
+    listed = outbox("-o", "table", "message", "list", "--group", group).out.split()
+    assert {message_id, "invoice-58"} <= {*listed}
+    assert outbox("message", "show", message_id).json()["state"] == "PREPARED"
+    assert outbox("message", "show", message_id, "--payload").json()["value"] == "canary"
     ended = outbox("message", "end", message_id, "--decision", "COMMIT", "--wait", "20").json()
     assert ended["state"] == "PUBLISHED"
-    events = outbox("message", "get", message_id, "--history").json()["events"]
+    events = outbox("message", "show", message_id, "--history").json()["events"]
     assert [event["type"] for event in events][:2] == ["prepared", "decided"]
 
 
@@ -107,7 +107,7 @@ def test_the_first_key_is_written_to_the_database(
 @pytest.mark.parametrize(
     ("words", "code", "way"),
     [
-        (f"message get {UNKNOWN_ID}", ExitCode.NOT_FOUND, "outbox message list"),
+        (f"message show {UNKNOWN_ID}", ExitCode.NOT_FOUND, "outbox message list"),
         ("shard resolve 3 --accept --reason x", ExitCode.CONFLICT, "outbox shard list"),
         ("reconcile show never", ExitCode.NOT_FOUND, "outbox reconcile list"),
     ],

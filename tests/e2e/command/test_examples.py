@@ -46,7 +46,7 @@ PRINTED = {"check-endpoint.md": "group set", "operate.md": "message recheck"}
 
 def names(app: typer.Typer, words: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the words of each command."""
-    for command in app.registered_commands:
+    for command in (each for each in app.registered_commands if not each.hidden):
         yield " ".join((*words, str(command.name)))
     for group in app.registered_groups:
         assert group.typer_instance is not None

@@ -22,14 +22,14 @@ pytestmark = pytest.mark.postgres
 
 COMMANDS: Final = (
     "message list",
-    "message get MESSAGE",
-    "message get MESSAGE --history",
+    "message show MESSAGE",
+    "message show MESSAGE --history",
     "message end MESSAGE --decision COMMIT",
     "message recheck MESSAGE --reason r",
     "message force-end MESSAGE --decision COMMIT --reason r",
     "message recheck --filter group=billing --reason r --dry-run",
     "group list",
-    "group get billing",
+    "group show billing",
     "group set billing --check-max 3",
     "group set billing --check-url http://127.0.0.1:8999/check",
     "group test billing",
@@ -47,7 +47,7 @@ COMMANDS: Final = (
     "bench --group billing --topic invoices.issued --messages 2",
 )
 ABOUT_THE_GROUP: Final = tuple(
-    each for each in COMMANDS if each.startswith(("message get", "message end", "message force"))
+    each for each in COMMANDS if each.startswith(("message show", "message end", "message force"))
 ) + tuple(each for each in COMMANDS if each.startswith("group ") and "billing" in each)
 
 

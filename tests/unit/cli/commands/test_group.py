@@ -30,9 +30,9 @@ def api_that_found(verdict: Mapping[str, Any]) -> AbstractContextManager[str]:
 @pytest.mark.parametrize(
     ("failed", "why"),
     [
-        ("reachable", "cannot be reached: see `outbox group get billing`, start it or"),
-        ("signature_accepted", "gives no valid verdict: see `outbox group get billing`"),
-        ("forgery_refused", "accepts forged checks: see `outbox group get billing`"),
+        ("reachable", "cannot be reached: see `outbox group show billing`, start it or"),
+        ("signature_accepted", "gives no valid verdict: see `outbox group show billing`"),
+        ("forgery_refused", "accepts forged checks: see `outbox group show billing`"),
     ],
 )
 def test_a_probe_of_an_endpoint_that_accepts_forgeries_or_refuses_checks_fails(

@@ -46,7 +46,7 @@ def test_a_history_shows_the_http_status_of_a_check_and_times_to_the_second(
     url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    shown = ["--url", url, "-o", "table", "message", "get", ID, "--history"]
+    shown = ["--url", url, "-o", "table", "message", "show", ID, "--history"]
     assert run(shown) == ExitCode.OK
     head, prepared, checked = capsys.readouterr().out.splitlines()
     assert "http status" in head

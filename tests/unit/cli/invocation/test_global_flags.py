@@ -12,7 +12,7 @@ from cli.invocation.global_flags import hoist_global_flags, wants_json
         (["status", "--quiet"], ["--quiet", "status"]),
         (["status", "--url=http://a"], ["--url=http://a", "status"]),
         (["group", "set", "x", "--check-url", "u"], ["group", "set", "x", "--check-url", "u"]),
-        (["message", "get", "--", "--quiet"], ["message", "get", "--", "--quiet"]),
+        (["message", "show", "--", "--quiet"], ["message", "show", "--", "--quiet"]),
         (["message", "list", "-o"], ["-o", "message", "list"]),
         (["message", "list", "-ojson"], ["-ojson", "message", "list"]),
     ],

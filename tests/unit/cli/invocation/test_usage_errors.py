@@ -24,7 +24,7 @@ from cli.invocation.exit_codes import ExitCode
             "invalid value for '--decision': 'FOO' is not one of 'COMMIT', 'ROLLBACK', 'UNKNOWN'"
             " (see `outbox message end --help`)",
         ),
-        ("message get", "missing argument 'MESSAGE_ID' (see `outbox message get --help`)"),
+        ("message show", "missing argument 'MESSAGE_ID' (see `outbox message show --help`)"),
         ("--url", "option '--url' requires an argument (see `outbox --help`)"),
     ],
 )
@@ -39,7 +39,7 @@ def test_a_usage_error_is_one_line(
 def test_a_wrong_word_neither_breaks_the_line_nor_controls_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["message", "get", "a", "b\n\x1b[31m"]) == ExitCode.USAGE
+    assert run(["message", "show", "a", "b\n\x1b[31m"]) == ExitCode.USAGE
     said = capsys.readouterr().err
     assert (said.count("\n"), said.isprintable(), "\x1b" in said) == (1, False, False)
 

@@ -72,7 +72,7 @@ def test_a_url_without_http_is_a_usage_error(url: str, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     "words",
     [
-        ("message", "get", ""),
+        ("message", "show", ""),
         ("reconcile", "show", ""),
         ("reconcile", "fix", ""),
     ],
@@ -91,7 +91,7 @@ def test_a_name_with_a_slash_is_a_usage_error_and_nothing_is_asked(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The API would find nothing at such a path, and the command blamed its version."""
-    assert run(["--url", "http://127.0.0.1:1", "group", "get", name]) == ExitCode.USAGE
+    assert run(["--url", "http://127.0.0.1:1", "group", "show", name]) == ExitCode.USAGE
     assert capsys.readouterr().err == f"outbox: {name!r} is no id and no name\n"
 
 
