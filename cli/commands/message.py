@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.commands.tail import tail
 from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
@@ -76,10 +77,11 @@ class OperatorDecision(StrEnum):
 def make_app() -> typer.Typer:
     """Build the command group."""
     app = command_group(
-        "Show, end, recheck and decide half messages.",
+        "Show, end, recheck and decide half messages, and see their records.",
         {
             "list": list_messages,
             "show": show,
+            "tail": tail,
             "end": end,
             "recheck": recheck,
             "force-end": force_end,

@@ -23,6 +23,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",
     "message list": "outbox message list --state PARKED --group orders",
     "message show": "outbox message show MESSAGE_ID --history",
+    "message tail": "outbox message tail invoices.issued --limit 1",
     "message end": "outbox message end MESSAGE_ID --decision COMMIT",
     "message recheck": 'outbox message recheck MESSAGE_ID --reason "endpoint is back"',
     "message force-end": (

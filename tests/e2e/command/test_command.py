@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
+from tests.e2e.fixtures_command import OUTBOX
 from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
@@ -58,6 +61,25 @@ def test_a_message_is_listed_shown_and_ended(
     assert ended["state"] == "PUBLISHED"
     events = outbox("message", "show", message_id, "--history").json()["events"]
     assert [event["type"] for event in events][:2] == ["prepared", "decided"]
+
+
+def test_the_tail_of_a_topic_shows_each_record_until_an_interrupt(
+    outbox: Command, service: Service, endpoint: CheckEndpoint
+) -> None:
+    group, topic = service.group(endpoint.url, transaction_timeout_seconds=600), service.new_topic()
+    assert outbox("message", "tail", topic).code == ExitCode.NOT_FOUND
+    first, _, later = (service.prepare(group, topic, value=text) for text in ("a", "b", "\n"))
+    service.end(first, "COMMIT", wait=20)
+    words = ["env", "--default-signal=INT", OUTBOX, "message", "tail", topic]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        shown = json.loads(process.stdout.readline())
+        assert (shown["value"], shown["headers"]["outbox_message_id"]) == ("a", first)
+        service.end(later, "COMMIT", wait=20)
+        assert json.loads(process.stdout.readline())["value"] == "\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, b"outbox: interrupted\n")
 
 
 def test_an_api_that_is_not_there_is_exit_6(outbox: Command) -> None:

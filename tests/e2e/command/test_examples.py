@@ -62,6 +62,7 @@ def stored(service: Service) -> dict[str, str]:
         assert answer.status_code == 201, answer.text
     key = {"name": "k", "producer_groups": ["orders"], "scopes": ["messages:read"]}
     made = service.http.post("/v1/api-keys", json=key)
+    service.end(service.prepare("orders", "invoices.issued"), "COMMIT", wait=20)
     run = make_run("one-for-examples")
     PostgresRunStore(service.facts()["database_url"]).save(run)
     return {"KEY_ID": made.json()["key_id"], "RUN_ID": run.run_id}
