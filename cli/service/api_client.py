@@ -25,6 +25,7 @@ PAGE_ROWS: Final = 500
 REASON: Final = 200
 """Characters of the reason of a failure."""
 NO_OUTBOX: Final = "is not the API of an outbox: give another --url"
+NOT_USED: Final = "OUTBOX_API_KEY is not used for `outbox dev`: set OUTBOX_API_URL too"
 _KEY: Final = re.compile(r"[!-~]+")
 
 
@@ -168,7 +169,8 @@ def _address(invocation: Context) -> tuple[str, str | None]:
             "no API configured: use --url or OUTBOX_API_URL, or start `outbox dev` in this folder"
         )
         raise CommandFailed(line, ExitCode.USAGE)
-    # A key of the settings is for the service that they mean, never for an address from a file.
+    if key:  # it is for the service that the settings mean, never for an address from a file
+        invocation.say(NOT_USED)
     return state.api_url, state.api_key
 
 

@@ -28,7 +28,7 @@ def test_the_copy_has_a_group_of_its_own_at_its_own_address(
     done = subprocess.run(
         ["bash", "-euc", "\n".join((json_reader, BLOCK, shown))],
         cwd=PROJECT,
-        env={**PLAIN, "HOME": str(tmp_path), "API": str(service.facts()["api_url"])},
+        env={**PLAIN, "HOME": str(tmp_path), "OUTBOX_API_URL": str(service.facts()["api_url"])},
         capture_output=True,
         text=True,
         check=False,

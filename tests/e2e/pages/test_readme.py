@@ -24,7 +24,7 @@ SESSION, NEW_SECRET, COMMANDS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 *INSTALL, SEND, ANSWER = (line.partition("#")[0].strip(" &") for line in COMMANDS.splitlines())
 ENVIRONMENT = "billing-env"
 PRINTED_PORT = "9000"
-SHOW_EXPORTED = '\nprintf "\\n%s\\n%s" "$API" "$CHECK_SECRET"\n'
+SHOW_EXPORTED = '\nprintf "\\n%s\\n%s" "$OUTBOX_API_URL" "$CHECK_SECRET"\n'
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def typed(folder: Path, port: str) -> list[str]:
 @pytest.fixture(scope="module")
 def environment(typed: list[str]) -> dict[str, str]:
     """Return the environment of the terminal in which the session was typed."""
-    return {**process_environment(), "API": typed[-2], "CHECK_SECRET": typed[-1]}
+    return {**process_environment(), "OUTBOX_API_URL": typed[-2], "CHECK_SECRET": typed[-1]}
 
 
 @pytest.fixture

@@ -53,12 +53,13 @@ def parted(answer: str) -> tuple[int, str, dict[str, Any]]:
 
 def test_the_page_is_a_session_that_works(guarded: Service) -> None:
     folder = guarded.data_dir.parent
-    names = {"API": str(guarded.facts()["api_url"]), "ADMIN_KEY": str(guarded.facts()["api_key"])}
+    facts = guarded.facts()
+    names = {"OUTBOX_API_URL": facts["api_url"], "OUTBOX_API_KEY": facts["api_key"]}
     assert parted(typed(PREPARE, folder, {**names, "KEY": "none"}))[0] == 401
 
     registered = json.loads(typed(REGISTER, folder, names))
     assert registered["check_secret"].startswith("whsec_")
-    names["KEY"] = json.loads(typed(KEY, folder, {}))["api_key"]
+    names["KEY"] = json.loads(typed(KEY, folder, names))["api_key"]
 
     status, head, prepared = parted(typed(PREPARE, folder, names))
     assert (status, prepared["state"]) == (201, "PREPARED")

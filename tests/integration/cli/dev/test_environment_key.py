@@ -74,6 +74,7 @@ def test_the_key_of_the_environment_is_not_shown_to_an_address_from_a_folder(
     done = run(tmp_path, OUTBOX_API_KEY="canary")
     assert done.returncode == 0, done.stderr
     assert recorder.shown == [f"Bearer {own_key}" if own_key else None]
+    assert done.stderr.startswith("OUTBOX_API_KEY is not used")
 
 
 def test_it_is_shown_to_the_service_of_the_environment(tmp_path: Path, recorder: Recorder) -> None:
