@@ -205,8 +205,7 @@ def _enter_disorder(run: Run, checks: MatchChecks) -> None:
 
 def _aggregates(run: Run, checks: MatchChecks) -> Aggregates:
     with run.context.progress.stage("count for the report"):
-        folder = run.options.folder_of(run.plan.run_id)
-        return aggregates_of(run.frames, latency.latencies(checks.timed), folder)
+        return aggregates_of(run.frames, latency.latencies(checks.timed))
 
 
 def _full_read_reason(captured: Captured) -> str:

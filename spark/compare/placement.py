@@ -103,21 +103,6 @@ def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> Da
     )
 
 
-def minutes(segments: DataFrame, records: DataFrame) -> DataFrame:
-    """Return committed and published messages per minute, for the chart; no verdict needs it."""
-    in_commit = segments.groupBy(F.date_trunc("minute", "committed_at").alias("minute"))
-    in_kafka = records.groupBy(F.date_trunc("minute", "published_at").alias("minute"))
-    return (
-        in_commit.agg(F.sum("size").alias("committed"))
-        .join(in_kafka.agg(F.count("*").alias("published")), "minute", "full_outer")
-        .select(
-            "minute",
-            F.coalesce("committed", F.lit(0)).alias("committed"),
-            F.coalesce("published", F.lit(0)).alias("published"),
-        )
-    )
-
-
 def _settled() -> Column:
     judged = F.col("standing").isin(JUDGED, BASELINE)
     return F.coalesce(judged & _once() & (F.col("ahead") == 0), F.lit(False))

@@ -1,1 +1,1 @@
-"""The report: summary, documents, charts, storage."""
+"""The report: summary, documents, storage."""

@@ -15,7 +15,6 @@ from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
 from spark.report.document import command, coverage, finding_document, of_topics
 from spark.report.report import Report, format_count, place_name
-from spark.report.svg import chart
 from spark.report.tables import class_rows
 
 
@@ -48,7 +47,6 @@ def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dic
         "coverage": coverage(report),
         "class_rows": class_rows(report),
         "rules": RULES,
-        "chart": chart(report.minutes),
         "sections": _sections(report, samples, topics),
         "accepted": accepted[:samples],
         "accepted_total": len(accepted),

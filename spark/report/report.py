@@ -50,15 +50,6 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Minute:
-    """Committed and published messages of one minute."""
-
-    minute: datetime
-    committed: int
-    published: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
     """Percentiles of the publish latency of a topic in seconds, on a sample."""
 
@@ -84,7 +75,6 @@ class Report:
     findings: Sequence[Finding]
     """The findings that count, the worst first."""
     changes: FindingChanges
-    minutes: Sequence[Minute]
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     folder: Path
@@ -162,11 +152,6 @@ class Report:
             if not topics or not topic or topic in topics:
                 counted[each] += n
         return dict(counted)
-
-    @property
-    def by_class(self) -> dict[FindingClass, int]:
-        """The number of findings of each class."""
-        return {each.finding_class: self.count(each.finding_class) for each in self.graded}
 
     def count(self, *classes: FindingClass) -> int:
         """Return the number of findings of these classes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass, Kind, Severity
 from spark.findings.finding_rules import RULES
 from spark.findings.verdict import verdict_of
-from spark.report.report import Counts, Minute, Report
+from spark.report.report import Counts, Report
 
 NOON = datetime(2026, 1, 1, 12, 0, 3, tzinfo=UTC)
 
@@ -67,9 +67,6 @@ def make_report(
         "totals": totals,
         "findings": tuple(findings),
         "changes": FindingChanges(new=len(findings), resolved=0),
-        "minutes": tuple(
-            Minute(minute=NOON + timedelta(minutes=n), committed=n, published=n) for n in range(3)
-        ),
         "timings": {"compare": 1.25},
         "versions": {"spark": "4.0.0"},
         "folder": Path("reports/run_id=0123456789abcdef"),
