@@ -116,7 +116,7 @@ def _run_and_print(
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
-    text = json.dumps(shown, indent=indent) + "\n" if as_json else summary(report, flags.topic)
+    text = json.dumps(shown, indent=indent) + "\n" if as_json else summary(report)
     sys.stdout.write(text)
     sys.stdout.flush()
     return report

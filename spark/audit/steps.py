@@ -204,8 +204,12 @@ def _enter_disorder(run: Run, checks: MatchChecks) -> None:
 
 
 def _aggregates(run: Run, checks: MatchChecks) -> Aggregates:
+    plan, previous = run.plan, run.planned.previous
     with run.context.progress.stage("count for the report"):
-        return aggregates_of(run.frames, latency.latencies(checks.timed))
+        committed = run.context.sources.read_committed(
+            plan.snapshot, plan.shards, previous.positions if previous else {}
+        )
+        return aggregates_of(run.frames, latency.latencies(checks.timed), committed)
 
 
 def _full_read_reason(captured: Captured) -> str:

@@ -92,6 +92,14 @@ def key_hash() -> Column:
 
 
 @cache
+def producer_group() -> Column:
+    """Return the producer group that a record names in its place; null if it names none there."""
+    place = F.when(_fourth_is_redriven(), len(UNCOVERED)).otherwise(len(LEADING))
+    first = F.get("headers", place)
+    return F.when(first["key"] == record.PRODUCER_GROUP, first["value"]).cast("string")
+
+
+@cache
 def _fourth_is_redriven() -> Column:
     fourth = F.get("headers", len(LEADING))["key"]
     return F.coalesce(fourth == record.REDRIVEN, F.lit(False))

@@ -37,7 +37,7 @@ def plain_losses(
     doubtful = judgement.unread_topics | judgement.baselines.keys()
     published = listings.where(F.col("status").isin(*PUBLISHED)).groupBy("half_id")
     listed = published.agg(F.max(F.struct("batch_no", "index", "status")).alias("listed"))
-    named = absent.select("half_id").join(listed, "half_id").join(stored, "half_id")
+    named = absent.select("half_id", "committed_at").join(listed, "half_id").join(stored, "half_id")
     lost = _unexpired(named, judgement).where(~F.col("topic").isin(*doubtful))
     lost = _without(lost, "message_id", judgement.earlier.expired)
     found = lost.withColumn("finding_id", _finding_id())
@@ -82,5 +82,6 @@ def _columns() -> tuple[Column | str, ...]:
         F.lit(Kind.MISSING.value).alias("kind"),
         F.lit(FindingClass.LOST.value).alias("class"),
         F.lit(Decision.COMMIT.value).alias("decision"),
+        F.col("committed_at").alias("decided_at"),
         F.to_json(detail).alias("detail"),
     )

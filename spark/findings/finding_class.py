@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -73,3 +74,14 @@ class GradedClass(NamedTuple):
 
     finding_class: FindingClass
     severity: Severity
+
+
+class Place(NamedTuple):
+    """The topic and the producer group of a message; the name of one that is not known is empty."""
+
+    topic: str = ""
+    producer_group: str = ""
+
+
+Span = tuple[datetime, datetime]
+"""The first and the last time of some messages."""

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,10 @@ from outbox.reconciliation.finding import UNREAD_CLASSES
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
+from spark.columns.collected_times import in_utc
 from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, GradedClass, Kind, Severity
+from spark.findings.finding_class import FindingClass, GradedClass, Kind, Place, Severity, Span
 from spark.findings.finding_rules import RULES
 from spark.findings.topic_rules import TopicRules, apply_topic_rule, rule_of
 
@@ -42,8 +44,10 @@ class Ledger:
     rules: TopicRules = field(default_factory=dict)
     """The rules of operators by topic; they are applied to every finding."""
     compacted_topics: frozenset[str] = frozenset()
-    counts: Counter[tuple[GradedClass, str]] = field(default_factory=Counter)
-    """By class with its severity, and by topic; the topic is empty if a finding has none."""
+    counts: Counter[tuple[GradedClass, Place]] = field(default_factory=Counter)
+    """By class with its severity, and by topic and producer group."""
+    spans: dict[GradedClass, Span] = field(default_factory=dict)
+    """The first and the last time of what is faulty: of the decision, or else of the record."""
     kept: list[Finding] = field(default_factory=list)
     lasting: dict[str, Finding] = field(default_factory=dict)
     """Findings that stay open even if later runs do not see them; see ``spark.cut.carry_over``."""
@@ -73,16 +77,18 @@ class Ledger:
     def enter_losses(self, losses: DataFrame) -> None:
         """Count plain losses and write them to Parquet; none of them is kept on the driver."""
         lost, by_topic = FindingClass.LOST, dict[str, str]()
-        for topic, count in losses.groupBy("topic").count().collect():
+        for row in _loss_counts(losses).collect():
+            topic, group, count, first, last = row
             ruled = rule_of(topic, self.rules).severity_of(lost)
-            severity = RULES[lost].severity if ruled is None else ruled
-            self.counts[GradedClass(lost, severity), topic] += count
-            by_topic[topic] = severity.name.lower()
+            graded = GradedClass(lost, RULES[lost].severity if ruled is None else ruled)
+            self.counts[graded, Place(topic, group)] += count
+            self._extend(graded, in_utc(first), in_utc(last))
+            by_topic[topic] = graded.severity.name.lower()
         if by_topic:
             self._write([])
             severities = F.create_map(*map(F.lit, chain.from_iterable(by_topic.items())))
-            graded = losses.withColumn("severity", severities[F.col("topic")])
-            add_rows(graded, self.run_id, self.folder)
+            rows = losses.withColumn("severity", severities[F.col("topic")])
+            add_rows(rows, self.run_id, self.folder)
 
     def accepts(self, finding: Finding) -> bool:
         """Return whether a finding is accepted; what was not read cannot be accepted."""
@@ -94,10 +100,18 @@ class Ledger:
         return apply_topic_rule(finding, self.rules, self.compacted_topics) is None
 
     def _count(self, findings: list[Finding]) -> None:
-        self.counts.update((each.graded, each.topic or "") for each in findings)
+        for each in findings:
+            self.counts[each.graded, Place(each.topic or "", each.producer_group or "")] += 1
+            self._extend(each.graded, each.decided_at or each.record_time)
         self.kept += findings
         self.kept.sort(key=severity_order)
         del self.kept[KEPT:]
+
+    def _extend(self, graded: GradedClass, *times: datetime | None) -> None:
+        """Extend the span of a class by those times that are known."""
+        known = [*self.spans.get(graded, ()), *filter(None, times)]
+        if known:
+            self.spans[graded] = min(known), max(known)
 
     def keep(self, findings: Iterable[Finding]) -> None:
         """Enter the findings of earlier runs that this run did not enter itself."""
@@ -131,6 +145,12 @@ class Ledger:
         if self.files is None:
             self.files = ParquetFolder.emptied(self.folder)
         self.files.add(pa.Table.from_pylist(rows, schema=schemas.FINDINGS))
+
+
+def _loss_counts(losses: DataFrame) -> DataFrame:
+    """Return the plain losses by topic and group: their number, and their first and last time."""
+    at = F.col("decided_at")
+    return losses.groupBy("topic", "producer_group").agg(F.count("*"), F.min(at), F.max(at))
 
 
 def severity_order(finding: Finding) -> tuple[int, str, str, str]:

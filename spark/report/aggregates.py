@@ -12,22 +12,26 @@ from outbox.reconciliation.log import Partition
 from spark.columns.frames import Frames
 from spark.cut.log_state import Anchor
 from spark.report.report import Latency
+from spark.report.topic_counts import PlaceCounts, read_counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """How long messages waited, and the ends of the log."""
+    """How long messages waited, how many there were, and the ends of the log."""
 
     latencies: tuple[Latency, ...]
     """By topic."""
     anchors: Mapping[Partition, Anchor]
+    read: PlaceCounts
+    """By topic and producer group."""
 
 
-def aggregates_of(frames: Frames, latencies: DataFrame) -> Aggregates:
-    """Count the rows."""
+def aggregates_of(frames: Frames, latencies: DataFrame, committed: DataFrame) -> Aggregates:
+    """Count the rows; ``committed`` is ``Sources.read_committed``."""
     return Aggregates(
         latencies=tuple(Latency(**row.asDict()) for row in latencies.collect()),
         anchors=anchors(frames.records),
+        read=read_counts(frames, committed),
     )
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from string import Formatter
 from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
-from spark.findings.finding import OTHER_WRITER, Finding
-from spark.findings.finding_class import FindingClass
-from spark.findings.finding_rules import RULES
+from spark.findings.finding import Finding
 from spark.findings.ledger import ACCEPTED, OPEN
 from spark.findings.sanitizer import sanitized
+from spark.report.do_first import command, do_first
 from spark.report.report import Report
+from spark.report.topic_counts import rows_by
 
 SHOWN: Final = 1000
 """The maximum number of findings in the JSON."""
-OF_RUN: Final = "outbox reconcile show {run_id}"
-"""The command for a finding that names neither a message nor a topic."""
 
 
 def document(
@@ -35,11 +32,17 @@ def document(
         "previous_run_id": report.previous_run_id,
         "verdict": report.verdict.value,
         "sentence": report.sentence,
+        "started_at": report.started_at.isoformat(),
+        "duration_seconds": report.duration_seconds,
+        "full_because": report.full_because,
+        "do_first": do_first(report),
         "cut": {"at": report.plan.snapshot.taken_at.isoformat(), **report.plan.as_json()},
         "coverage": coverage(report),
         "checked": {"committed": report.counts.judged, "records": report.counts.records},
         "in_flight": report.counts.in_flight,
         "counts": counts(report),
+        "topics": rows_by(report.by_place, "topic"),
+        "producer_groups": rows_by(report.by_place, "producer_group"),
         "totals": dict(report.totals),
         "new": report.changes.new,
         "resolved": report.changes.resolved,
@@ -96,29 +99,6 @@ def finding_document(finding: Finding, report: Report, status: str = OPEN) -> di
         "action": finding.action,
         "command": command(finding, report.run_id),
     }
-
-
-def command(finding: Finding, run_id: str) -> str:
-    """Return the next command for an operator, the most special one whose facts are all known.
-
-    Without a message, who may write to the topic; without a topic, the findings of the run.
-    """
-    facts = {
-        "run_id": run_id,
-        "finding_id": finding.finding_id,
-        "message_id": finding.message_id,
-        "half_id": finding.half_id,
-        "shard": finding.shard,
-        "topic": finding.topic,
-        "partition": finding.partition,
-        "pid": finding.detail.get("pid"),
-    }
-    known = {name: value for name, value in facts.items() if value is not None}
-    templates = [finding.rule.command, RULES[FindingClass.FOREIGN].command]
-    for template in templates[::-1] if OTHER_WRITER in finding.detail else templates:
-        if all(name in known for _, name, _, _ in Formatter().parse(template) if name):
-            return template.format(**known)
-    return OF_RUN.format(**known)
 
 
 def key_shown(finding: Finding) -> str | None:

@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.findings.finding_class import GradedClass
 from spark.findings.finding_rules import RULES
-from spark.report.document import command, coverage, finding_document, of_topics
+from spark.report.do_first import class_rows, period
+from spark.report.document import document, finding_document, of_topics
 from spark.report.report import Report, format_count, place_name
-from spark.report.tables import class_rows
+from spark.report.topic_counts import COLUMNS
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
@@ -34,18 +35,20 @@ def _environment() -> Environment:
     )
     environment.filters["format_count"] = format_count
     environment.filters["place_name"] = place_name
+    environment.filters["period"] = period
     environment.filters["seconds"] = _in_seconds
     environment.filters["first_upper"] = lambda text: text[:1].upper() + text[1:]
     return environment
 
 
 def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
-    accepted = of_topics(report.accepted, topics)
+    accepted, shown = of_topics(report.accepted, topics), document(report, {}, topics)
     return {
         "report": report,
         "topics": topics,
-        "coverage": coverage(report),
-        "class_rows": class_rows(report),
+        "shown": shown,
+        "first_of_kind": {each["kind"]: each for each in reversed(shown["do_first"])},
+        "count_columns": COLUMNS,
         "rules": RULES,
         "sections": _sections(report, samples, topics),
         "accepted": accepted[:samples],
@@ -65,16 +68,10 @@ def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[
     for finding in of_topics(report.findings, topics):
         listed = by_class.setdefault(finding.graded, [])
         if len(listed) < samples:
-            shown = finding_document(finding, report)
             new = finding.finding_id not in report.changes.known_ids
-            listed.append({**shown, "command": command(finding, report.run_id), "new": new})
+            listed.append({**finding_document(finding, report), "new": new})
+    totals = report.graded_of(topics)
     return [
-        {
-            "class": each.finding_class,
-            "severity": each.severity.name.lower(),
-            "rule": RULES[each.finding_class],
-            "findings": listed,
-            "total": report.graded_of(topics)[each],
-        }
-        for each, listed in by_class.items()
+        {**row, "findings": by_class.get(graded, []), "total": totals.get(graded, 0)}
+        for graded, row in class_rows(report).items()
     ]

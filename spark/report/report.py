@@ -15,8 +15,9 @@ from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from outbox.reconciliation.run import CheckpointUpdate, ExpiredEvidence, FinishedRun
 from spark.cut.cut_plan import Plan
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, GradedClass, Kind
+from spark.findings.finding_class import FindingClass, GradedClass, Kind, Place, Span
 from spark.findings.verdict import Verdict
+from spark.report.topic_counts import PlaceCounts, with_findings
 
 PLACES_SHOWN: Final = 3
 OTHER_KINDS: Final = {
@@ -69,8 +70,10 @@ class Report:
     plan: Plan
     verdict: Verdict
     counts: Counts
-    class_counts: Mapping[tuple[GradedClass, str], int]
-    """By class with its severity, and by topic."""
+    duration_seconds: float
+    """From the start to the verdict; the time to store the report is not known before."""
+    class_counts: Mapping[tuple[GradedClass, Place], int]
+    """By class with its severity, and by topic and producer group."""
     totals: Mapping[str, int]
     findings: Sequence[Finding]
     """The findings that count, the worst first."""
@@ -81,6 +84,10 @@ class Report:
     show_keys: bool = False
     unverifiable: Mapping[Partition, int] = field(default_factory=dict)
     """The unverifiable messages by recorded place, or by topic without one."""
+    spans: Mapping[GradedClass, Span] = field(default_factory=dict)
+    """The first and the last time of what is faulty, of the findings whose time is known."""
+    read: PlaceCounts = field(default_factory=dict)
+    """What the run has read, by topic and producer group."""
     latencies: Sequence[Latency] = ()
     previous: FinishedRun | None = None
     """The newest run before this one."""
@@ -101,6 +108,21 @@ class Report:
     def resolves(self) -> bool:
         """Open findings that this run does not see again are closed by it."""
         return self.complete and len(self.findings) == sum(self.class_counts.values())
+
+    @property
+    def by_place(self) -> PlaceCounts:
+        """What was read and what was found, by topic and producer group."""
+        return with_findings(self.read, self.class_counts)
+
+    @property
+    def full_because(self) -> str | None:
+        """Why everything was read; None if the run continues another one."""
+        return self.plan.origin.reason if self.plan.origin.run_id is None else None
+
+    @property
+    def course(self) -> str:
+        """Where the run began, why if it has read everything, and how long it took."""
+        return f"{self.plan.origin.sentence}; took {self.duration_seconds:.1f} s"
 
     @property
     def partitions_read(self) -> tuple[int, int]:
@@ -148,8 +170,8 @@ class Report:
     def graded_of(self, topics: Sequence[str]) -> dict[GradedClass, int]:
         """Return the same for these topics and findings without one; without topics, for all."""
         counted: Counter[GradedClass] = Counter()
-        for (each, topic), n in self.class_counts.items():
-            if not topics or not topic or topic in topics:
+        for (each, place), n in self.class_counts.items():
+            if not topics or not place.topic or place.topic in topics:
                 counted[each] += n
         return dict(counted)
 

@@ -1,14 +1,12 @@
-"""Findings as CSV for a spreadsheet, and the counts by kind and topic."""
+"""Findings as CSV for a spreadsheet."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Final
 
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
 from spark.findings.ledger import ACCEPTED
 from spark.report.document import finding_document, of_topics
 from spark.report.report import Report
@@ -19,16 +17,6 @@ COLUMNS: Final = (
 )
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """The starts of a cell that a spreadsheet would run as a formula."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassRow:
-    """The number of findings of a class, in total and by topic."""
-
-    finding_class: FindingClass
-    severity: Severity
-    total: int
-    by_topic: dict[str, int]
 
 
 def to_csv(report: Report, topics: Sequence[str] = ()) -> str:
@@ -51,20 +39,3 @@ def safe(cell: object) -> str:
     """Return the text of a cell, with a prefix if a spreadsheet would calculate it."""
     text = "" if cell is None else str(cell)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
-
-
-def class_rows(report: Report) -> list[ClassRow]:
-    """Return the classes that occurred, the worst first, with their counts by topic."""
-    topics: dict[GradedClass, dict[str, int]] = {}
-    for (each, topic), n in report.class_counts.items():
-        topics.setdefault(each, {})[topic or "–"] = n
-    ordered = sorted(topics, key=lambda each: (-each.severity, each.finding_class))
-    return [
-        ClassRow(
-            finding_class=each.finding_class,
-            severity=each.severity,
-            total=sum(topics[each].values()),
-            by_topic=dict(sorted(topics[each].items())),
-        )
-        for each in ordered
-    ]

@@ -49,6 +49,7 @@ def shown(report: Report) -> Mapping[str, Any]:
         "findings": sorted((each.as_json() for each in report.findings), key=str),
         "counts": report.counts,
         "classes": report.class_counts,
+        "read": report.read,
         "latencies": report.latencies,
         "log": {**report.log_state, "counted": counted},
         "carried": sorted(report.checkpoint.carried, key=str),

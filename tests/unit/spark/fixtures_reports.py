@@ -16,8 +16,8 @@ from outbox.reconciliation.run import FinishedRun
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import Gap, LogCut, Plan, Range, ShardCut
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, Kind, Severity
-from spark.findings.finding_rules import RULES
+from spark.findings.finding_class import FindingClass, Place
+from spark.findings.ledger import Ledger
 from spark.findings.verdict import verdict_of
 from spark.report.report import Counts, Report
 
@@ -42,11 +42,9 @@ def make_report(
     findings: Sequence[Finding] = (), gaps: Sequence[Gap] = (), **fields: Any
 ) -> Report:
     """Return a report over one topic of two partitions."""
-    counts = Counter((each.graded, each.topic or "") for each in findings)
-    totals = dict.fromkeys((kind.value for kind in Kind), 0)
-    for (each, _), n in counts.items():
-        if each.severity > Severity.INFO:
-            totals[RULES[each.finding_class].kind.value] += n
+    counts = Counter(
+        (each.graded, Place(each.topic or "", each.producer_group or "")) for each in findings
+    )
     defaults: dict[str, Any] = {
         "run_id": "0123456789abcdef",
         "started_at": NOON,
@@ -63,8 +61,9 @@ def make_report(
             parked=1,
             unverifiable=0,
         ),
+        "duration_seconds": 12.5,
         "class_counts": counts,
-        "totals": totals,
+        "totals": Ledger(run_id="", folder=Path(), counts=counts).totals(),
         "findings": tuple(findings),
         "changes": FindingChanges(new=len(findings), resolved=0),
         "timings": {"compare": 1.25},

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import csv
-import json
+from dataclasses import replace
+from datetime import timedelta
 from io import StringIO
 
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import FindingClass, Place
 from spark.report import document, page, tables
-from tests.unit.spark.fixtures_reports import make_finding, make_past_run, make_report
-from tests.unit.spark.report.fixtures_tags import HOSTILE, Tags
+from tests.unit.spark.fixtures_reports import NOON, make_finding, make_past_run, make_report
+from tests.unit.spark.report.fixtures_tags import Tags
 
 SAMPLES = 50
 
 
-def test_the_page_is_self_contained_and_has_no_script() -> None:
-    tags = Tags(page.to_html(make_report([make_finding()]), SAMPLES))
-    assert not {"script", "link", "img", "iframe"} & set(tags.tags)
-    assert not [name for name, _ in tags.attributes if name in ("src", "href", "onclick")]
-
-
-def test_text_of_others_is_escaped_on_the_page() -> None:
-    finding = make_finding(topic=HOSTILE, key=HOSTILE.encode("utf-8", "surrogateescape"))
-    text = page.to_html(make_report([finding], show_keys=True), SAMPLES)
-    assert "script" not in Tags(text).tags
-    assert "&lt;script&gt;" in text
+def test_what_to_do_first_is_at_the_top_and_each_count_leads_to_its_findings() -> None:
+    classes = (FindingClass.PARKED, FindingClass.HELD, FindingClass.LOST)
+    found = [make_finding(n, finding_class=each) for n, each in enumerate(classes)]
+    attributes = Tags(page.to_html(make_report(found), SAMPLES)).attributes
+    links = [value for name, value in attributes if name == "href"]
+    assert links[:2] == ["#LOST-critical", "#HELD-medium"]
+    assert links[2:] == ["#LOST-critical"] * 2  # what is missing, by topic and by group
+    assert {("id", link[1:]) for link in links if link} <= set(attributes)
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:
@@ -33,34 +31,29 @@ def test_no_cell_of_the_csv_is_a_formula() -> None:
     assert (rows[0]["topic"], rows[0]["key"]) == ("'=cmd|' /C calc'!A0", "'@SUM(1)")
 
 
-def test_keys_are_shown_only_when_asked_for() -> None:
-    finding = make_finding(key=b"member-1", key_hash=7)
+def test_keys_are_shown_only_when_asked_for_and_what_is_not_printable_is_escaped() -> None:
+    finding = make_finding(key=b"a\x00\xff\n\xe2\x80\xaeb", key_hash=7)
     (hidden,) = document.document(make_report([finding]), {})["findings"]
     (shown,) = document.document(make_report([finding], show_keys=True), {})["findings"]
     assert (hidden["key"], hidden["key_hash"]) == (None, "0000000000000007")
-    assert shown["key"] == "member-1"
-
-
-def test_each_finding_comes_with_a_command_to_run() -> None:
-    finding = make_finding(finding_class=FindingClass.OVERDUE, message_id=None)
-    assert "outbox shard show 3" in page.to_html(make_report([finding]), SAMPLES)
-
-
-def test_a_key_that_is_not_printable_is_escaped() -> None:
-    finding = make_finding(key=b"a\x00\xff\n\xe2\x80\xaeb")
-    (shown,) = document.document(make_report([finding], show_keys=True), {})["findings"]
     assert shown["key"] == "a\\x00\\xff\\n\\u202eb"
 
 
-def test_the_json_has_everything_that_the_contract_requires() -> None:
-    shown = json.loads(json.dumps(document.document(make_report([make_finding()]), {"html": "x"})))
-    assert set(shown) >= {
-        *("schema_version", "run_id", "previous_run_id", "verdict", "sentence", "cut", "coverage"),
-        *("checked", "in_flight", "totals", "new", "resolved", "findings", "findings_omitted"),
-        *("report", "timings"),
+def test_the_json_says_what_to_do_first_why_everything_was_read_and_how_long_it_took() -> None:
+    lost, ended = make_finding(producer_group="billing"), NOON + timedelta(hours=1)
+    read = {"committed": 9, "records": 8, "lag": 1}
+    places = {Place("points", "billing"): read, Place("points", "shop"): read}
+    report = make_report([lost], spans={lost.graded: (NOON, ended)}, read=places)
+    shown = document.document(replace(report, findings=()), {})
+    (first,) = shown["do_first"]
+    assert (first["class"], first["findings"], first["last"]) == ("LOST", 1, ended.isoformat())
+    assert first["command"] == "outbox reconcile show 0123456789abcdef"  # no LOST one is kept
+    assert (shown["full_because"], shown["duration_seconds"]) == ("the first run", 12.5)
+    (topic,), groups = shown["topics"], shown["producer_groups"]
+    assert topic == {"topic": "points", "missing": 1, "duplicate": 0} | {
+        n: 2 * read[n] for n in read
     }
-    assert (shown["verdict"], shown["totals"]["missing"]) == ("findings", 1)
-    assert shown["checked"] == {"committed": 1204113, "records": 1204113}
+    assert [(each["records"], each["missing"]) for each in groups] == [(8, 1), (8, 0)]
 
 
 def test_the_json_is_bounded_and_counts_what_it_omits() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.cut.cut_plan import Gap
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import FindingClass, Place
 from spark.report.store_run import stored_run
 from tests.fixtures_replacing import replace
 from tests.unit.spark.fixtures_reports import make_finding, make_report
@@ -67,7 +67,9 @@ def test_a_partial_run_resolves_nothing() -> None:
 
 
 def test_a_run_that_could_not_keep_every_finding_resolves_nothing() -> None:
-    report = make_report([make_finding()], class_counts={(make_finding().graded, "points"): 2})
+    report = make_report(
+        [make_finding()], class_counts={(make_finding().graded, Place("points")): 2}
+    )
     assert not report.resolves
 
 
@@ -84,7 +86,3 @@ def test_the_finding_id_survives_a_refined_class() -> None:
     assert lost.finding_id == make_finding(finding_class=FindingClass.HELD).finding_id
     assert lost.finding_id != make_finding(finding_class=FindingClass.DUPLICATE).finding_id
     assert lost.finding_id != make_finding(subject="message:other").finding_id
-
-
-def test_the_coverage_is_stored_with_the_run() -> None:
-    assert stored_run(make_report(), {}).row["plan"]["coverage"] == 1.0

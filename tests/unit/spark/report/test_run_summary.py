@@ -1,21 +1,25 @@
-"""The end of a run on a terminal names the worst findings and the commands that go on."""
+"""The end of a run on a terminal names the worst classes and the commands that go on."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from spark.findings.finding_class import FindingClass
 from spark.report.run_summary import summary
-from tests.unit.spark.fixtures_reports import make_finding, make_report
+from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
 
 
-def test_the_worst_findings_come_first_each_with_its_command() -> None:
+def test_the_worst_classes_come_first_each_with_its_command() -> None:
     late = [make_finding(n, finding_class=FindingClass.HELD) for n in range(1, 4)]
+    twice = make_finding(5, finding_class=FindingClass.DUPLICATE)
     lost = make_finding(9)
-    report = make_report([*late, lost])
+    at = (NOON, NOON + timedelta(seconds=2))
+    report = make_report([*late, lost, twice], spans={lost.graded: at})
     lines = summary(report).splitlines()
-    named = lines[3:6]
     again = f"outbox reconcile fix {report.run_id} --class LOST"
-    assert named[0] == f"critical LOST {lost.message_id}: {again}"
-    assert [line.split()[1] for line in named[1:]] == ["HELD", "HELD"]
-    assert all(line.endswith(": outbox held list") for line in named[1:])
-    assert lines[6] == f"1 more: outbox reconcile show {report.run_id}"
+    period = "2026-01-01T12:00:03Z – 2026-01-01T12:00:05Z"
+    assert lines[1] == "full run: the first run; took 12.5 s"
+    assert lines[3] == f"critical LOST 1, {period}: {again}"
+    assert lines[4].startswith("high DUPLICATE 1: ")
+    assert lines[5] == "medium HELD 3: outbox held list"
     assert [line.split(":")[0] for line in lines[-3:]] == ["verdict", "totals", "report"]

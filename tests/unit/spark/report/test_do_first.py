@@ -11,7 +11,7 @@ import typer
 
 from cli.app import make_app
 from spark.findings.finding_class import FindingClass
-from spark.report.document import command
+from spark.report.do_first import command
 from tests.unit.spark.fixtures_reports import make_finding
 
 NOTHING_KNOWN = {"half_id": None, "message_id": None, "topic": None, "shard": None}
