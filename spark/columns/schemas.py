@@ -39,70 +39,74 @@ LOG: Final = StructType(
 """The columns that are requested from Spark's Kafka source."""
 
 SHARD_CUTS: Final = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("cut_batch", pa.int64()),
-        ("cut_xid", pa.int64()),
-        ("cut_n", pa.int64()),
-        ("base_xid", pa.int64()),
-        ("base_n", pa.int64()),
-        ("seen_xid", pa.int64()),
-        ("seen_n", pa.int64()),
-        ("newest_batch", pa.int64()),
-    ]
+    {
+        "shard": pa.int32(),
+        "cut_batch": pa.int64(),
+        "cut_xid": pa.int64(),
+        "cut_n": pa.int64(),
+        "base_xid": pa.int64(),
+        "base_n": pa.int64(),
+        "seen_xid": pa.int64(),
+        "seen_n": pa.int64(),
+        "newest_batch": pa.int64(),
+    }
 )
 """One row per shard: the last batch and position to judge, the first position that can be judged,
 the last position that an earlier run has judged, and the last batch that can be in the log."""
 
-CARRIED: Final = pa.schema([("side", pa.string()), ("half_id", pa.int64()), ("facts", pa.string())])
+CARRIED: Final = pa.schema({"side": pa.string(), "half_id": pa.int64(), "facts": pa.string()})
 """What a run leaves open for the next one; the facts are a row as JSON."""
 
-HALF_IDS: Final = pa.schema([("half_id", pa.int64())])
+HALF_IDS: Final = pa.schema({"half_id": pa.int64()})
 
-TEXTS: Final = pa.schema([("text", pa.string())])
+TEXTS: Final = pa.schema({"text": pa.string()})
 
-STARTS: Final = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("start", pa.int64())]
-)
+STARTS: Final = pa.schema({"topic": pa.string(), "partition": pa.int32(), "start": pa.int64()})
 """One row per partition of which records have expired: where its log begins."""
 
-LAST_PARTITIONS: Final = pa.schema([("topic", pa.string()), ("last", pa.int32())])
+LAST_PARTITIONS: Final = pa.schema({"topic": pa.string(), "last": pa.int32()})
 """One row per topic: its last partition at the cut."""
 
 KNOWN_PLACES: Final = pa.schema(
-    [
-        *(("topic", pa.string()), ("named_shard", pa.int32())),
-        *(("batch", pa.int64()), ("index", pa.int32())),
-    ]
+    {
+        "topic": pa.string(),
+        "named_shard": pa.int32(),
+        "batch": pa.int64(),
+        "index": pa.int32(),
+    }
 )
 """One row per topic and shard: a place at which its relay knew all partitions of the topic."""
 
 LATENCY_TARGETS: Final = pa.schema(
-    [("topic", pa.string()), ("target", pa.float64()), ("allowed", pa.int64())]
+    {"topic": pa.string(), "target": pa.float64(), "allowed": pa.int64()}
 )
 """One row per topic with a target: seconds, and the number of minutes that may exceed it."""
 
+TIME: Final = pa.timestamp("us", tz="UTC")
+
 FINDINGS: Final = pa.schema(
-    [
-        ("schema_version", pa.int32()),
-        ("run_id", pa.string()),
-        ("finding_id", pa.string()),
-        ("kind", pa.string()),
-        ("class", pa.string()),
-        ("severity", pa.string()),
-        ("status", pa.string()),
-        ("message_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key_hash", pa.string()),
-        ("producer_group", pa.string()),
-        ("shard", pa.int32()),
-        ("decision", pa.string()),
-        ("detail", pa.string()),
-    ]
+    {
+        "schema_version": pa.int32(),
+        "run_id": pa.string(),
+        "finding_id": pa.string(),
+        "kind": pa.string(),
+        "class": pa.string(),
+        "severity": pa.string(),
+        "status": pa.string(),
+        "message_id": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "key_hash": pa.string(),
+        "producer_group": pa.string(),
+        "shard": pa.int32(),
+        "decision": pa.string(),
+        "decided_at": TIME,
+        "record_time": TIME,
+        "detail": pa.string(),
+    }
 )
-"""The Parquet file of the findings: all of them, without any value."""
+"""The table of the findings: all of them, without any value."""
 
 
 def frame_of(

@@ -165,6 +165,8 @@ def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
         "schema_version": schemas.SCHEMA_VERSION,
         "run_id": run_id,
         "status": status,
+        "decided_at": finding.decided_at,
+        "record_time": finding.record_time,
         "detail": json.dumps(finding.detail, sort_keys=True),
     }
     return {name: values[name] for name in schemas.FINDINGS.names}

@@ -1,1 +1,1 @@
-"""The report: summary, documents, storage."""
+"""The report: summary, documents, tables, storage."""

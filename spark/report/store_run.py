@@ -1,4 +1,4 @@
-"""Stores a finished run: its row, findings and reports in the database, then its files."""
+"""Stores a finished run: in the database, then as files and in the tables of all runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from outbox.reconciliation.run import StoredRun
 from spark.findings.stored_finding import stored_finding
 from spark.report import document, page, tables
 from spark.report.report import Report
+from spark.report.run_tables import FOLDER, add_run
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
@@ -27,21 +28,23 @@ def store_run(
 ) -> dict[str, Any]:
     """Store the run in one transaction, write the files, and return the report as JSON values.
 
-    Raises DatabaseUnavailable; then no file has been written.
+    Raises DatabaseUnavailable; then no file has been written. Raises OSError.
     """
     paths = {form: report.folder / name for form, name in FILES.items()}
     files = {form: str(path) for form, path in paths.items()}
-    files["parquet"] = str(report.folder / "findings")
+    files["parquet"] = str(report.folder.parent / FOLDER)
     shown = document.document(report, files, topics)
     bodies = {
         "html": page.to_html(report, samples, topics),
         "json": json.dumps(shown, indent=2),
         "csv": tables.to_csv(report, topics),
     }
-    run_store.save(stored_run(report, bodies))
+    stored = stored_run(report, bodies)
+    run_store.save(stored)
     report.folder.mkdir(parents=True, exist_ok=True)
     for form, path in paths.items():
         path.write_text(bodies[form], "utf-8")
+    add_run(report, {**shown, **stored.row})
     return shown
 
 

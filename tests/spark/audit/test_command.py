@@ -83,7 +83,7 @@ def test_the_command_exits_7_with_findings_and_ends_with_verdict_totals_and_repo
 
 def runs_of(folder: Path) -> list[Path]:
     """Return what runs have left there, and what they staged."""
-    return [each for each in (folder / "reports").iterdir() if each.is_dir()]
+    return [each for each in (folder / "reports").glob("[.r]*") if each.is_dir()]
 
 
 async def planned(

@@ -139,5 +139,5 @@ def test_no_value_is_in_any_output(planted: Planted) -> None:
 
 
 def test_the_parquet_holds_every_finding(planted: Planted, session: SparkSession) -> None:
-    rows = session.read.parquet(planted.document["report"]["parquet"]).collect()
+    rows = session.read.parquet(f"{planted.document['report']['parquet']}/findings").collect()
     assert {row["message_id"] for row in rows} == {*planted.expected.values(), None}

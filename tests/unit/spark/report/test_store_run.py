@@ -15,6 +15,7 @@ import pytest
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.run import StoredRun
+from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
 from spark.findings.finding_class import FindingClass
 from spark.report.report import Report
@@ -42,6 +43,7 @@ class Kept:
 def published(report: Report) -> tuple[dict[str, Any], StoredRun]:
     """Store a report; return its JSON and the stored run."""
     kept = Kept()
+    ParquetFolder.emptied(report.folder / "findings")  # the ledger writes it
     shown = store_run(report, cast("PostgresRunStore", kept), SAMPLES)
     return shown, kept.runs[0]
 
