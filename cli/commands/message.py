@@ -76,7 +76,7 @@ class OperatorDecision(StrEnum):
 
 def make_app() -> typer.Typer:
     """Build the command group."""
-    app = command_group(
+    return command_group(
         "Show, end, recheck and decide half messages, and see their records.",
         {
             "list": list_messages,
@@ -87,8 +87,6 @@ def make_app() -> typer.Typer:
             "force-end": force_end,
         },
     )
-    app.command("get", hidden=True)(show)  # stored reports of an audit name it so
-    return app
 
 
 def list_messages(

@@ -41,7 +41,7 @@ def test_a_command_has_every_argument_that_it_needs(finding_class: FindingClass)
 
 def test_a_finding_without_its_message_asks_who_may_write_to_the_topic() -> None:
     finding = make_finding(finding_class=FindingClass.UNKNOWN_ID)
-    assert command(finding, "run-7") == f"outbox message get {finding.message_id}"
+    assert command(finding, "run-7") == f"outbox message show {finding.message_id}"
     unnamed = replace(finding, message_id=None)
     asked = command(unnamed, "run-7")
     assert asked.startswith("kafka-acls.sh ")

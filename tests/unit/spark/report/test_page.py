@@ -16,7 +16,7 @@ SAMPLES = 50
 
 
 def test_what_to_do_first_is_at_the_top_and_each_count_leads_to_its_findings() -> None:
-    classes = (FindingClass.PARKED, FindingClass.HELD, FindingClass.LOST)
+    classes = (FindingClass.REDRIVEN, FindingClass.HELD, FindingClass.LOST)
     found = [make_finding(n, finding_class=each) for n, each in enumerate(classes)]
     attributes = Tags(page.to_html(make_report(found), SAMPLES)).attributes
     links = [value for name, value in attributes if name == "href"]

@@ -20,7 +20,7 @@ FINDINGS: list[dict[str, Any]] = [
         "message_id": None,
         "meaning": f"{name} means this",
         "action": "Do that.",
-        "command": f"outbox message get f{number}",
+        "command": f"outbox message show f{number}",
     }
     for number, name in enumerate(["LOST", "LOST", "SKIPPED", "PARKED"])
 ]
@@ -40,7 +40,7 @@ def test_each_class_of_a_run_comes_with_its_meaning_and_the_way_on(
         said = capsys.readouterr().err
         assert run(["--url", url, "-o", "json", "reconcile", "show", "RUN"]) == ExitCode.OK
     assert said.splitlines() == [
-        "LOST: LOST means this. Do that. Next: outbox message get f0",
-        "SKIPPED: SKIPPED means this. Do that. Next: outbox message get f2",
+        "LOST: LOST means this. Do that. Next: outbox message show f0",
+        "SKIPPED: SKIPPED means this. Do that. Next: outbox message show f2",
     ]
     assert capsys.readouterr().err == ""
