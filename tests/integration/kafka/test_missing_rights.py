@@ -154,7 +154,7 @@ async def test_a_topic_that_the_api_may_not_see_is_refused_and_the_answer_says_w
             wait_for(lambda: TOPIC in catalogue.partitions())
             taken_back = await service.prepare()
     assert (refused.status_code, refused.json()["code"]) == (422, "unknown-topic")
-    assert "its Kafka principal needs DESCRIBE" in refused.text
+    assert "grant DESCRIBE on it to the API's principal" in refused.text
     assert (hidden.status_code, hidden.json()["code"]) == (503, "not-ready")
     assert f"needs READ on the topic {TOPIC}" in hidden.text
     assert taken_back.status_code == 201
