@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import audit, config, group, held, installation, key, message, migrate, shard
+from cli.commands import audit, config, group, held, installation, key, migrate, shard
 from cli.commands.bench.command import bench
 from cli.commands.check import command as check
 from cli.commands.doctor.command import doctor
+from cli.commands.message import command as message
 from cli.commands.reconcile import command as reconcile
 from cli.commands.status import status
 from cli.dev.command import dev

@@ -40,7 +40,7 @@ def class_rows(report: Report) -> dict[GradedClass, dict[str, Any]]:
 def _row(
     report: Report, graded: GradedClass, topics: Counter[str], example: Finding | None
 ) -> dict[str, Any]:
-    """Return the row of a class; it has no ``example`` if enough worse findings were kept."""
+    """Return the row of a class; ``example`` is None if only worse findings were kept."""
     rule = RULES[graded.finding_class]
     first, last = report.spans.get(graded, (None, None))
     return {

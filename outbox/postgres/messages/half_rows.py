@@ -174,7 +174,7 @@ def read_headers(names_and_values: list[str] | None) -> Headers:
 
 
 def headers_if_whole(names_and_values: list[str] | None) -> Headers | None:
-    """Return the headers, or None if their stored form is broken: the digest tells of it."""
+    """Return the headers, or None if they are damaged; then the content digest differs, too."""
     try:
         return read_headers(names_and_values)
     except ValueError:

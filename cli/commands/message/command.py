@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.tail import tail
+from cli.commands.message.tail import tail
 from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode

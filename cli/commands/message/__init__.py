@@ -1,0 +1,1 @@
+"""`outbox message`: half messages and their records."""
