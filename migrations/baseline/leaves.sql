@@ -3,8 +3,7 @@
 
 -- Leaves that were removed. What was unfinished in one is in the default leaf of its table.
 CREATE TABLE outbox.retired_leaf (
-    leaf bigint CONSTRAINT pk_retired_leaf PRIMARY KEY,
-    retired_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    leaf bigint CONSTRAINT pk_retired_leaf PRIMARY KEY
 );
 
 -- A row that lands here means that nobody made leaves ahead: nothing is lost, but it alarms.

@@ -22,11 +22,8 @@ CREATE TABLE outbox.reconciliation_run (
     finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     verdict text NOT NULL CONSTRAINT ck_reconciliation_run_verdict CHECK (verdict IN ('clean', 'findings', 'inconclusive')),
     sentence text NOT NULL,
-    complete boolean NOT NULL,
     plan jsonb NOT NULL,
-    counts jsonb NOT NULL,
-    totals jsonb NOT NULL,
-    timings jsonb NOT NULL
+    totals jsonb NOT NULL
 );
 CREATE INDEX ix_reconciliation_run_finished_at ON outbox.reconciliation_run (finished_at);
 

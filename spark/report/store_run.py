@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from outbox.reconciliation.run import StoredRun
@@ -64,9 +63,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
                 "log": report.log_state,
                 "coverage": report.coverage_ratio,
             },
-            "counts": asdict(report.counts),
             "totals": report.totals,
-            "timings": report.timings,
         },
         complete=report.resolves,
         findings=tuple(stored_finding(each) for each in (*report.findings, *report.accepted)),

@@ -97,8 +97,7 @@ class PostgresRunStore(PostgresFindings):
                 _update_checkpoint(connection, run.run_id, run.checkpoint)
             save_findings(connection, run)
             row = {k: Jsonb(v) if isinstance(v, Mapping) else v for k, v in run.row.items()}
-            named = {"run_id": run.run_id, "complete": run.complete}
-            connection.execute(SQL["save_run"], row | named)
+            connection.execute(SQL["save_run"], {"run_id": run.run_id, **row})
             for form, body in run.reports.items():
                 report = {"run_id": run.run_id, "format": form, "body": body}
                 connection.execute(SQL["save_report"], report)

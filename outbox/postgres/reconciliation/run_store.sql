@@ -6,10 +6,10 @@ SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY 
 -- Writes the run, unless it is stored already. Runs are ordered by the time they finished, so it is after that of every
 -- other run, even if the clock has been set back.
 INSERT INTO outbox.reconciliation_run (
-    run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, complete, plan, counts, totals, timings)
+    run_id, previous_run_id, mode, started_at, cut_at, finished_at, verdict, sentence, plan, totals)
 SELECT %(run_id)s, %(previous_run_id)s, %(mode)s, %(started_at)s, %(cut_at)s,
     greatest(clock_timestamp(), max(finished_at) + interval '1 microsecond'),
-    %(verdict)s, %(sentence)s, %(complete)s, %(plan)s, %(counts)s, %(totals)s, %(timings)s
+    %(verdict)s, %(sentence)s, %(plan)s, %(totals)s
 FROM outbox.reconciliation_run
 ON CONFLICT DO NOTHING
 

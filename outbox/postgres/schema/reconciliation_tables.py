@@ -5,7 +5,7 @@ Only the reports are large; they are kept only for the last runs.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Table, Text
+from sqlalchemy import BigInteger, Column, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from outbox.postgres.schema.tables import METADATA, TIME, needed
@@ -21,11 +21,8 @@ reconciliation_run = Table(
     needed("finished_at", TIME),
     needed("verdict", Text),
     needed("sentence", Text),
-    needed("complete", Boolean),
     needed("plan", JSONB),
-    needed("counts", JSONB),
     needed("totals", JSONB),
-    needed("timings", JSONB),
 )
 
 reconciliation_finding = Table(

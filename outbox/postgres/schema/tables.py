@@ -266,5 +266,4 @@ retired_leaf = Table(
     "retired_leaf",
     METADATA,
     Column("leaf", BigInteger, primary_key=True),
-    needed("retired_at", TIME),
 )

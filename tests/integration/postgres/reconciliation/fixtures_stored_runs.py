@@ -25,9 +25,7 @@ def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
         "verdict": "findings",
         "sentence": "",
         "plan": {},
-        "counts": {},
         "totals": {},
-        "timings": {},
     }
     row |= {name: fields.pop(name) for name in row.keys() & fields.keys()}
     defaults: dict[str, Any] = {
