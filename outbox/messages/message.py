@@ -168,6 +168,10 @@ class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
         """The public id of the message."""
         return message_id_of(self.half_id, self.nonce)
 
+    def contradicts(self, resolution: Resolution) -> bool:
+        """Return whether a resolution is the opposite of the valid decision (409, P22)."""
+        return self.op is not None and resolution not in (self.op.decision, Resolution.UNKNOWN)
+
 
 class Ended(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to an end: the valid decision, and whether it existed before."""

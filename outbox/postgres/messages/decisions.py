@@ -23,11 +23,9 @@ from outbox.messages.message import (
     NoSuchMessage,
     OpMessage,
     Resolution,
-    State,
 )
 from outbox.messages.message_id import HalfId, Nonce
-from outbox.messages.state_machine import contradicts
-from outbox.messages.state_machine import end as end_state
+from outbox.messages.state_machine import derive
 from outbox.postgres.messages.message_status import read_orphans, read_statuses
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.sessions.array_literal import number_array, text_array
@@ -120,7 +118,7 @@ def _decided_now(
         half_id=end.half_id,
         nonce=end.nonce,
         producer_group_id=producer_group_id,
-        state=end_state(State.PREPARED, end.decision),
+        state=derive(decision=end.decision, parked=False, published=False),
         op=op,
         prepared_at=prepared_at,
     )
@@ -188,5 +186,5 @@ def _ended_before(end: End, statuses: dict[tuple[HalfId, Nonce], MessageStatus])
     return Ended(
         status=status,
         already_ended=status.op is not None,
-        conflict=contradicts(status.state, end.decision),
+        conflict=status.contradicts(end.decision),
     )

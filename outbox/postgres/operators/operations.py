@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from outbox.errors import MessageNotFound, NotRecheckable, TimePast
 from outbox.messages.message import End, Ended, MessageStatus, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
-from outbox.messages.state_machine import UNDECIDED, contradicts
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.messages.decisions import decide
@@ -97,7 +96,7 @@ async def force_all(
         ):
             answers.append(None)
         else:
-            conflict = contradicts(status.state, end.decision)
+            conflict = status.contradicts(end.decision)
             answers.append(Ended(status=status, already_ended=not applied, conflict=conflict))
     return answers
 
@@ -112,7 +111,7 @@ async def recheck_one(
 
     ``place`` is the message's number in that transaction. Raises NotRecheckable.
     """
-    if status.state not in UNDECIDED:
+    if status.op is not None:
         raise NotRecheckable
     asked = {"half_id": status.half_id, "place": place}
     [row] = await rows_of(connection, SQL["recheck"], asked)
