@@ -29,9 +29,11 @@ REST_MAX_BYTES: Final = 40_000
 def batch_bytes(message: Message) -> int:
     """Return the most bytes of a batch, not compressed, with the record of this message alone."""
     covered = covered_headers(message)
-    texts = [*LATER_HEADERS, *(text for header in covered for text in header)]
-    fields = [message.key, message.value, *(text.encode() for text in texts)]
-    record = FIRST_MEMBERS + _varint_bytes(len(texts) // 2) + sum(map(_field_bytes, fields))
+    texts = [*LATER_HEADERS, *(name for name, _ in covered)]
+    values = [value for _, value in covered]
+    fields = [message.key, message.value, *values, *(text.encode() for text in texts)]
+    headers = _varint_bytes(len(LATER_HEADERS) // 2 + len(covered))
+    record = FIRST_MEMBERS + headers + sum(map(_field_bytes, fields))
     return BATCH_FRAME + _varint_bytes(record) + record
 
 

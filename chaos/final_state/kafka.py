@@ -117,11 +117,12 @@ def _identity(message: Any) -> dict[str, Any]:
 
 
 def _record(message: Any) -> dict[str, Any]:
-    pairs = [(name, value.decode()) for name, value in message.headers() or ()]
+    encoded = message.headers() or ()
+    pairs = [(name, value.decode()) for name, value in encoded]
     headers, value, key = dict(pairs), message.value(), message.key()
     callers = [[name, text] for name, text in pairs if not is_reserved(name)]
-    covered = [pair for pair in pairs if pair[0] not in UNCOVERED]
-    message_id = headers.get(MESSAGE_ID, "")
+    covered = [pair for pair in encoded if pair[0] not in UNCOVERED]
+    message_id = headers.get(MESSAGE_ID, "").encode()
     return {
         **_identity(message),
         "tx": headers.get(TRANSACTION_ID),

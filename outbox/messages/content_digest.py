@@ -25,25 +25,16 @@ def presence_flag(key: bytes | None, value: bytes | None) -> str:
 
 
 def content_digest(
-    message_id: str,
-    topic: str,
-    key: bytes | None,
-    value: bytes | None,
-    covered_headers: Iterable[tuple[str, str]],
-) -> int:
-    """Return the signed 64-bit digest of a record's identity and content."""
-    covered = [(name, text.encode()) for name, text in covered_headers]
-    return encoded_digest(message_id.encode(), topic, key, value, covered)
-
-
-def encoded_digest(
     message_id: bytes,
     topic: str,
     key: bytes | None,
     value: bytes | None,
     covered_headers: Iterable[tuple[str, bytes]],
 ) -> int:
-    """Return the same digest for an id and headers as a record has them."""
+    """Return the signed 64-bit digest of a record's identity and content.
+
+    The id and the headers are those of the record: encoded texts.
+    """
     digest = xxh64_intdigest(message_id, SEED)
     digest = xxh64_intdigest(topic.encode(), digest)
     digest = xxh64_intdigest(presence_flag(key, value).encode(), digest)

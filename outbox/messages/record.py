@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from outbox.messages.content_digest import content_digest, encoded_digest
+from outbox.messages.content_digest import content_digest
 from outbox.messages.message import Message
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
@@ -79,7 +79,7 @@ class RecordName(NamedTuple):
     transaction_id: str | None
 
 
-def covered_headers(message: Message | Committed) -> list[tuple[str, str]]:
+def covered_headers(message: Message | Committed) -> list[tuple[str, bytes]]:
     """Return the headers that the content digest covers, in record order."""
     covered = [(PRODUCER_GROUP, message.producer_group)]
     if message.transaction_id is not None:
@@ -89,13 +89,13 @@ def covered_headers(message: Message | Committed) -> list[tuple[str, str]]:
     if message.traceparent is not None:
         covered.append((TRACEPARENT, message.traceparent))
     covered.extend(message.headers)
-    return covered
+    return [(name, text.encode()) for name, text in covered]
 
 
 def digest_of(half_id: HalfId, nonce: Nonce, message: Message) -> int:
     """Return the content digest of this half message's record."""
     return content_digest(
-        message_id_text(half_id, nonce),
+        message_id_text(half_id, nonce).encode(),
         message.topic,
         message.key,
         message.value,
@@ -115,7 +115,7 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
     ]
     if redriven is not None:
         headers.append((REDRIVEN, redriven.encode()))
-    headers += [(name, text.encode()) for name, text in covered_headers(committed)]
+    headers += covered_headers(committed)
     return Record(
         committed.topic, committed.key, committed.value, committed.partition, tuple(headers)
     )
@@ -126,7 +126,7 @@ def digest_in(record: Record) -> int:
     (_, message_id), _, _, *covered = record.headers
     if covered[0][0] == REDRIVEN:
         del covered[0]
-    return encoded_digest(message_id, record.topic, record.key, record.value, covered)
+    return content_digest(message_id, record.topic, record.key, record.value, covered)
 
 
 def is_reserved(name: str) -> bool:

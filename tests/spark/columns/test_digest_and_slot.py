@@ -56,7 +56,8 @@ def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) ->
             for _ in range(random.randrange(4))
         ]
         rows.append({"key": key, "value": value, "headers": headers(*leading(), *covered)})
-        expected.append(content_digest(ID, "points", key, value, covered))
+        encoded = [(name, text.encode()) for name, text in covered]
+        expected.append(content_digest(ID.encode(), "points", key, value, encoded))
     found = named(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
     assert [row["d"] for row in found.collect()] == expected
 

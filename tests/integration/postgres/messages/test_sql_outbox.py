@@ -53,8 +53,8 @@ async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool)
         ("tenant", b"north"),
         ("app", b"7"),
     ]
-    covered = [(name, value.decode()) for name, value in record.headers[3:]]
-    digest = content_digest(str(row[0]), record.topic, record.key, record.value, covered)
+    message_id, covered = str(row[0]).encode(), record.headers[3:]
+    digest = content_digest(message_id, record.topic, record.key, record.value, covered)
     newest = "SELECT content_digests[1] FROM outbox.commit_log ORDER BY xid DESC LIMIT 1"
     assert shop.world.one(newest) == digest
 
