@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
+
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.check_round import Drop, DueSlice, GroupDue, QueueRow, Settled, Settlement
 from outbox.postgres.checks.keyring import valid_secrets
@@ -40,7 +42,7 @@ class PostgresCheckQueue:
         async with transaction(self._pool) as connection:
             await read_in_key_order(connection)
             rows = await rows_of(connection, SQL["due_groups"], {})
-        return [GroupDue(**{**row, "breaker": BreakerState(row["breaker"])}) for row in rows]
+        return convert(rows, list[GroupDue])
 
     async def claim(self, producer_group_id: int, limit: int) -> DueSlice | None:
         """Read the due rows of a group; see CheckQueue.claim."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import convert
 from sqlalchemy import BigInteger, delete, func, outerjoin, select
 
 from outbox.operators.activity import (
@@ -102,14 +103,7 @@ class PostgresActivity:
                 )
                 for row in by_group
             ),
-            api_keys=tuple(
-                KeyActivity(
-                    key_id=row["key_id"],
-                    busiest_minute=row["busiest_minute"],
-                    prepared=row["prepared"],
-                )
-                for row in by_key
-            ),
+            api_keys=convert(by_key, tuple[KeyActivity, ...]),
             check_outcomes=tuple(
                 OutcomeCount(
                     outcome=count.removeprefix(CHECK),

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+from msgspec import convert
 
 from outbox.access import ALL_GROUPS, ApiKey, Caller, NewApiKey, Scope
 from outbox.errors import TimePast
@@ -78,7 +79,7 @@ class PostgresApiKeys:
         stored = await rows_from(self._pool, SQL["create"], asked)
         if not stored:
             raise TimePast
-        return _read(stored[0]), self._tokens.issue(key_id, secret)
+        return convert(stored[0], ApiKey), self._tokens.issue(key_id, secret)
 
     async def page(
         self,
@@ -98,7 +99,7 @@ class PostgresApiKeys:
             "groups": None if groups is None else list(groups),
             "refused": refused,
         }
-        return [_read(row) for row in await rows_from(self._pool, SQL["page"], asked)]
+        return convert(await rows_from(self._pool, SQL["page"], asked), list[ApiKey])
 
     async def revoke(
         self,
@@ -139,12 +140,3 @@ def _caller(row: Mapping[str, Any]) -> Caller:
         root_key_id=row["root_key_id"],
         root_groups=frozenset(row["root_groups"] or ()),
     )
-
-
-def _read(row: Mapping[str, Any]) -> ApiKey:
-    known = {name: row[name] for name in ApiKey.__dataclass_fields__ if name in row}
-    lists = {
-        "producer_groups": tuple(row["producer_groups"]),
-        "scopes": tuple(map(Scope, row["scopes"])),
-    }
-    return ApiKey(**known | lists)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from msgspec import convert
 from psycopg.types.json import Jsonb
 
 from outbox.errors import MessageNotFound, NotHeld, NotRecheckable
@@ -168,7 +169,7 @@ async def _apply(
     statuses: Mapping[HalfId, MessageStatus],
 ) -> Failures:
     """Process one chunk; return the failures, each with the slug of a single call."""
-    action = OperatorAction(operator=row["operator"], reason=row["reason"], key_id=row["key_id"])
+    action = convert(row, OperatorAction)
     known = [statuses[half_id] for half_id in half_ids if half_id in statuses]
     failures = dict.fromkeys(set(half_ids) - set(statuses), "message-not-found")
     kind = BulkKind(row["action"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
+from msgspec import convert
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Json
 
@@ -145,8 +146,7 @@ def _unseen(
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["unseen"], asked).fetchall()
-    statuses = [row.pop("next_status") for row in rows]
-    return [Unseen(StoredFinding(**row), s) for row, s in zip(rows, statuses, strict=True)]
+    return [Unseen(convert(row, StoredFinding), row["next_status"]) for row in rows]
 
 
 def _close(connection: Connection, unseen: Sequence[Unseen], run_id: str | None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec import convert
+
 from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.finding import (
@@ -69,9 +71,8 @@ class PostgresReconciliationRuns:
         """Count a run's findings above info by kind, topic and hour."""
         asked = {"run_id": run_id, "most": COUNTED, "limit": TOTALS}
         rows = await self._rows(dict, "totals", asked)
-        cut_off = [row.pop("cut_off") for row in rows]
-        data = [FindingTotal(**row) for row in rows]
-        return FindingTotals(data=data, complete=not any(cut_off))
+        data = convert(rows, list[FindingTotal])
+        return FindingTotals(data=data, complete=not any(row["cut_off"] for row in rows))
 
     async def last(self) -> LastRun | None:
         """Return the newest run as the metrics show it, or None before the first."""
