@@ -13,7 +13,6 @@ import re
 import signal
 import threading
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 from outbox.errors import ConfigurationError, OutboxError
@@ -70,18 +69,9 @@ class FailpointRaised(OutboxError):
     """A failpoint made this step fail."""
 
 
-class Action(StrEnum):
-    """The action at a point."""
-
-    KILL = "kill"
-    SLEEP = "sleep"
-    RAISE = "raise"
-    SKIP = "skip"
-
-
 @dataclass(slots=True)
 class _Armed:
-    action: Action
+    action: str
     seconds: float
     chance: float
     nth: int | None
@@ -117,13 +107,13 @@ def hit(name: str) -> bool:
     if point is None or not point.due():
         return False
     match point.action:
-        case Action.KILL:
+        case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        case Action.SLEEP:
+        case "sleep":
             threading.Event().wait(point.seconds)
-        case Action.RAISE:
+        case "raise":
             raise FailpointRaised(name)
-        case Action.SKIP:
+        case "skip":
             return True
     return False
 
@@ -135,7 +125,7 @@ def _parse(part: str) -> tuple[str, _Armed]:
     if form["name"] not in POINTS:
         raise ConfigurationError(f"OUTBOX_FAILPOINTS: no such point {form['name']!r}")
     point = _Armed(
-        action=Action(form["action"]),
+        action=form["action"],
         seconds=int(form["millis"] or 1000) / 1000,
         chance=float(form["chance"] or 1),
         nth=int(form["nth"]) if form["nth"] else None,
