@@ -16,8 +16,7 @@ OutboxError
 ├── Overloaded                  a bounded queue is full; try again later
 ├── ShardsHeld                  relays hold shards that must be free for this operation
 ├── SessionsOpen                programs use the database that must be alone for this operation
-├── RunOvertaken                another reconciliation has moved the cut; nothing was stored
-│   └── RunUnderWay             another reconciliation is in progress; nothing was started
+├── RunOvertaken                another reconciliation is in progress, or has moved the cut
 ├── CursorMoved                 another process has settled these rows; nothing was written
 ├── CommittedMessageGone        the row of a committed message or of its decision is missing
 ├── DatabaseUnavailable         PostgreSQL is down, read-only or refuses connections
@@ -123,17 +122,12 @@ class CursorMoved(OutboxError):
 
 
 class RunOvertaken(OutboxError):
-    """Another reconciliation has moved the cut since this one started; nothing was stored."""
+    """Another reconciliation is in progress, or has moved the cut since this one started."""
 
-    def __init__(self) -> None:
-        super().__init__("another run has finished in the meantime; nothing was stored")
-
-
-class RunUnderWay(RunOvertaken):
-    """Another reconciliation is in progress; nothing was started."""
-
-    def __init__(self) -> None:
-        OutboxError.__init__(self, "another run is in progress; nothing was started")
+    def __init__(
+        self, why: str = "another run has finished in the meantime; nothing was stored"
+    ) -> None:
+        super().__init__(why)
 
 
 class ShardsHeld(OutboxError):

@@ -51,8 +51,8 @@ def open_run(
     holds it for each run instead. It gets the JVM of a large run, because later runs reuse what the
     JVM compiles.
 
-    Raises ConfigurationError, RunUnderWay, KafkaUnavailable and DatabaseUnavailable before Spark is
-    started, SparkFailure for a failed job.
+    Raises ConfigurationError, RunOvertaken, KafkaUnavailable and DatabaseUnavailable before Spark
+    is started, SparkFailure for a failed job.
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from outbox.errors import DatabaseUnavailable, RunOvertaken, RunUnderWay
+from outbox.errors import DatabaseUnavailable, RunOvertaken
 from outbox.postgres.reconciliation.audit_session import audit_session
 from outbox.postgres.reconciliation.findings import (
     PostgresFindings,
@@ -47,13 +47,13 @@ class PostgresRunStore(PostgresFindings):
     def run_lock(self) -> Iterator[None]:
         """Prevent other runs until the block ends or this process dies, by a session of its own.
 
-        Raises RunUnderWay when another run has the lock, and DatabaseUnavailable, also where no run
-        can be stored.
+        Raises RunOvertaken when another run has the lock, and DatabaseUnavailable, also where no
+        run can be stored.
         """
         with audit_session(self._database_url) as connection:
             row = connection.execute(SQL["lock_runs"]).fetchone()
             if row is None or not row[0]:
-                raise RunUnderWay
+                raise RunOvertaken("another run is in progress; nothing was started")
             if row[2]:
                 raise DatabaseUnavailable(READ_ONLY)
             yield

@@ -13,12 +13,7 @@ from psycopg.rows import class_row, dict_row
 
 from outbox.messages.message_id import HalfId, message_id_of
 from outbox.postgres.messages.half_rows import bounds, read_without_damage
-from outbox.postgres.reconciliation.audit_session import (
-    SNAPSHOT_SECONDS,
-    STATEMENT_SECONDS,
-    audit_session,
-    database_errors,
-)
+from outbox.postgres.reconciliation.audit_session import audit_session, database_errors
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.jdbc import jdbc_address
@@ -47,12 +42,9 @@ class PostgresSource:
         self,
         database_url: str,
         replica_url: str | None = None,
-        snapshot_seconds: int = SNAPSHOT_SECONDS,
-        statement_seconds: int = STATEMENT_SECONDS,
     ) -> None:
         self._database_url = database_url
         self._replica_url = replica_url
-        self._limits = snapshot_seconds, statement_seconds
         self.jdbc: JdbcAddress = jdbc_address(database_url)
         if replica_url is not None:
             self.jdbc = jdbc_address(replica_url, "OUTBOX_RECONCILE_REPLICA_URL")
@@ -76,13 +68,10 @@ class PostgresSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresSnapshot]:
-        """Export a snapshot that exists until the block ends, and every leaf with it.
-
-        Raises ReplicaUnfit.
-        """
+        """Export a snapshot that exists until the block ends, and every leaf with it."""
         read_url = self._replica_url or self._database_url
         with (
-            audit_session(read_url, *self._limits) as connection,
+            audit_session(read_url) as connection,
             self._primary(connection) as primary,
         ):
             primary.execute(SQL["keep_leaves"])
@@ -178,9 +167,14 @@ class PostgresSnapshot:
         return {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
 
     def stalled(self) -> Sequence[Stalled]:
-        """Return what makes no progress: undecided halves, and groups with silent checks."""
-        with database_errors():
-            return read_stalled(self._connection, self.identity.taken_at)
+        """Return what makes no progress: undecided halves, and groups with silent checks.
+
+        Bounded, nothing locked. All times are compared with that of the snapshot, because a run may
+        read minutes after it.
+        """
+        at = {"at": self.identity.taken_at}
+        with database_errors(), self._connection.cursor(row_factory=class_row(Stalled)) as cursor:
+            return cursor.execute(SQL["stalled"], at).fetchall()
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return those of at most 10 000 half messages that are known."""
@@ -212,15 +206,6 @@ class PostgresSnapshot:
         asked = {"half_ids": list(half_ids), **bounds(half_ids)}
         with database_errors(), self._connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(SQL[name], asked).fetchall()
-
-
-def read_stalled(connection: Connection, at: datetime) -> list[Stalled]:
-    """Return what makes no progress in the snapshot that was taken ``at``; bounded, nothing locked.
-
-    All times are compared with that of the snapshot, because a run may read minutes after it.
-    """
-    with connection.cursor(row_factory=class_row(Stalled)) as cursor:
-        return cursor.execute(SQL["stalled"], {"at": at}).fetchall()
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:

@@ -25,10 +25,6 @@ POLL_SECONDS: Final = 0.1
 _PAUSE: Final = Event()
 
 
-class ReplicaUnfit(DatabaseUnavailable):
-    """The replica cannot replace the primary now: it is behind, or is not a standby of it."""
-
-
 def await_replay(
     primary: Connection,
     replica: Connection,
@@ -36,13 +32,14 @@ def await_replay(
 ) -> datetime:
     """Wait until a snapshot of the replica has all that is committed now; return the time.
 
-    The time is from the primary, whose clock also stamps the commits. Raises ReplicaUnfit.
+    The time is from the primary, whose clock also stamps the commits. Raises DatabaseUnavailable
+    if the replica cannot replace it now: it is behind, or is not a standby of it.
     """
     _check_same_installation(primary, replica)
     written, at = _row(primary, "written")
     replayed = _wait_until_replayed(replica, written, seconds)
     if not _row(primary, "holds", place=replayed)[0]:
-        raise ReplicaUnfit(
+        raise DatabaseUnavailable(
             f"the replica has replayed up to {replayed}, which the primary has not written: it"
             " follows another history"
         )
@@ -53,11 +50,11 @@ def await_replay(
 def _check_same_installation(primary: Connection, replica: Connection) -> None:
     (of_primary, _), (of_replica, standby) = _row(primary, "server"), _row(replica, "server")
     if of_replica != of_primary:
-        raise ReplicaUnfit(
+        raise DatabaseUnavailable(
             f"the replica has system identifier {of_replica}, the primary {of_primary}"
         )
     if not standby:
-        raise ReplicaUnfit("the replica is not a standby: it replays no log")
+        raise DatabaseUnavailable("the replica is not a standby: it replays no log")
 
 
 def _wait_until_replayed(replica: Connection, written: str, seconds: float) -> str:
@@ -68,7 +65,7 @@ def _wait_until_replayed(replica: Connection, written: str, seconds: float) -> s
         if reached:
             return str(replayed)
         if monotonic() >= deadline:
-            raise ReplicaUnfit(
+            raise DatabaseUnavailable(
                 f"after {seconds:g} s the replica has replayed up to {replayed}, not up to"
                 f" {written}, which the primary had written"
             )

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
-from outbox.errors import RunUnderWay
+from outbox.errors import RunOvertaken
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
@@ -126,7 +126,7 @@ def next_run(session: SparkSession, installation: OutboxWriter, folder: Path) ->
 
 def free(database_url: str) -> bool:
     """Tell whether a run may begin."""
-    with suppress(RunUnderWay), PostgresRunStore(database_url).run_lock():
+    with suppress(RunOvertaken), PostgresRunStore(database_url).run_lock():
         return True
     return False
 

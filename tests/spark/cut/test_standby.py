@@ -18,9 +18,10 @@ from chaos.servers.server_thread import ServerThread
 from chaos.servers.standby import PrimaryAndStandby
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
+from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.source import PostgresSource
-from outbox.postgres.sessions.standby import ReplicaUnfit, await_replay
+from outbox.postgres.sessions.standby import await_replay
 from spark.audit.audit import Audit
 from spark.findings.verdict import Verdict
 from tests.fixtures_databases import migrate
@@ -132,7 +133,9 @@ def test_a_replica_that_does_not_catch_up_is_said_with_both_places(
     installation.lag()
     primary.execute("CREATE TABLE public.more ()")
     there, wanted = one(standby, REPLAYED), one(primary, WRITTEN)
-    with pytest.raises(ReplicaUnfit, match=f"after 0 s .* up to {there}, not up to {wanted}"):
+    with pytest.raises(
+        DatabaseUnavailable, match=f"after 0 s .* up to {there}, not up to {wanted}"
+    ):
         await_replay(primary, standby, seconds=0)
 
 
@@ -140,11 +143,11 @@ def test_a_server_that_follows_nobody_or_another_installation_is_no_replica(
     sessions: Sessions, postgres_server: EmbeddedPostgres
 ) -> None:
     primary, standby = sessions
-    with pytest.raises(ReplicaUnfit, match="not a standby"):
+    with pytest.raises(DatabaseUnavailable, match="not a standby"):
         await_replay(primary, primary)
     with (
         psycopg.connect(postgres_server.database_url) as stranger,
-        pytest.raises(ReplicaUnfit, match="system identifier"),
+        pytest.raises(DatabaseUnavailable, match="system identifier"),
     ):
         await_replay(stranger, standby)
 
@@ -162,7 +165,7 @@ def test_a_replica_of_a_history_that_its_primary_has_lost_is_refused(
         restored.start()
         with (
             psycopg.connect(restored.dsn(), autocommit=True) as primary,
-            pytest.raises(ReplicaUnfit, match="another history"),
+            pytest.raises(DatabaseUnavailable, match="another history"),
         ):
             await_replay(primary, standby)
     finally:

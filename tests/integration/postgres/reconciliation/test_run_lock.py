@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from outbox.errors import RunUnderWay
+from outbox.errors import RunOvertaken
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.fixtures_waiting import wait_for
 
@@ -19,7 +19,7 @@ HOLDERS = (
 
 def test_while_one_run_has_the_lock_no_other_run_begins(database_url: str) -> None:
     one, other = PostgresRunStore(database_url), PostgresRunStore(database_url)
-    with one.run_lock(), pytest.raises(RunUnderWay), other.run_lock():
+    with one.run_lock(), pytest.raises(RunOvertaken, match="in progress"), other.run_lock():
         pytest.fail("two runs have the lock")
     with other.run_lock():
         pass

@@ -10,9 +10,9 @@ import pytest
 
 from outbox.messages.message import HalfMessage, Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.reconciliation.source import read_stalled
+from outbox.postgres.reconciliation.source import PostgresSnapshot
 from outbox.postgres.sessions.connections import Pool, connect
-from outbox.reconciliation.snapshot import Stalled
+from outbox.reconciliation.snapshot import SnapshotIdentity, Stalled
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 pytestmark = pytest.mark.postgres
@@ -50,7 +50,8 @@ def execute(url: str, statement: str, **given: Any) -> None:
 def stalled_at(url: str, at: datetime, finding_class: str) -> list[Stalled]:
     """Return what of a class makes no progress at some time."""
     with connect(url, "test") as connection:
-        found = read_stalled(connection, at)
+        identity = SnapshotIdentity(exported_id="", visible="", taken_at=at)
+        found = PostgresSnapshot(connection, identity).stalled()
         return [each for each in found if each.finding_class == finding_class]
 
 
