@@ -14,7 +14,6 @@ OutboxError
 ├── NotRecheckable              a decided message cannot be checked again
 ├── TimePast                    a time that must be in the future is past, by PostgreSQL's clock
 ├── Overloaded                  a bounded queue is full; try again later
-├── ShardsHeld                  relays hold shards that must be free for this operation
 ├── SessionsOpen                programs use the database that must be alone for this operation
 ├── RunOvertaken                another reconciliation is in progress, or has moved the cut
 ├── CursorMoved                 another process has settled these rows; nothing was written
@@ -128,13 +127,6 @@ class RunOvertaken(OutboxError):
         self, why: str = "another run has finished in the meantime; nothing was stored"
     ) -> None:
         super().__init__(why)
-
-
-class ShardsHeld(OutboxError):
-    """Relays hold shards that must be free for this operation."""
-
-    def __init__(self, shards: Sequence[int]) -> None:
-        super().__init__(f"relays hold the shards {', '.join(map(str, shards))}")
 
 
 class SessionsOpen(OutboxError):

@@ -13,7 +13,7 @@ from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, Reason, operator_action
 from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url
-from outbox.errors import InvalidMessageId, SessionsOpen, ShardsHeld
+from outbox.errors import InvalidMessageId, SessionsOpen
 from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
 
 RENEW_QUESTION = "Is this database a copy that becomes an installation of its own from now on?"
@@ -42,7 +42,7 @@ def renew(context: typer.Context, *, reason: Reason, operator: Operator = None) 
     invocation.confirm(RENEW_QUESTION)
     try:
         renewed = renew_installation(database_url(), action)
-    except ShardsHeld as error:
+    except SessionsOpen as error:
         raise CommandFailed(f"{error}: stop the checkers first", ExitCode.CONFLICT) from None
     print_object(invocation, {"was": renewed["was"], "installation": renewed["now"]})
     invocation.say(
@@ -58,7 +58,7 @@ def rebase(context: typer.Context, *, reason: Reason, operator: Operator = None)
     invocation.confirm(REBASE_QUESTION)
     try:
         done = rebase_installation(database_url(), action)
-    except (ShardsHeld, SessionsOpen) as error:
+    except SessionsOpen as error:
         raise CommandFailed(
             f"{error}: stop every API and checker first", ExitCode.CONFLICT
         ) from None

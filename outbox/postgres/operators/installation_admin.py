@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg.rows import dict_row
 
-from outbox.errors import SessionsOpen, ShardsHeld
+from outbox.errors import SessionsOpen
 from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.audit_log import audit_entry
@@ -26,7 +26,7 @@ def renew_installation(database_url: str, action: OperatorAction) -> dict[str, s
     """Renew the id and halt every shard as `cluster_changed`; return the ids ``was`` and ``now``.
 
     Positions stay unchanged: what the original database has published is not published again.
-    Raises ShardsHeld while a relay of this database has a shard, and DatabaseUnavailable.
+    Raises SessionsOpen while a relay of this database has a shard, and DatabaseUnavailable.
     """
     with (
         unavailable_on(psycopg.Error),
@@ -35,7 +35,7 @@ def renew_installation(database_url: str, action: OperatorAction) -> dict[str, s
     ):
         held = hold_shards(session)
         if held:
-            raise ShardsHeld(held)
+            raise SessionsOpen([f"outbox-relay-{shard}" for shard in held])
         [(was, now)] = session.execute(SQL["renew"])
         session.execute(SQL["halt_all"], {"reason": HaltReason.CLUSTER_CHANGED.value})
         renewed = {"was": str(was), "now": str(now)}
@@ -55,8 +55,8 @@ def rebase_installation(database_url: str, action: OperatorAction) -> Rebase:
     """Raise the base if ids of this cluster would be too low, in one transaction; audited.
 
     Counters of generated keys that are behind are raised too. The next id is then the first of a
-    leaf, with one whole leaf between it and every stored id. Raises ShardsHeld, SessionsOpen while
-    a program uses the database, DatabaseUnavailable.
+    leaf, with one whole leaf between it and every stored id. Raises SessionsOpen while a program
+    uses the database, and DatabaseUnavailable.
     """
     with unavailable_on(psycopg.Error), connect(database_url, "cli") as session:
         try:
@@ -96,10 +96,7 @@ def read_orphans(
 
 
 def _close_to_others(session: Connection) -> None:
-    """Keep every program from taking an id until the transaction ends."""
-    held = hold_shards(session)
-    if held:
-        raise ShardsHeld(held)
+    """Keep every program, a relay too, from taking an id until the transaction ends."""
     programs = [row[0] for row in session.execute(SQL["sessions"])]
     if programs:
         raise SessionsOpen(programs)

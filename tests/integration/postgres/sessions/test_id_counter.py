@@ -169,7 +169,7 @@ def test_a_rebase_raises_every_counter_of_generated_keys(behind: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "application"),
     [
-        ("SELECT pg_advisory_lock(1869968482, 3)", "other"),
+        ("SELECT pg_advisory_lock(1869968482, 3)", "outbox-relay-3"),
         ("SELECT 1", "outbox-api"),
         ("SELECT outbox.current_xid()", "shop"),
     ],
