@@ -43,9 +43,9 @@ class Rule(StrEnum):
 class SsrfPolicy:
     """What the operator allows beyond public addresses over https."""
 
-    networks: tuple[Network, ...] = ()
-    hosts: frozenset[str] = frozenset()
-    ports: tuple[tuple[int, int], ...] = ((80, 80), (443, 443), (1024, 65535))
+    networks: tuple[Network, ...]
+    hosts: frozenset[str]
+    ports: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,9 +57,9 @@ class PostgresSource:
     def installation_id(self) -> UUID:
         """Return the id of the installation that the database belongs to."""
         with audit_session(self._database_url) as connection:
-            row = connection.execute(SQL["installation_id"]).fetchone()
-        assert row is not None
-        return UUID(str(row[0]))
+            [(installation,)] = connection.execute(SQL["installation_id"])
+        assert isinstance(installation, UUID)
+        return installation
 
     def listed(self) -> Sequence[RelayCut]:
         """Return the position and the last manifest of each shard that has published."""

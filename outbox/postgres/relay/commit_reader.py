@@ -28,7 +28,6 @@ GONE: Final = b""
 COMPARISONS: Final = 3
 """In SQL mode a producer's transaction that is just ending may lower the watermark for a moment."""
 
-_DECIDED_BY: Final = {code: word.value for code, word in DECIDED_BY_OF_CODE.items()}
 _ROWS_FIRST: Final = 64
 _GROUP, _TOPIC, _KEY, _KNOWN = 3, 5, 6, 12
 """Places in a row of ``read_contents``."""
@@ -204,7 +203,7 @@ class CommitReader(RelaySession):
             Committed(
                 half_id,
                 nonce,
-                _DECIDED_BY[decided_by],
+                DECIDED_BY_OF_CODE[decided_by],
                 groups[group],
                 transaction_id,
                 topics[topic],

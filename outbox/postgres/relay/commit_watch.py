@@ -6,12 +6,11 @@ shards. The result is only a hint: each relay reads with the watermark of its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from outbox.messages.message_id import SHARDS
 from outbox.postgres.relay.relay_session import RelaySession
-from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.connections import connect
 from outbox.postgres.sessions.statements import load
 
 SQL: Final = load(__name__)
@@ -21,9 +20,7 @@ ALL_SHARDS: Final = frozenset(range(SHARDS))
 class PostgresCommitWatch(RelaySession):
     """Finds cheaply the shards with new commits, on a session of its own; only a hint."""
 
-    def __init__(
-        self, database_url: str, connect: Callable[[str, str], Connection] = connect
-    ) -> None:
+    def __init__(self, database_url: str) -> None:
         super().__init__(database_url, "relay-watch", connect)
         self._seen: int | None = None
 

@@ -187,7 +187,7 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 
 # -- The SSRF guard at the socket -----------------------------------------------------------------
 
-CLOSED = SsrfPolicy(ports=((1, 65_535),))
+CLOSED = SsrfPolicy(networks=(), hosts=frozenset(), ports=((1, 65_535),))
 
 
 async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:

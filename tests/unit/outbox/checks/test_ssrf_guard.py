@@ -4,8 +4,9 @@ import pytest
 
 from outbox.checks.ssrf_guard import CheckUrl, Rule, SsrfPolicy, judge, policy_of, read_check_url
 from outbox.errors import CheckUrlForbidden, ConfigurationError
+from outbox.settings.environment import load_settings
 
-CLOSED = SsrfPolicy()
+CLOSED = policy_of((), (), load_settings({}).check_allow_ports)
 INSIDE = policy_of(["0.0.0.0/0", "::/0"], [], ["1-65535"])
 """As open as an operator can be."""
 
