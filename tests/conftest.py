@@ -29,11 +29,11 @@ LONGEST_FIRST = (
     "tests/spark/audit/faults",
     "tests/spark/audit",
     "tests/spark",
-    "tests/e2e/command/test_outbox_dev.py",
     "tests/integration/checker/relay/takeover/test_crashes.py",
     "tests/integration/checker/relay/refusals/test_held.py",
     "tests/integration/failpoints",
     "tests/e2e",
+    "tests/e2e/command/test_outbox_dev.py",
     "tests/chaos",
     "tests/integration/api/http/test_schemathesis.py",
     "tests/integration/checker",
@@ -44,7 +44,10 @@ LONGEST_FIRST = (
     "tests/model",
     "tests/unit",
 )
-"""The order of the files: what comes last is short, so all workers end together."""
+"""The order of the files: what comes last is short, so all workers end together.
+
+The most exact name counts: what kills the shared `outbox dev` comes after all that use it.
+"""
 SHARED = ("tests/spark/", "tests/e2e/")
 """Folders whose tests share a SparkSession, or a service."""
 SHARED_DEEP = ("tests/spark/audit/faults/", "tests/spark/audit/", "tests/spark/")
@@ -65,7 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(nodeid: str) -> int:
-    return next(n for n, start in enumerate((*LONGEST_FIRST, "")) if nodeid.startswith(start))
+    fits = [start for start in LONGEST_FIRST if nodeid.startswith(start)]
+    return LONGEST_FIRST.index(max(fits, key=len)) if fits else len(LONGEST_FIRST)
 
 
 @pytest.hookimpl(optionalhook=True)

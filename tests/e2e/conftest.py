@@ -1,4 +1,4 @@
-"""One ``outbox dev`` for all tests that do not stop or break it."""
+"""One ``outbox dev`` for all tests, where and as a user may start it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.fixtures_command_here import Command
-from tests.e2e.fixtures_service import Service, outbox_dev
+from tests.e2e.fixtures_service import FOLDER, FOR_OTHERS, Service, outbox_dev
 
 
 @pytest.fixture(scope="package")
@@ -16,8 +16,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
     It ends with the last of them: it would compute as long as the session has other tests.
     """
-    with outbox_dev(tmp_path_factory.mktemp("dev") / "data") as running:
+    data = tmp_path_factory.mktemp("dev") / FOLDER / ".outbox-dev"
+    with outbox_dev(data, **FOR_OTHERS, **broken_checker(tmp_path_factory)) as running:
         yield running
+
+
+def broken_checker(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return a folder with a module of the user that has the name of a package of the product."""
+    folder = tmp_path_factory.mktemp("modules")
+    (folder / "checker.py").write_text("raise ImportError('not our checker')\n")
+    return {"PYTHONPATH": str(folder)}
 
 
 @pytest.fixture

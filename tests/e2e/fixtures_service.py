@@ -22,6 +22,19 @@ from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
 READY_SECONDS = 120
+FOLDER = "a folder, 100% of #1 (ä) $x ${y} 'a' \"b\" [c] {d} e\\f " + 140 * "g"
+FOR_OTHERS = {
+    "CLASSPATH": "/nowhere",
+    "JAVA_TOOL_OPTIONS": "-Xmx1m",
+    "KAFKA_OPTS": "-Xmx1m",
+    "PGCHANNELBINDING": "require",
+    "PGOPTIONS": "-c statement_timeout=1",
+    "PGREQUIREAUTH": "none",
+    "PGSERVICE": "none",
+    "PGSSLMODE": "require",
+    "PGTARGETSESSIONATTRS": "standby",
+}
+"""What a user has set for other servers."""
 _NUMBERS = count(1)
 
 

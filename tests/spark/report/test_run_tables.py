@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import duckdb
-import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
 from jinja2 import Template
 from pyspark.sql import SparkSession
@@ -40,6 +38,9 @@ def test_spark_duckdb_and_pandas_read_all_runs_as_one_table(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """The first run's id looks like a number; Spark wrote some findings of the second one."""
+    import duckdb
+    import pandas as pd
+
     for run_id, losses in {"1234567890123456": 0, "00000000000000aa": 3}.items():
         folder = tmp_path / f"run_id={run_id}"
         ledger = Ledger(run_id=run_id, folder=folder / "findings")

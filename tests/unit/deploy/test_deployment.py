@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 from outbox.settings.catalogue import SECRETS, Settings
+from tests.unit.deploy.fixtures_compose import COMPOSE
 
 PROJECT = Path(__file__).parents[3]
-COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OPEN_TO_ALL = {"tls"}
 """Published on every address of the machine; the others only on loopback."""

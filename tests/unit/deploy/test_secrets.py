@@ -6,16 +6,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 from tests.fixtures_paths import PROJECT
-
-COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
-
+from tests.unit.deploy.fixtures_compose import COMPOSE
 
 DOCKER = """#!/bin/sh
 case "$*" in

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from openapi_spec_validator import validate
 
 from api.http.problems import KINDS
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
@@ -67,6 +66,8 @@ async def test_without_postgresql_the_service_answers_503_and_keeps_running(
 
 
 async def test_the_openapi_document_is_valid(service: Service) -> None:
+    from openapi_spec_validator import validate
+
     document = (await service.client.get("/openapi.json")).json()
     validate(document)
     prepare = document["components"]["schemas"]["PrepareRequest"]

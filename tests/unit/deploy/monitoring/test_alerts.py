@@ -13,6 +13,7 @@ import yaml  # type: ignore[import-untyped]
 
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 from tests.fixtures_paths import PROJECT
+from tests.unit.deploy.fixtures_compose import COMPOSE
 from tests.unit.docs.fixtures_anchors import anchors
 
 ALERTS = PROJECT / "deploy" / "alerts"
@@ -61,8 +62,7 @@ def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
 
 def test_prometheus_reads_the_alerts() -> None:
     config = yaml.safe_load((PROJECT / "deploy" / "prometheus.yml").read_text("utf-8"))
-    compose = yaml.safe_load((PROJECT / "docker-compose.yml").read_text("utf-8"))
-    mounted = compose["services"]["prometheus"]["volumes"]
+    mounted = COMPOSE["services"]["prometheus"]["volumes"]
     assert config["rule_files"] == ["alerts/*.yml"]
     assert "./deploy/alerts:/etc/prometheus/alerts:ro" in mounted
 
