@@ -9,9 +9,10 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
+from jinja2 import Environment
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.responses import Response
@@ -77,16 +78,7 @@ class Console:
         self._authenticator = authenticator
         self._seal = seal
         self._needs_key = needs_key
-        self._templates = page_templates(
-            prefix=PREFIX,
-            needs_key=needs_key,
-            trace_url=trace_url,
-            version=version,
-            navigation=NAVIGATION,
-            static={name: static_url(name) for name in NAMES},
-            kafka_command=partial(kafka_command, bootstrap_servers=bootstrap_servers),
-            start_postgres=start_command("postgres"),
-        )
+        self._templates = _templates(needs_key, trace_url, version, bootstrap_servers)
         self._router = Router(redirect_slashes=False)
         self._router.add_route(f"{PREFIX}/static/{{name}}", serve_static_file, methods=["GET"])
         for method, handlers in (("GET", PAGES), ("POST", FORMS)):
@@ -190,6 +182,23 @@ class Console:
             samesite="lax",
             secure=not LOOPBACK_HOST.fullmatch(host),
         )
+
+
+@cache
+def _templates(
+    needs_key: bool, trace_url: str | None, version: str, bootstrap_servers: str
+) -> Environment:
+    """Return the templates; consoles of one configuration share them, compiled once."""
+    return page_templates(
+        prefix=PREFIX,
+        needs_key=needs_key,
+        trace_url=trace_url,
+        version=version,
+        navigation=NAVIGATION,
+        static={name: static_url(name) for name in NAMES},
+        kafka_command=partial(kafka_command, bootstrap_servers=bootstrap_servers),
+        start_command=start_command,
+    )
 
 
 async def _nothing_here(visit: Visit) -> Response:

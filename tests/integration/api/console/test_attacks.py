@@ -214,7 +214,7 @@ STORE_EVERYWHERE: Final = (
 async def test_hostile_text_of_every_origin_is_text_on_every_page(
     database_url: str, pool: Pool
 ) -> None:
-    run = make_run("one", "f1", sentence=HOSTILE, counts={HOSTILE: 1}, totals={HOSTILE: 1})
+    run = make_run("one", "f1", sentence=HOSTILE, totals={HOSTILE: 1})
     PostgresRunStore(database_url).save(run)
     async with logged_in(database_url, pool, Scope.ADMIN) as (service, browser):
         fields = {
