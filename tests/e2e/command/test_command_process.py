@@ -110,7 +110,6 @@ def test_a_database_that_is_away_is_one_line_with_its_reason(
     [
         ("checker --only nope", "outbox-checker: --only: 'nope' is not one of relay, "),
         ("reconcile run --max x=y", "outbox-reconcile: argument --max: 'x=y': is not NAME=COUNT"),
-        ("reconcile rerun R --max x=1", "outbox-reconcile: --max: 'x' is not a kind or class"),
     ],
 )
 def test_a_wrong_value_of_a_flag_is_refused_in_the_name_of_the_flag(words: str, said: str) -> None:

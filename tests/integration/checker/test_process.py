@@ -122,20 +122,13 @@ async def test_ctrl_c_ends_it_with_130(world: World, database_url: str) -> None:
         assert (await checker.stop(signal.SIGINT))[0] == 130
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"database_url": "postgresql://x", "database_pool_max": "1"}, "OUTBOX_DATABASE_POOL_MAX"),
-        ({}, "OUTBOX_DATABASE_URL"),
-    ],
-)
-async def test_a_wrong_setting_is_one_line_and_exit_2(settings: dict[str, str], named: str) -> None:
-    checker = await start_checker(**settings)
+async def test_a_setting_that_is_missing_is_one_line_and_exit_2() -> None:
+    checker = await start_checker()
     async with asyncio.timeout(60):
         await checker.process.wait()
     code, said = await checker.stop()
     assert code == 2
-    assert named in said
+    assert "OUTBOX_DATABASE_URL" in said
     assert len(said.strip().splitlines()) == 1
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 
 @pytest.mark.parametrize(
     "command",
-    ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor", "outbox migrate up"],
+    ["outbox-api", "outbox-checker", "outbox-reconcile run", "outbox doctor"],
 )
 def test_a_program_names_the_property_that_no_client_can_have(
     command: str, database_url: str
