@@ -4,7 +4,7 @@
 //	billing serve                    answers checks at PORT
 //	billing verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
 //
-// Environment: API, API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP.
+// Environment: OUTBOX_API_URL, OUTBOX_API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP.
 package main
 
 import (
@@ -55,7 +55,7 @@ func open(ctx context.Context) (*pgxpool.Pool, error) {
 }
 
 func issue(ctx context.Context, number int64, forget bool) error {
-	if err := needed("API", "DATABASE_URL"); err != nil {
+	if err := needed("OUTBOX_API_URL", "DATABASE_URL"); err != nil {
 		return err
 	}
 	pool, err := open(ctx)
@@ -70,7 +70,7 @@ func issue(ctx context.Context, number int64, forget bool) error {
 		Value:         fmt.Sprintf(`{"invoice":%d}`, number),
 		TransactionID: fmt.Sprintf("invoice-%d", number),
 	}
-	outbox := NewOutbox(os.Getenv("API"), os.Getenv("API_KEY"))
+	outbox := NewOutbox(os.Getenv("OUTBOX_API_URL"), os.Getenv("OUTBOX_API_KEY"))
 	ended, err := outbox.Send(ctx, message, func(messageID string) error {
 		if err := store(ctx, pool, number, messageID); err != nil {
 			return err
@@ -80,10 +80,22 @@ func issue(ctx context.Context, number int64, forget bool) error {
 		}
 		return nil
 	})
+	if errors.Is(err, ErrCommitted) {
+		return show(ctx, pool, number)
+	}
 	if err != nil {
 		return err
 	}
 	fmt.Println(string(ended))
+	return nil
+}
+
+// show prints the row of an invoice that another call has issued.
+func show(ctx context.Context, pool *pgxpool.Pool, number int64) error {
+	if err := pool.QueryRow(ctx, `SELECT number FROM invoice WHERE number = $1`, number).Scan(&number); err != nil {
+		return err
+	}
+	fmt.Printf("invoice %d is stored\n", number)
 	return nil
 }
 

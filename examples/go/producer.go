@@ -15,10 +15,14 @@ import (
 
 const (
 	attempts       = 5
+	prepares       = 3
 	answerMaxBytes = 1 << 20
 )
 
 var errNoAnswer = errors.New("the outbox does not answer")
+
+// ErrCommitted tells that the transaction id is committed: nothing is left to do, read your own row.
+var ErrCommitted = errors.New("this transaction id is committed already")
 
 // Outbox prepares and ends messages over HTTP. Every request may be repeated: the service recognises it.
 type Outbox struct {
@@ -58,11 +62,32 @@ func (e *EndError) Error() string {
 // Unwrap returns the error of the end.
 func (e *EndError) Unwrap() error { return e.Err }
 
+// refusal is an answer that a repeated request would get again.
+type refusal struct {
+	status  int
+	problem []byte
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d: %s", r.status, r.problem) }
+
+// winner returns the decision of a message that is ended, else "".
+func winner(err error) string {
+	var refused *refusal
+	var problem struct {
+		Winner string `json:"winning_decision"`
+	}
+	if errors.As(err, &refused) && refused.status == http.StatusConflict {
+		_ = json.Unmarshal(refused.problem, &problem) // what is no problem has no winner
+	}
+	return problem.Winner
+}
+
 // Send prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
 // transaction fails, nothing is ended: the check finds out what became of it. If the end fails, the error is
 // an *EndError; every other error comes from before the local commit, or from the local transaction itself.
+// ErrCommitted comes instead of a second run of a local transaction that is committed.
 func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID string) error) ([]byte, error) {
-	answer, err := o.post(ctx, "/v1/half-messages", message, http.StatusCreated)
+	answer, err := o.prepare(ctx, message)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +105,22 @@ func (o *Outbox) Send(ctx context.Context, message Message, local func(messageID
 		return nil, &EndError{prepared.MessageID, err}
 	}
 	return ended, nil
+}
+
+// prepare stores a half message. If one with this transaction id is rolled back, nothing of it is committed and
+// nothing can be any more: the next one has the transaction id ID/2, then ID/3.
+func (o *Outbox) prepare(ctx context.Context, message Message) ([]byte, error) {
+	first := message.TransactionID
+	for number := 2; ; number++ {
+		answer, err := o.post(ctx, "/v1/half-messages", message, http.StatusCreated)
+		if winner(err) == "COMMIT" {
+			return nil, ErrCommitted
+		}
+		if winner(err) != "ROLLBACK" || number > prepares {
+			return answer, err
+		}
+		message.TransactionID = fmt.Sprintf("%s/%d", first, number)
+	}
 }
 
 // End ends a message; the answer waits up to 5 s for Kafka. If no answer comes, a check settles it.
@@ -102,7 +143,7 @@ func (o *Outbox) post(ctx context.Context, path string, body any, done int) ([]b
 		case status == done:
 			return answer, nil
 		case !isUncertain(status):
-			return nil, fmt.Errorf("%d: %s", status, answer)
+			return nil, &refusal{status, answer}
 		default:
 			last = fmt.Errorf("%d: %s", status, answer)
 		}

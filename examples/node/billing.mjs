@@ -4,17 +4,19 @@
 //   node billing.mjs serve                    answers checks at PORT
 //   node billing.mjs verify SECRET ID TIMESTAMP SIGNATURES NOW  < body      exit 0 or 1
 //
-// Environment: API, API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP.
+// Environment: OUTBOX_API_URL, OUTBOX_API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT,
+// PRODUCER_GROUP.
 import { readFileSync } from "node:fs";
 
 import pg from "pg";
 
 import { createTable, decide, record, transaction } from "./barrier.mjs";
 import { serve } from "./endpoint.mjs";
-import { Outbox } from "./producer.mjs";
+import { CommittedError, Outbox } from "./producer.mjs";
 import { keyOf, verify } from "./signature.mjs";
 
-const { API, API_KEY, DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP: group = "billing" } = process.env;
+const { OUTBOX_API_URL, OUTBOX_API_KEY, DATABASE_URL, CHECK_SECRET, PORT } = process.env;
+const group = process.env.PRODUCER_GROUP ?? "billing";
 const USAGE = "usage: billing.mjs issue NUMBER [forget] | serve | verify SECRET ID TIMESTAMP SIGNATURES NOW";
 
 /** Throws for the first of these environment variables that is missing. */
@@ -32,7 +34,7 @@ async function open() {
 }
 
 async function issue(number, forget) {
-  need("API", "DATABASE_URL");
+  need("OUTBOX_API_URL", "DATABASE_URL");
   const pool = await open();
   const message = {
     producer_group: group,
@@ -41,15 +43,26 @@ async function issue(number, forget) {
     value: JSON.stringify({ invoice: number }),
     transaction_id: `invoice-${number}`,
   };
-  const ended = await new Outbox(API, API_KEY).send(message, async (messageId) => {
+  const store = async (messageId) => {
     await transaction(pool, async (client) => {
       await client.query("INSERT INTO invoice VALUES ($1)", [number]);
       await record(client, group, messageId);
     });
     if (forget) process.exit(0); // as if the process had died here
-  });
-  console.log(JSON.stringify(ended));
+  };
+  try {
+    console.log(JSON.stringify(await new Outbox(OUTBOX_API_URL, OUTBOX_API_KEY).send(message, store)));
+  } catch (error) {
+    if (!(error instanceof CommittedError)) throw error;
+    await show(pool, number);
+  }
   await pool.end();
+}
+
+/** Print the row of an invoice that another call has issued. */
+async function show(pool, number) {
+  const { rows } = await pool.query("SELECT number FROM invoice WHERE number = $1", [number]);
+  console.log(`invoice ${rows[0].number} is stored`);
 }
 
 async function answerChecks() {

@@ -1,6 +1,7 @@
 /** Prepare and end over HTTP. Every request may be repeated: the service recognises it. */
 
 const ATTEMPTS = 5;
+const PREPARES = 3;
 const TIMEOUT_MS = 10_000;
 const AGAIN = new Set([408, 429, 500, 502, 503, 504]);
 
@@ -16,6 +17,9 @@ export class EndError extends Error {
   }
 }
 
+/** The transaction id is committed: nothing is left to do, read your own row. */
+export class CommittedError extends Error {}
+
 export class Outbox {
   constructor(url, key) {
     this.url = url;
@@ -26,14 +30,31 @@ export class Outbox {
    * Prepare `message`, run `localTransaction(messageId)`, end the message with COMMIT.
    * If the local transaction throws, nothing is ended: the check finds out what became of it. If the end fails, this
    * throws an `EndError`; every other error comes from before the local commit, or from `localTransaction` itself.
+   * A `CommittedError` comes instead of a second run of a local transaction that is committed.
    */
   async send(message, localTransaction) {
-    const prepared = await this.#post("/v1/half-messages", message, 201);
+    const prepared = await this.#prepare(message);
     await localTransaction(prepared.message_id);
     try {
       return await this.end(prepared.message_id, "COMMIT");
     } catch (error) {
       throw new EndError(prepared.message_id, error);
+    }
+  }
+
+  /**
+   * Store a half message. If one with this transaction id is rolled back, nothing of it is committed and nothing can
+   * be any more: the next one has the transaction id ID/2, then ID/3.
+   */
+  async #prepare(message) {
+    for (let number = 2, next = message; ; number++) {
+      try {
+        return await this.#post("/v1/half-messages", next, 201);
+      } catch (error) {
+        if (error.winner === "COMMIT") throw new CommittedError("this transaction id is committed already");
+        if (error.winner !== "ROLLBACK" || number > PREPARES) throw error;
+      }
+      next = { ...message, transaction_id: `${message.transaction_id}/${number}` };
     }
   }
 
@@ -48,12 +69,20 @@ export class Outbox {
       const response = await this.#once(path, body, headers);
       if (response?.status === done) return response.json();
       if (attempt === ATTEMPTS || (response && !AGAIN.has(response.status))) {
-        const said = response ? `${response.status}: ${await response.text()}` : "does not answer";
-        throw new Error(`the outbox at ${this.url}: ${said}`);
+        throw await this.#refusal(response);
       }
       const asked = Number(response?.headers.get("retry-after") ?? 0) * 1000;
       await new Promise((resolve) => setTimeout(resolve, Math.max(asked, 100 * 2 ** attempt * Math.random())));
     }
+  }
+
+  /** Return the error of an answer, or of none; `winner` is the decision of a message that is ended. */
+  async #refusal(response) {
+    if (!response) return new Error(`the outbox at ${this.url}: does not answer`);
+    const text = await response.text();
+    const error = new Error(`the outbox at ${this.url}: ${response.status}: ${text}`);
+    const isProblem = response.headers.get("content-type") === "application/problem+json";
+    return Object.assign(error, { winner: isProblem ? JSON.parse(text).winning_decision : undefined });
   }
 
   /** Return the response, or undefined when none came. */

@@ -1,6 +1,7 @@
 import java.net.URI;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Map;
@@ -16,7 +17,8 @@ import org.postgresql.ds.PGSimpleDataSource;
  * java Billing verify SECRET ID TIMESTAMP SIGNATURES NOW  &lt; body      exit 0 or 1
  * </pre>
  *
- * Environment: API, API_KEY (where keys are needed), DATABASE_URL, CHECK_SECRET, PORT, PRODUCER_GROUP.
+ * Environment: OUTBOX_API_URL, OUTBOX_API_KEY (where keys are needed), DATABASE_URL,
+ * CHECK_SECRET, PORT, PRODUCER_GROUP.
  */
 public final class Billing {
   private static final Map<String, String> ENV = System.getenv();
@@ -43,16 +45,32 @@ public final class Billing {
             "key", "cust-58",
             "value", "{\"invoice\":" + number + "}",
             "transaction_id", "invoice-" + number);
-    Outbox outbox = new Outbox(needed("API"), ENV.get("API_KEY"));
-    System.out.println(
-        outbox.send(
-            message,
-            messageId -> {
-              store(number, messageId);
-              if (forget) {
-                System.exit(0); // as if the process had died here
-              }
-            }));
+    Outbox outbox = new Outbox(needed("OUTBOX_API_URL"), ENV.get("OUTBOX_API_KEY"));
+    Outbox.LocalTransaction local =
+        messageId -> {
+          store(number, messageId);
+          if (forget) {
+            System.exit(0); // as if the process had died here
+          }
+        };
+    try {
+      System.out.println(outbox.send(message, local));
+    } catch (Outbox.CommittedException another) {
+      show(number);
+    }
+  }
+
+  /** Prints the row of an invoice that another call has issued. */
+  private void show(long number) throws SQLException {
+    try (Connection connection = database.getConnection();
+        PreparedStatement read =
+            connection.prepareStatement("SELECT number FROM invoice WHERE number = ?")) {
+      read.setLong(1, number);
+      try (ResultSet rows = read.executeQuery()) {
+        rows.next();
+        System.out.printf("invoice %d is stored%n", rows.getLong(1));
+      }
+    }
   }
 
   /** The local transaction: the invoice and the barrier's row, or neither. */

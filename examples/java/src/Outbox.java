@@ -8,6 +8,7 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
@@ -17,6 +18,7 @@ final class Outbox {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final Set<Integer> UNCERTAIN = Set.of(408, 429, 500, 502, 503, 504);
   private static final int ATTEMPTS = 5;
+  private static final int PREPARES = 3;
 
   /** What runs between prepare and end. */
   interface LocalTransaction {
@@ -43,6 +45,29 @@ final class Outbox {
     }
   }
 
+  /** The transaction id is committed: nothing is left to do, read your own row. */
+  static final class CommittedException extends Exception {
+    private static final long serialVersionUID = 1;
+
+    CommittedException(Exception cause) {
+      super("this transaction id is committed already", cause);
+    }
+  }
+
+  /** An answer that a repeated request would get again; {@code winner} decided an ended message. */
+  private static final class Refused extends IllegalStateException {
+    private static final long serialVersionUID = 1;
+    final String winner;
+
+    Refused(HttpResponse<byte[]> answer) throws IOException {
+      super(answer.statusCode() + ": " + new String(answer.body()));
+      winner =
+          answer.statusCode() == 409
+              ? JSON.readTree(answer.body()).path("winning_decision").asText()
+              : "";
+    }
+  }
+
   private final HttpClient http =
       HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(2)).build();
   private final String url;
@@ -58,10 +83,11 @@ final class Outbox {
    * Prepares a message, runs the local transaction, and ends the message with COMMIT. If the local
    * transaction fails, nothing is ended: the check finds out what became of it. If the end fails,
    * this throws an {@link EndException}; every other exception comes from before the local commit, or
-   * from the local transaction itself.
+   * from the local transaction itself. A {@link CommittedException} comes instead of a second run of
+   * a local transaction that is committed.
    */
   JsonNode send(Map<String, String> message, LocalTransaction local) throws Exception {
-    String messageId = post("/v1/half-messages", message, 201).get("message_id").asText();
+    String messageId = prepare(message).get("message_id").asText();
     local.run(messageId);
     try {
       return end(messageId, "COMMIT");
@@ -70,6 +96,27 @@ final class Outbox {
         Thread.currentThread().interrupt();
       }
       throw new EndException(messageId, error);
+    }
+  }
+
+  /**
+   * Stores a half message. If one with this transaction id is rolled back, nothing of it is committed
+   * and nothing can be any more: the next one has the transaction id ID/2, then ID/3.
+   */
+  private JsonNode prepare(Map<String, String> message) throws Exception {
+    Map<String, String> next = new HashMap<>(message);
+    for (int number = 2; ; number++) {
+      try {
+        return post("/v1/half-messages", next, 201);
+      } catch (Refused ended) {
+        if (ended.winner.equals("COMMIT")) {
+          throw new CommittedException(ended);
+        }
+        if (!ended.winner.equals("ROLLBACK") || number > PREPARES) {
+          throw ended;
+        }
+      }
+      next.put("transaction_id", message.get("transaction_id") + "/" + number);
     }
   }
 
@@ -90,10 +137,10 @@ final class Outbox {
         if (answer.statusCode() == done) {
           return JSON.readTree(answer.body());
         }
-        last = new IOException(answer.statusCode() + ": " + new String(answer.body()));
         if (!UNCERTAIN.contains(answer.statusCode())) {
-          throw new IllegalStateException(last.getMessage(), last);
+          throw new Refused(answer);
         }
+        last = new IOException(answer.statusCode() + ": " + new String(answer.body()));
         waitMillis = Math.max(waitMillis, 1000 * answer.headers().firstValueAsLong("retry-after").orElse(0));
       } catch (IOException noAnswer) {
         last = new IOException("the outbox at " + url + " does not answer", noAnswer);

@@ -97,7 +97,7 @@ def billing(
     (port,) = free_ports(1)
     group, check_url = f"billing-{language.name}", f"http://127.0.0.1:{port}/outbox/check"
     environment = {
-        "API": service.facts()["api_url"],
+        "OUTBOX_API_URL": service.facts()["api_url"],
         "DATABASE_URL": _new_database(service, f"billing_{language.name}"),
         "PRODUCER_GROUP": group,
         "CHECK_SECRET": _register(service, group, check_url),
@@ -126,6 +126,17 @@ def _register(service: Service, group: str, check_url: str) -> str:
     return str(answer.json()["check_secret"])
 
 
+def value_of(number: int) -> str:
+    """Return the value of an invoice's record."""
+    return json.dumps({"invoice": number}, separators=(",", ":"))
+
+
+def prepared(billing: Billing, service: Service, number: int, attempt: str = "") -> str:
+    """Prepare an invoice as a process does that dies then; return the message's id."""
+    named = {"transaction_id": f"invoice-{number}{attempt}", "key": "cust-58"}
+    return service.prepare(billing.group, TOPIC, value=value_of(number), **named)
+
+
 def test_an_issued_invoice_is_stored_and_becomes_one_record(
     billing: Billing, service: Service
 ) -> None:
@@ -135,8 +146,8 @@ def test_an_issued_invoice_is_stored_and_becomes_one_record(
     ended = json.loads(done.stdout)
     assert (ended["state"], ended["publication"]["topic"]) == ("PUBLISHED", TOPIC)
     assert billing.invoices(number) == 1
-    value = json.dumps({"invoice": number}, separators=(",", ":")).encode()
-    assert [each.value for each in service.records(TOPIC)].count(value) == 1
+    values = [each.value for each in service.records(TOPIC)]
+    assert values.count(value_of(number).encode()) == 1
 
 
 def test_an_invoice_without_an_end_is_committed_by_a_check(
@@ -155,24 +166,46 @@ def test_an_invoice_without_an_end_is_committed_by_a_check(
 def test_a_redirected_prepare_is_no_prepare_and_stores_no_invoice(billing: Billing) -> None:
     """Clients repeat a redirected POST as a GET: the list of messages is answered with 200."""
     number = next(_NUMBERS)
-    with redirecting(billing.environment["API"]) as api:
-        done = billing.run("issue", str(number), API=api)
+    with redirecting(billing.environment["OUTBOX_API_URL"]) as api:
+        done = billing.run("issue", str(number), OUTBOX_API_URL=api)
     assert billing.invoices(number) == 0
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "301" in done.stderr
+
+
+def test_an_order_that_a_check_has_rolled_back_is_issued_under_a_new_transaction_id(
+    billing: Billing, service: Service
+) -> None:
+    """Its first process died before its local transaction; a third one reads the second's row."""
+    number = next(_NUMBERS)
+    message_id = prepared(billing, service, number)
+    assert service.wait_state(message_id, "ROLLED_BACK")["decided_by"] == "check"
+    second, third = billing.issue(number), billing.issue(number)
+    assert json.loads(second.stdout)["state"] == "PUBLISHED", second.stderr
+    assert (third.returncode, third.stdout) == (0, f"invoice {number} is stored\n"), third.stderr
+    assert billing.invoices(number) == 1
+    seen = [each for each in service.records(TOPIC) if each.value == value_of(number).encode()]
+    names = [dict(each.headers)["outbox_transaction_id"] for each in seen]
+    assert names == [f"invoice-{number}/2"]
+
+
+def test_an_order_that_is_rolled_back_again_and_again_is_refused_in_the_end(
+    billing: Billing, service: Service
+) -> None:
+    number = next(_NUMBERS)
+    for attempt in ("", "/2", "/3"):
+        service.end(prepared(billing, service, number, attempt), "ROLLBACK")
+    refused = billing.issue(number)
+    assert (refused.returncode, "already-ended" in refused.stderr) == (1, True)
+    assert billing.invoices(number) == 0
 
 
 def test_a_message_that_a_check_has_rolled_back_lets_no_late_invoice_commit(
     billing: Billing, service: Service
 ) -> None:
     number = next(_NUMBERS)
-    named = {"transaction_id": f"invoice-{number}", "key": "cust-58"}
-    value = json.dumps({"invoice": number}, separators=(",", ":"))
-    message_id = service.prepare(billing.group, TOPIC, value=value, **named)
-    assert service.wait_state(message_id, "ROLLED_BACK")["decided_by"] == "check"
-    late = billing.issue(number)
-    assert late.returncode != 0
-    assert "already-ended" in late.stderr
+    message_id = prepared(billing, service, number)
+    service.wait_state(message_id, "ROLLED_BACK")
     with psycopg.connect(billing.environment["DATABASE_URL"]) as local:
         local.execute("INSERT INTO invoice VALUES (%s)", [number])
         with pytest.raises(psycopg.errors.UniqueViolation):
