@@ -21,6 +21,14 @@ AllowedTopic = Annotated[
     str,
     StringConstraints(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]*\*?$"),
 ]
+CheckSecret = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^whsec_([A-Za-z0-9+/]{4}){8,20}"
+        r"([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|([A-Za-z0-9+/]{4})?[A-Za-z0-9+/]{2}==)?$"
+    ),
+]
+"""Base64 of 24 to 64 bytes, as Standard Webhooks asks."""
 KeyGroup = Annotated[str, StringConstraints(pattern=rf"^{KEY_GROUP}$")]
 
 _RFC_3339: Final = re.compile(

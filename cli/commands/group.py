@@ -1,27 +1,27 @@
 """`outbox group`: producer groups with their check endpoints and secrets."""
 
-import json
-from enum import StrEnum
 from inspect import signature
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml  # type: ignore[import-untyped]
 
 from cli.commands.doctor.endpoint_checks import fault_of
 from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, Reason, who_and_why
-from cli.invocation.output import print_object
+from cli.invocation.output import Row, print_object, print_rows
 from cli.service.api_client import Answer, ApiClient, api_client, path_of
 from cli.service.api_problem import ApiProblem
 from cli.service.lists import print_list
+from outbox.checks.producer_group import Backoff, OnCheckMax
 
 ROOT = "/v1/producer-groups"
 COLUMNS = ("producer_group", "check_url", "check_interval_seconds", "check_max", "paused")
 NO_GROUPS = "no producer groups yet: register one with `outbox group set NAME --check-url URL`"
-NO_FIELDS = ("context", "name", "file")
+APPLIED = ("producer_group", "difference", "check_secret")
+NO_FIELDS = ("context", "name")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the producer group.")]
 CheckInterval = Annotated[
@@ -44,24 +44,9 @@ MaxAge = Annotated[
     int | None,
     typer.Option(metavar="SECONDS", help="Age at which an undecided message is parked."),
 ]
-WholeGroup = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The whole group as JSON, instead of the options above."),
+Groups = Annotated[
+    typer.FileBinaryRead, typer.Argument(metavar="FILE", help="Groups in YAML; - reads the input.")
 ]
-
-
-class OnCheckMax(StrEnum):
-    """What happens after the last allowed check."""
-
-    PARK = "park"
-    ROLLBACK = "rollback"
-
-
-class Backoff(StrEnum):
-    """How the interval between checks grows."""
-
-    FIXED = "fixed"
-    EXPONENTIAL = "exponential"
 
 
 def make_app() -> typer.Typer:
@@ -69,6 +54,7 @@ def make_app() -> typer.Typer:
     return command_group(
         "Register, show and test producer groups.",
         {
+            "apply": apply,
             "set": set_group,
             "show": show,
             "list": list_groups,
@@ -78,6 +64,21 @@ def make_app() -> typer.Typer:
             "rotate-secret": rotate_secret,
         },
     )
+
+
+def apply(context: typer.Context, file: Groups) -> None:
+    """Register or change each group of a file, and show what differed.
+
+    A group is its `producer_group` and the fields of a PUT. A field that is not given keeps its
+    value; a group that is not in the file is not changed. A secret is shown if it is a fresh one.
+    """
+    rows: list[Row] = []
+    wanted = _read(file)
+    with api_client(context) as api:
+        try:
+            rows.extend(_applied(api, group) for group in wanted)
+        finally:
+            print_rows(context_of(context), rows, APPLIED, none="no group was applied")
 
 
 def set_group(
@@ -110,30 +111,16 @@ def set_group(
     ] = None,
     topics: Topics = None,
     max_age_seconds: MaxAge = None,
-    file: WholeGroup = None,
 ) -> None:
     """Create a group or change the given fields; a new group's secret is shown once.
 
     A field that is not given keeps its value; in a new group it gets the service's default.
     """
-    given = {field: context.params[field] for field in _fields()}
-    flags = {field: value for field, value in given.items() if value not in (None, (), [])}
-    if file is not None and flags:
-        raise CommandFailed(
-            "--file holds the whole group: use no other field flag with it", ExitCode.USAGE
-        )
+    given = context.params.items()
+    fields = {each: value for each, value in given if each in _fields() and value not in (None, ())}
     with api_client(context) as api:
-        stored = _stored(api, name)
-        if stored is None and file is None and check_url is None:
-            line = (
-                f"{name!r} is not registered, or of another group than the key's: see `outbox group"
-                " list`; --check-url registers it"
-            )
-            raise CommandFailed(line, ExitCode.NOT_FOUND)
-        body = _read(file) if file is not None else {**_put_fields(stored), **flags}
-        headers = {"if-match": stored.etag} if stored and stored.etag else None
-        answer = api.call("PUT", _path(name), body=body, headers=headers)
-    print_object(context_of(context), answer.body)
+        _, changed = _put(api, name, fields)
+    print_object(context_of(context), changed)
 
 
 def show(context: typer.Context, name: Name) -> None:
@@ -194,20 +181,18 @@ def rotate_secret(
     print_object(context_of(context), answer)
 
 
-def _stored(api: ApiClient, name: str) -> Answer | None:
+def _put(api: ApiClient, name: str, fields: Row) -> tuple[Row, Row]:
+    """Change these fields of a group, or register it; return the group before and after."""
+    stored = Answer(body={}, etag=None)
     try:
-        return api.call("GET", _path(name))
+        stored = api.call("GET", _path(name))
     except ApiProblem as problem:
-        if problem.exit_code is ExitCode.NOT_FOUND:
-            return None
-        raise
-
-
-def _put_fields(stored: Answer | None) -> dict[str, Any]:
-    """Return the fields of the stored group that a PUT takes."""
-    return (
-        {field: stored.body[field] for field in _fields() if field in stored.body} if stored else {}
-    )
+        if problem.exit_code is not ExitCode.NOT_FOUND or "check_url" not in fields:
+            raise
+    kept = {field: value for field, value in stored.body.items() if field in _fields()}
+    headers = {"if-match": stored.etag} if stored.etag else None
+    changed = api.call("PUT", _path(name), body={**kept, **fields}, headers=headers)
+    return stored.body, changed.body
 
 
 def _fields() -> list[str]:
@@ -215,16 +200,27 @@ def _fields() -> list[str]:
     return [name for name in signature(set_group).parameters if name not in NO_FIELDS]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: typer.FileBinaryRead) -> list[dict[str, Any]]:
     try:
-        body = json.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise CommandFailed(f"{file}: {error.strerror}", ExitCode.USAGE) from None
-    except ValueError as error:
-        raise CommandFailed(f"{file}: {error}", ExitCode.USAGE) from None
-    if not isinstance(body, dict):
-        raise CommandFailed(f"{file}: the content must be a JSON object", ExitCode.USAGE)
-    return body
+        groups = yaml.safe_load(file)
+    except yaml.YAMLError as error:
+        raise CommandFailed(f"{file.name}: {error}", ExitCode.USAGE) from None
+    if isinstance(groups, list) and all(isinstance(group, dict) for group in groups):
+        return groups
+    raise CommandFailed(f"{file.name} must be a list of groups", ExitCode.USAGE)
+
+
+def _applied(api: ApiClient, wanted: dict[str, Any]) -> Row:
+    name = str(wanted.pop("producer_group", ""))
+    try:
+        before, after = _put(api, name, wanted)
+    except ApiProblem as problem:
+        problem.problem["producer_group"] = name
+        raise
+    pairs = {field: (before.get(field), after.get(field)) for field in (*wanted, "version")}
+    changed = {field: f"{old} -> {new}" for field, (old, new) in pairs.items() if old != new}
+    secret = after.get("check_secret")
+    return {"producer_group": name, "difference": changed, "check_secret": secret}
 
 
 def _path(name: str) -> str:

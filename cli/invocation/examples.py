@@ -30,6 +30,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
         "outbox message force-end --filter group=orders --decision ROLLBACK"
         ' --reason "never happened" --dry-run'
     ),
+    "group apply": "outbox group apply groups.yml",
     "group set": "outbox group set orders --check-url http://127.0.0.1:8090/check --check-max 20",
     "group show": "outbox group show orders",
     "group list": "outbox group list",

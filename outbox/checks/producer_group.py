@@ -54,7 +54,10 @@ class ProducerGroup:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """The valid signing secrets, newest first (whsec_…), decrypted; never printed."""
+    """The valid signing secrets, newest first (whsec_…), decrypted; never printed.
+
+    Of a group to be stored: the secret that it shall have, if it is not to be a fresh one.
+    """
 
 
 # -- Changes of a group ----------------------------------------------------------------------------
@@ -72,7 +75,7 @@ Precondition = frozenset[int] | AnyVersion | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """The group after a PUT; ``secret`` is set only when it was created."""
+    """The group after a PUT; ``secret`` is the fresh one of a group that was created."""
 
     group: ProducerGroup
     change: Literal["created", "replaced"] | None = None
@@ -81,10 +84,10 @@ class StoredGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewSecret:
-    """A new signing secret, and the time when the previous one expires."""
+class RotatedSecret:
+    """The new signing secret, which is returned only here, and when the previous one expires."""
 
-    secret: str = field(repr=False)
+    check_secret: str = field(repr=False)
     previous_expires_at: datetime
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.admin.models.base import StrictBody
 from api.admin.models.page import PageQuery
-from api.http.wire_types import AllowedTopic, ReasonText, Word
+from api.http.wire_types import AllowedTopic, CheckSecret, ReasonText, Word
 from outbox.checks.producer_group import Backoff, OnCheckMax
 from outbox.checks.ssrf_guard import LONGEST_URL
 from outbox.http_checks.conformance import CaseResult
@@ -46,7 +46,12 @@ class GroupSettings(BaseModel):
 
 
 class GroupRequest(GroupSettings, StrictBody):
-    """A producer group's settings; the whole object is replaced."""
+    """A producer group's settings; the whole object is replaced.
+
+    ``check_secret``: the group's secret; if it is absent, a new group gets a fresh one.
+    """
+
+    check_secret: CheckSecret | None = Field(None, json_schema_extra={"writeOnly": True})
 
 
 class NamedGroup(BaseModel):
@@ -72,22 +77,15 @@ class GroupResource(GroupSettings, NamedGroup):
 
 
 class RegisteredGroup(GroupResource):
-    """A new group, with the signing secret, which is returned only here."""
+    """A new group, with its fresh signing secret, which is returned only here."""
 
-    check_secret: str
+    check_secret: str | None
 
 
 class GroupQuery(PageQuery):
     """The page of a list of groups; ``unasked``: only those paused, or with an open breaker."""
 
     unasked: bool = False
-
-
-class RotatedSecret(BaseModel):
-    """The new signing secret, which is returned only here."""
-
-    check_secret: str
-    previous_expires_at: datetime
 
 
 class EndpointTestResource(BaseModel):

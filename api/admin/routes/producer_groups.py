@@ -23,7 +23,6 @@ from api.admin.models.producer_groups import (
     GroupResource,
     ReasonRequest,
     RegisteredGroup,
-    RotatedSecret,
     RotateRequest,
     SimulationRequest,
     SimulationResource,
@@ -36,6 +35,7 @@ from outbox.checks.producer_group import (
     GroupHealth,
     Precondition,
     ProducerGroup,
+    RotatedSecret,
 )
 from outbox.checks.ssrf_guard import read_check_url
 from outbox.errors import CheckUrlForbidden, UnknownGroup
@@ -105,8 +105,8 @@ async def get_group_health(
 
 @router.put(
     "/{producer_group}",
-    response_model=GroupResource,
-    responses={201: {"model": RegisteredGroup}},
+    response_model=None,
+    responses={200: {"model": GroupResource}, 201: {"model": RegisteredGroup}},
 )
 async def put_producer_group(
     caller: Writer,
@@ -116,20 +116,19 @@ async def put_producer_group(
     response: Response,
     if_match: IfMatch = None,
 ) -> Any:
-    """Register a group, or replace its settings; only registration returns `check_secret`."""
+    """Register a group, or replace its settings; only registration returns a `check_secret`."""
     group = _group(producer_group, body, services)
     stored = await services.groups.put(group, _precondition(if_match), caller)
     services.name_cache.forget_groups()
-    tag, resource = etag(stored.group), GroupResource.model_validate(stored.group)
+    resource = GroupResource.model_validate(stored.group)
+    response.headers["ETag"] = etag(stored.group)
     if stored.change is not None:
         _log_change(stored.change, producer_group, caller)
     if stored.change != "created":
-        response.headers["ETag"] = tag
         return resource
-    created = RegisteredGroup(**resource.model_dump(), check_secret=stored.secret or "")
-    headers = {**NO_STORE, "ETag": tag, "Location": f"/v1/producer-groups/{producer_group}"}
-    shown = created.model_dump_json()
-    return Response(shown, status_code=201, headers=headers, media_type="application/json")
+    response.status_code = 201
+    response.headers.update(NO_STORE | {"Location": f"/v1/producer-groups/{producer_group}"})
+    return RegisteredGroup(**resource.model_dump(), check_secret=stored.secret)
 
 
 @router.delete("/{producer_group}", status_code=204)
@@ -184,10 +183,12 @@ async def rotate_check_secret(
     response: Response,
 ) -> RotatedSecret:
     """Give a group a new signing secret; both sign until the overlap ends."""
-    new = await services.groups.rotate_secret(producer_group, body.overlap_seconds, caller.key_id)
+    rotated = await services.groups.rotate_secret(
+        producer_group, body.overlap_seconds, caller.key_id
+    )
     _log_change("secret_rotated", producer_group, caller)
     response.headers.update(NO_STORE)
-    return RotatedSecret(check_secret=new.secret, previous_expires_at=new.previous_expires_at)
+    return rotated
 
 
 def etag(group: ProducerGroup) -> str:
@@ -213,6 +214,7 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
         for field in OF_INSTALLATION.difference(body.model_fields_set)
     }
     values = body.model_dump() | omitted
+    own = values.pop("check_secret")
     if values["max_age_seconds"] >= services.settings.retention_seconds:
         raise invalid("/max_age_seconds", "must be below the retention of messages")
     for place, topic in enumerate(values["topics"]):
@@ -224,7 +226,7 @@ def _group(name: str, body: GroupRequest, services: Services) -> ProducerGroup:
         refusal = invalid("/check_url", "is not allowed", "check-url-forbidden")
         refusal.facts = {"rule": error.rule}
         raise refusal from None
-    return ProducerGroup(id=0, name=name, **values)
+    return ProducerGroup(id=0, name=name, secrets=(own,) if own else (), **values)
 
 
 def _precondition(if_match: str | None) -> Precondition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
@@ -28,6 +27,7 @@ from outbox.http_checks.conformance import (
     planned,
     simulate,
 )
+from outbox.messages.message import Resolution
 
 COLUMNS: Final = ("case", "passed", "milliseconds", "why")
 DEFAULT_SECONDS: Final = 5
@@ -41,14 +41,6 @@ FAILURES: Final = {
     "ServerDisconnectedError": "it closed the connection without an answer",
 }
 """Why a call failed, by the class of its error."""
-
-
-class Expected(StrEnum):
-    """The decision that the endpoint must return for `--transaction-id`."""
-
-    COMMIT = "COMMIT"
-    ROLLBACK = "ROLLBACK"
-    UNKNOWN = "UNKNOWN"
 
 
 def make_app() -> typer.Typer:
@@ -78,8 +70,8 @@ def simulate_checks(
         str | None, typer.Option(help="A transaction that the endpoint knows.")
     ] = None,
     expect: Annotated[
-        Expected, typer.Option(help="The decision it must return for that transaction.")
-    ] = Expected.COMMIT,
+        Resolution, typer.Option(help="The decision it must return for that transaction.")
+    ] = Resolution.COMMIT,
     within: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, max=60, help="Time limit of one check.")
     ] = DEFAULT_SECONDS,

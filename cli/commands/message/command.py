@@ -14,6 +14,7 @@ from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
 from cli.service.bulk_progress import BULK, wait_finished
 from cli.service.lists import Cursor, Limit, print_page
+from outbox.messages.message import Resolution
 
 ROOT = "/v1/half-messages"
 COLUMNS = (
@@ -57,14 +58,6 @@ LastHttpStatus = Annotated[
     int | None,
     typer.Option(metavar="STATUS", help="HTTP status of its last check, such as 500."),
 ]
-
-
-class EndDecision(StrEnum):
-    """The decisions of an end."""
-
-    COMMIT = "COMMIT"
-    ROLLBACK = "ROLLBACK"
-    UNKNOWN = "UNKNOWN"
 
 
 class OperatorDecision(StrEnum):
@@ -150,7 +143,7 @@ def end(
     context: typer.Context,
     message_id: Id,
     *,
-    decision: Annotated[EndDecision, typer.Option(help="Outcome of the local transaction.")],
+    decision: Annotated[Resolution, typer.Option(help="Outcome of the local transaction.")],
     reason: Annotated[str | None, typer.Option(help="Reason, kept with the decision.")] = None,
     wait: Annotated[
         int | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,14 +13,14 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from outbox.access import Caller
 from outbox.checks.producer_group import (
     GroupHealth,
-    NewSecret,
     Precondition,
     ProducerGroup,
+    RotatedSecret,
     StoredGroup,
     require_scopes,
     require_version,
 )
-from outbox.errors import GroupInUse, PreconditionFailed, UnknownGroup
+from outbox.errors import ConfigurationError, GroupInUse, PreconditionFailed, UnknownGroup
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.messages.audit_log import audit_entry
@@ -54,6 +54,8 @@ DUE_ROWS: Final = 1000
 """The most due checks that are counted of each delay class."""
 PREVIOUS_SECRETS: Final = 9
 """The most secrets that sign besides the present one; the oldest one goes."""
+OVERLAP_SECONDS: Final = 86_400
+"""How long the secret that a PUT replaces signs too."""
 DELETION_SECONDS: Final = 2
 """The longest look for unfinished messages of a group that is deleted; its prepares wait."""
 
@@ -107,35 +109,39 @@ class PostgresProducerGroups:
     async def put(
         self, group: ProducerGroup, precondition: Precondition, caller: Caller
     ) -> StoredGroup:
-        """Register or replace a group.
+        """Register or replace a group; another secret than its own replaces that too.
 
         Raises ScopeMissing when the caller may not make this change, and PreconditionRequired or
         PreconditionFailed when the group exists and would change, or when the version that the
         caller has read is of a group that was deleted.
         """
-        shown, settings = new_secret(), settings_of(group)
-        secret = self._ring.seal(shown, group.name)
+        fresh, settings = None if group.secrets else new_secret(), settings_of(group)
+        secret = fresh or group.secrets[0]
+        sealed = self._ring.seal(secret, group.name)
         async with self._change(group.name) as connection:
             rows = await _rows(connection, [group.name])
             stored = read_group(rows[0]) if rows else None
             if stored is None and isinstance(precondition, frozenset):
                 raise PreconditionFailed(0)
             require_scopes(caller, stored, group)
-            if stored is not None and settings_of(stored) == settings:
+            turned = bool(rows) and fresh is None and not self._has(rows[0], secret)
+            if stored is not None and settings_of(stored) == settings and not turned:
                 return StoredGroup(group=stored)
             if stored is not None:
                 require_version(precondition, stored.version)
                 await connection.execute(SQL["close_breaker"], {"group": stored.id})
-            await run(connection, _put(group.name, secret, settings))
+            await run(connection, _put(group.name, sealed, settings))
             if stored is None:
                 await connection.execute(
-                    SQL["register_again"], {"name": group.name, "secret": secret}
+                    SQL["register_again"], {"name": group.name, "secret": sealed}
                 )
+            if turned:
+                await self._replace(connection, group.name, secret, OVERLAP_SECONDS, caller.key_id)
             changed = read_group(await _row(connection, group.name))
             by = OperatorAction(operator=None, reason=None, key_id=caller.key_id)
             await connection.execute(*audit_entry("group.put", group.name, by, settings))
         if stored is None:
-            return StoredGroup(group=changed, change="created", secret=shown)
+            return StoredGroup(group=changed, change="created", secret=fresh)
         return StoredGroup(group=changed, change="replaced")
 
     async def delete(self, name: str, precondition: Precondition, key_id: str | None) -> None:
@@ -176,7 +182,9 @@ class PostgresProducerGroups:
             await connection.execute(*audit_entry(action, name, by))
             return read_group(await _row(connection, name))
 
-    async def rotate_secret(self, name: str, overlap_seconds: int, key_id: str | None) -> NewSecret:
+    async def rotate_secret(
+        self, name: str, overlap_seconds: int, key_id: str | None
+    ) -> RotatedSecret:
         """Give the group a new signing secret; the old one stays valid for the overlap.
 
         Raises UnknownGroup.
@@ -184,12 +192,24 @@ class PostgresProducerGroups:
         secret = new_secret()
         async with self._change(name) as connection:
             await _row(connection, name)
-            asked = {"overlap": overlap_seconds, "most": PREVIOUS_SECRETS}
-            sealed = {"name": name, "secret": self._ring.seal(secret, name)}
-            [row] = await rows_of(connection, SQL["rotate_secret"], asked | sealed)
-            by = OperatorAction(operator=None, reason=None, key_id=key_id)
-            await connection.execute(*audit_entry("group.rotate_secret", name, by))
-        return NewSecret(secret=secret, **row)
+            row = await self._replace(connection, name, secret, overlap_seconds, key_id)
+        return RotatedSecret(check_secret=secret, **row)
+
+    async def _replace(
+        self, connection: AsyncConnection, name: str, secret: str, overlap: int, key_id: str | None
+    ) -> dict[str, Any]:
+        asked = {"overlap": overlap, "most": PREVIOUS_SECRETS}
+        sealed = {"name": name, "secret": self._ring.seal(secret, name)}
+        [row] = await rows_of(connection, SQL["rotate_secret"], asked | sealed)
+        by = OperatorAction(operator=None, reason=None, key_id=key_id)
+        await connection.execute(*audit_entry("group.rotate_secret", name, by))
+        return row
+
+    def _has(self, row: dict[str, Any], secret: str) -> bool:
+        """Return whether this is the group's secret; one whose key is lost is another."""
+        with suppress(ConfigurationError):
+            return self._ring.open(bytes(row["secret"]), row["name"]) == secret
+        return False
 
     @asynccontextmanager
     async def _change(self, name: str) -> AsyncIterator[AsyncConnection]:

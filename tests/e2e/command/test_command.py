@@ -16,13 +16,14 @@ from cli.invocation.exit_codes import ExitCode
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from tests.e2e.fixtures_check_endpoint import CheckEndpoint, check_endpoint
-from tests.e2e.fixtures_command import OUTBOX
+from tests.e2e.fixtures_command import OUTBOX, Ended
 from tests.e2e.fixtures_command_here import Command
 from tests.e2e.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_finding, make_run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
+SECRET = f"whsec_{'QUFB' * 8}"
 UNKNOWN_ID = "00000000-0000-8000-8000-000000000000"
 
 
@@ -43,8 +44,29 @@ def test_a_group_is_created_shown_and_changed_field_by_field(
     changed = outbox("group", "set", name, "--on-check-max", "rollback").json()
     assert (changed["check_max"], changed["on_check_max"]) == (7, "rollback")
     assert outbox("group", "show", name).json()["on_check_max"] == "rollback"
-    listed = outbox("group", "list", "-o", "jsonl").out.splitlines()
-    assert name in {json.loads(line)["producer_group"] for line in listed}
+
+
+def test_the_groups_of_a_file_become_what_it_says_and_what_differed_is_shown(
+    outbox: Command, service: Service, endpoint: CheckEndpoint, tmp_path: Path
+) -> None:
+    file, group = tmp_path / "groups.yml", f"- producer_group: {service.new_name('group')}\n  "
+
+    def apply(text: str) -> Ended:
+        file.write_text(text, "utf-8")
+        return outbox("group", "apply", str(file))
+
+    whole = f"{group}check_url: {endpoint.url}\n  check_secret: {SECRET}\n"
+    [made] = apply(whole).json()
+    assert made["difference"] == {"check_url": f"None -> {endpoint.url}", "version": "None -> 1"}
+    assert made["check_secret"] is None
+    assert apply(whole).json()[0]["difference"] == {}
+    ended = apply(f"{group}check_max: 7\n{group}check_max: 0\n")
+    assert ended.json()[0]["difference"] == {"check_max": "15 -> 7", "version": "1 -> 2"}
+    assert made["producer_group"] in ended.err
+    assert "check_max must be" in ended.err
+    for text in ("billing", "[1]", f"- {{check_secret: {SECRET}", "- check_max: 7"):
+        refused = apply(text)
+        assert (refused.code, SECRET in refused.err) == (ExitCode.USAGE, False), text
 
 
 def test_a_message_is_listed_shown_and_ended(

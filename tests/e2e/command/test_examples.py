@@ -84,6 +84,8 @@ def test_the_example_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUTBOX_CHECK_SECRET", "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=")
+    page = (PROJECT / "docs" / "check-endpoint.md").read_text("utf-8")
+    (tmp_path / "groups.yml").write_text(page.split("```yaml\n")[1].split("```")[0], "utf-8")
     message_id = service.prepare("orders", service.new_name("examples"))
     known = {**stored, "MESSAGE_ID": message_id}
     words = [known.get(word, word) for word in shlex.split(EXAMPLES[name])]

@@ -16,6 +16,9 @@ from tests.integration.api.fixtures_service import CHECK_URL, GROUPS, HALVES, Se
 pytestmark = pytest.mark.postgres
 
 AT = f"{GROUPS}/shop"
+OWN = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
+OTHER = "whsec_" + "QUFB" * 20 + "QQ=="
+"""It has 61 bytes."""
 
 
 async def test_a_new_group_returns_its_secret_once_and_stores_it_encrypted(
@@ -33,6 +36,25 @@ async def test_a_new_group_returns_its_secret_once_and_stores_it_encrypted(
     [(sealed,)] = await select(pool, "SELECT secret FROM outbox.producer_group")
     assert secret.encode() not in bytes(sealed)
     assert key_ring(None, insecure=True).open(bytes(sealed), "shop") == secret
+
+
+async def test_a_secret_of_ones_own_is_never_shown_and_replaces_another_or_a_lost_one(
+    bare_service: Service, pool: Pool
+) -> None:
+    async def put(secret: str | None, status: int) -> None:
+        body = {"check_url": CHECK_URL, "check_secret": secret}
+        answer = await bare_service.client.put(AT, json=body, headers={"If-Match": "*"})
+        assert (answer.status_code, "whsec_" in answer.text) == (status, False)
+
+    groups = PostgresProducerGroups(pool, key_ring(None, insecure=True))
+    for secret, status in [(OWN, 201), (None, 200), (OTHER, 200), (OTHER, 200)]:
+        await put(secret, status)
+    assert (await groups.with_secrets("shop"))[0].secrets == (OTHER, OWN)
+    await select(pool, "UPDATE outbox.producer_group SET secret = '\\x00' RETURNING 1")
+    await put(OWN, 200)
+    assert (await groups.with_secrets("shop"))[0].secrets == (OWN, OWN)
+    log = str(await select(pool, "SELECT action, detail FROM outbox.audit_log"))
+    assert (log.count("group.rotate_secret"), "whsec_" in log) == (2, False)
 
 
 async def test_a_change_needs_the_version_that_was_read(bare_service: Service) -> None:
@@ -66,6 +88,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"topics": ["__x*"]}, "topic-reserved", "/topics/0"),
     ({"max_age_seconds": 604800}, "invalid-request", "/max_age_seconds"),
     ({"paused": True}, "invalid-request", "/paused"),
+    ({"check_secret": OWN[:-1]}, "invalid-request", "/check_secret"),
+    ({"check_secret": f"whsec_{'QUFB' * 22}"}, "invalid-request", "/check_secret"),
 ]
 
 
@@ -79,16 +103,12 @@ async def test_a_group_that_breaks_a_rule_is_refused_and_not_stored(
             answer = await bare_service.client.put(AT, json=body)
             assert (answer.status_code, answer.json()["code"]) == (422, slug), answer.text
             assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+            assert (slug == "check-url-forbidden") is bool(answer.json().get("rule"))
+            assert "169.254" not in answer.text
     for name in ("-x", "a b", "g" * 129, "%0a"):
         answer = await bare_service.client.put(f"{GROUPS}/{name}", json={"check_url": CHECK_URL})
         assert answer.status_code == 422, answer.text
     assert await select(pool, "SELECT 1 FROM outbox.producer_group") == []
-
-
-async def test_a_forbidden_check_url_names_the_rule(bare_service: Service) -> None:
-    answer = await bare_service.put_group("shop", check_url="http://169.254.169.254/latest")
-    assert answer.json()["rule"]
-    assert "169.254" not in answer.text
 
 
 async def test_a_group_is_deleted_only_without_unfinished_messages(
