@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from outbox.messages.message import Resolution
@@ -13,20 +15,22 @@ from tests.spark.fixtures_stored_audit import classes, commit, note_progress, ru
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 
-@pytest.mark.parametrize("forged", [1000, (1 << 62)])
+FORGED: Final = (1000, 1 << 62)
+
+
 def test_a_record_of_a_batch_that_no_relay_has_published_is_a_duplicate(
-    writer: OutboxWriter, parts: RunContext, options: Options, forged: int
+    writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     """The next batch of the relay is not judged: it is published while the audit begins."""
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
-    (twice,) = commit(writer, topic, 1)
+    twice = commit(writer, topic, len(FORGED))
     writer.publish()
-    (next_one,) = writer.prepare(topic, 1, key=twice.message.key)
-    next_batch = note_progress(writer, twice.shard)
+    (next_one,) = writer.prepare(topic, 1, key=twice[0].message.key)
+    next_batch = note_progress(writer, twice[0].shard)
     writer.end([next_one], Resolution.COMMIT)
-    writer.produce(
-        writer.record(twice, f"{twice.shard}.{forged}.0"), writer.record(next_one, next_batch)
-    )
+    forged = zip(twice, FORGED, strict=True)
+    copies = (writer.record(half, f"{half.shard}.{batch}.0") for half, batch in forged)
+    writer.produce(*copies, writer.record(next_one, next_batch))
     report = run(parts, options)
-    assert (classes(report), report.counts.ahead) == ({"DUPLICATE": 1}, 1)
+    assert (classes(report), report.counts.ahead) == ({"DUPLICATE": len(FORGED)}, 1)
