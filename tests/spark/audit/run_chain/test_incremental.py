@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from outbox.errors import RunOvertaken
 from outbox.messages.message import Resolution
-from outbox.messages.record import Record
-from spark.audit.audit import Audit
 from spark.audit.late_arrivals import LATE
-from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_runs import make_options, make_parts
 from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
 
 pytestmark = REAL_STORES
@@ -51,14 +44,9 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     assert classes(second) == {"DUPLICATE": 1, "ROLLED_BACK": 1, "DUPLICATE_LATE": 1, "REDRIVEN": 1}
     assert (second.changes.new, second.changes.closed_by_class) == (2, {"LOST": 1})
 
-    third = run(parts, options)
-    assert (third.counts.records, third.counts.judged) == (0, 0)
-    assert third.plan.origin.run_id == second.run_id
-    ids = {each.finding_id for each in second.findings}
-    assert {each.finding_id for each in third.findings} == ids
-
     whole = run(parts, replace(options, full=True))
     assert (whole.plan.origin.sentence, whole.counts.records) == ("full run: asked for", 21)
+    ids = {each.finding_id for each in second.findings}
     assert {each.finding_id for each in whole.findings} == ids
 
 
@@ -88,22 +76,3 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     assert classes(found)["LOST"] == 0
     (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
     assert inverted.message_id == str(late.message_id)
-
-
-@pytest.mark.deep
-def test_of_two_runners_one_wins_and_the_other_stores_nothing(
-    writer: OutboxWriter, session: SparkSession, tmp_path: Path
-) -> None:
-    topic = f"{writer.prefix}-points"
-    writer.create_topics(topic)
-    commit(writer, topic, 3)
-    writer.publish()
-    parts, other = make_parts(session, writer), make_parts(session, writer)
-    one = Audit(parts, make_options(writer, tmp_path / "one")).run()
-    writer.produce(Record(topic, None, b"", None, ()))
-    two = Audit(other, make_options(writer, tmp_path / "two")).run()
-    store_run(two, other.run_store, samples=50)
-    with pytest.raises(RunOvertaken):
-        store_run(one, parts.run_store, samples=50)
-    stored = [each.run_id for each in parts.run_store.past(9)]
-    assert (stored[-1], one.run_id in stored) == (two.run_id, False)
