@@ -1,4 +1,4 @@
-"""Processes that die at one point after another break no promise: every point once, in chains."""
+"""A process that is killed at any failpoint breaks no promise: every point once, in chains."""
 
 from __future__ import annotations
 

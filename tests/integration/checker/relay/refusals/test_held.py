@@ -180,12 +180,7 @@ def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWor
 @pytest.mark.chaos
 @pytest.mark.parametrize(
     "point",
-    [
-        "relay.after_hold=kill#1",
-        pytest.param("relay.after_held_select=kill#1", marks=pytest.mark.deep),
-        pytest.param("relay.after_release_mark=kill#1", marks=pytest.mark.deep),
-        "relay.after_commit=kill#2",
-    ],
+    ["relay.after_hold=kill#1", "relay.after_commit=kill#2"],
 )
 def test_a_relay_that_dies_at_a_step_of_hold_or_release_loses_and_doubles_nothing(
     world: RelayWorld, point: str
