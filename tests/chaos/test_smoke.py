@@ -1,34 +1,25 @@
-"""The whole service survives half a minute of kills, and the judge finds nothing."""
+"""The whole service survives kills of each of its programs, and the judge finds nothing."""
 
 from __future__ import annotations
 
-import json
-import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from chaos.programs import SCRIPTS
-from outbox.settings.environment import process_environment
+from chaos.profiles import KILL
+from chaos.run import run_and_judge
 
 pytestmark = [pytest.mark.deep, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
-LIMIT_SECONDS = 400
-"""A slow machine drains slowly; an idle one needs a minute."""
+SHORT = replace(KILL, seconds=12.0, spark=False)
+"""What an audit says of such a run: tests/spark/audit/test_acceptance.py."""
+SEED = 14
+"""Of it a client, the endpoint, an API and both checkers are killed early."""
 
 
 def test_nothing_is_lost_doubled_or_inverted_when_everything_is_killed(tmp_path: Path) -> None:
-    run = tmp_path / "kill"
-    done = subprocess.run(
-        [SCRIPTS / "outbox", "chaos", "run", "--seconds", "30", "--dir", run],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        env=process_environment(),
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
-    verdict = json.loads((run / "verdict.json").read_text())
-    assert verdict["verdict"] == "PASS"
-    assert verdict["kills"] >= 3, "a busy machine starts programs slowly, but some die"
-    assert verdict["messages"] >= 500
+    verdict = run_and_judge(tmp_path / "kill", SHORT, SEED, lambda _: None)
+    assert verdict.verdict == "PASS", verdict.text()
+    assert verdict.kills >= 3, "a busy machine starts programs slowly, but some die"
+    assert verdict.messages >= 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -39,47 +40,44 @@ def span_of(traces: Collector, name: str, message_id: str) -> Received:
     return found
 
 
-def test_traces_lead_from_the_caller_over_the_check_to_the_record(tmp_path: Path) -> None:
-    with (
-        collector() as traces,
-        check_endpoint(lambda _: "COMMIT") as endpoint,
-        outbox_dev(
+def test_traces_lead_to_the_record_and_a_collector_that_goes_away_delays_nothing(
+    tmp_path: Path,
+) -> None:
+    """From the caller over the check to the record; the programs stop at once all the same."""
+    with ExitStack() as collecting, check_endpoint(lambda _: "COMMIT") as endpoint:
+        traces = collecting.enter_context(collector())
+        with outbox_dev(
             tmp_path / "data",
             OTEL_EXPORTER_OTLP_ENDPOINT=traces.url,
             OTEL_BSP_SCHEDULE_DELAY="200",
-        ) as service,
-    ):
-        group, topic = service.group(endpoint.url), service.new_topic("traced")
-        message_id = prepared(service, group, topic)
-        prepare = wait_for(lambda: next(iter(traces.named("POST /v1/half-messages")), None))
-        assert prepare is not None
-        assert (prepare.trace_id, prepare.parent_id) == (TRACE, CALLER)
-        assert prepare.service == "outbox-api"
-
-        send = span_of(traces, f"send {topic}", message_id)
-        assert (send.service, send.links) == ("outbox-checker", (prepare.span_id,))
-        (record,) = service.records(topic)
-        header = dict(record.headers)["traceparent"]
-        assert header[3:52] == f"{TRACE}-{prepare.span_id}"
-        assert endpoint.traceparents == [header]
-
-
-def test_a_collector_that_is_away_delays_neither_a_message_nor_a_stop(tmp_path: Path) -> None:
-    with outbox_dev(
-        tmp_path / "data",
-        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1",
-        OTEL_BSP_SCHEDULE_DELAY="200",
-    ) as service:
-        group, topic = service.group("http://127.0.0.1:65001/check"), service.new_topic("traced")
-        message_id = prepared(service, group, topic)
-        answer = service.end(message_id, "COMMIT", wait=30)
-        assert answer.json()["state"] == "PUBLISHED"
-        logs = [service.data_dir / f"{name}.log" for name in ("api", "checker")]
-        for log in logs:
-            wait_for(partial(lost_lines, log))
+        ) as service:
+            group, topic = service.group(endpoint.url), service.new_topic("traced")
+            traced(service, traces, group, topic)
+            (record,) = service.records(topic)
+            assert endpoint.traceparents == [dict(record.headers)["traceparent"]]
+            collecting.close()
+            answer = service.end(prepared(service, group, topic), "COMMIT", wait=30)
+            assert answer.json()["state"] == "PUBLISHED"
+            logs = [service.data_dir / f"{name}.log" for name in ("api", "checker")]
+            for log in logs:
+                wait_for(partial(lost_lines, log))
     assert service.process.returncode == 0
     for log in logs:
         assert len(lost_lines(log)) == 1, "once, not at each attempt"
+
+
+def traced(service: Service, traces: Collector, group: str, topic: str) -> None:
+    """Prepare a message that a check decides; its spans and its record name the caller's trace."""
+    message_id = prepared(service, group, topic)
+    prepare = wait_for(lambda: next(iter(traces.named("POST /v1/half-messages")), None))
+    assert prepare is not None
+    assert (prepare.trace_id, prepare.parent_id) == (TRACE, CALLER)
+    assert prepare.service == "outbox-api"
+
+    send = span_of(traces, f"send {topic}", message_id)
+    assert (send.service, send.links) == ("outbox-checker", (prepare.span_id,))
+    (record,) = service.records(topic)
+    assert dict(record.headers)["traceparent"][3:52] == f"{TRACE}-{prepare.span_id}"
 
 
 def lost_lines(log: Path) -> list[str]:
