@@ -259,7 +259,7 @@ def test_postgres_answers_as_a_dictionary_would(database_url: str) -> None:
     asyncio.run(_register(database_url))
     run_state_machine_as_test(
         _machine(database_url),
-        settings=settings(SETTINGS, max_examples=12, phases=[Phase.generate]),
+        settings=settings(SETTINGS, max_examples=8, phases=[Phase.generate]),
     )
 
 

@@ -228,7 +228,7 @@ def test_the_service_answers_and_checks_as_a_dictionary_would(
             derandomize=True,
             deadline=None,
             database=None,
-            max_examples=12,
+            max_examples=8,
             stateful_step_count=24,
             phases=[Phase.generate],
             suppress_health_check=[HealthCheck.too_slow],

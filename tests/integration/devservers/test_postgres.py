@@ -17,10 +17,10 @@ from devservers.unprivileged import unprivileged_user
 pytestmark = [pytest.mark.postgres, pytest.mark.deep]
 
 
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    """A server this test may kill."""
-    server = EmbeddedPostgres(tmp_path / "postgres")
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """A server that these tests may kill, and that the last of them stops."""
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("own") / "postgres")
     server.start()
     yield server
     server.kill()

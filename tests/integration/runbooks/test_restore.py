@@ -39,9 +39,7 @@ RETURNING half_id
 """
 
 
-@pytest.fixture(
-    params=[OLDEST, pytest.param(None, marks=pytest.mark.deep)], ids=["oldest", "embedded"]
-)
+@pytest.fixture
 def restored(
     old: RelayWorld, tmp_path: Path, servers_dir: Path, request: pytest.FixtureRequest
 ) -> Iterator[RelayWorld]:
@@ -54,7 +52,8 @@ def restored(
     old.commit_values(b"after the backup")
     drain(old.relay_again())
     old.relay_again().close()
-    with cluster(servers_dir / "restored", request.param) as server:
+    programs = getattr(request, "param", OLDEST)
+    with cluster(servers_dir / "restored", programs) as server:
         url = create_database(server)
         restore(tmp_path / "outbox.dump", url)
         migrate(url)
@@ -107,6 +106,12 @@ def settings(restored: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.parametrize(
+    "restored",
+    [OLDEST, pytest.param(None, marks=pytest.mark.deep)],
+    ids=["oldest", "embedded"],
+    indirect=True,
+)
 async def test_every_commit_reaches_kafka_once_and_every_open_half_is_asked_about(
     restored: RelayWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
