@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -30,13 +31,14 @@ from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.jvm.fixtures_clusters import SMALL_DRIVER
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 PATIENCE: Final = 240
-STAGES: Final = ("read records", "carry what is open")
-"""A stage of the reads, and the last before anything is stored."""
+LAST_STAGE: Final = "carry what is open"
+"""After it the run is stored."""
 STATE: Final = """
 SELECT 'outbox.' || tablename FROM pg_tables
 WHERE schemaname = 'outbox' AND (tablename LIKE 'reconciliation%' OR tablename = 'progress')
@@ -69,16 +71,15 @@ def installation(
 
 
 @contextmanager
-def started(
-    installation: OutboxWriter, folder: Path, **settings: str
-) -> Iterator[Callable[[], str]]:
+def started(installation: OutboxWriter, folder: Path) -> Iterator[Callable[[], str]]:
     """Start a run; yield its output so far; kill it and its JVM at the end of the block."""
+    folder.mkdir(exist_ok=True)
     said = folder / "stderr.txt"
     with (
         said.open("w") as stderr,
         subprocess.Popen(
             [COMMAND, "run", "--report", str(folder)],
-            env=environment(installation, **settings),
+            env=environment(installation),
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,
@@ -91,13 +92,13 @@ def started(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def environment(installation: OutboxWriter, **settings: str) -> dict[str, str]:
-    """Return the environment of a process with these settings and no others."""
+def environment(installation: OutboxWriter) -> dict[str, str]:
+    """Return the environment of a process with settings of ours and no others."""
     inherited = process_environment().items()
     ours = {
         "database_url": installation.database_url,
         "kafka_bootstrap_servers": installation.bootstrap_servers,
-        **settings,
+        "reconcile_spark_conf": json.dumps(SMALL_DRIVER),
     }
     return {name: text for name, text in inherited if not name.startswith("OUTBOX_")} | {
         f"OUTBOX_{name.upper()}": text for name, text in ours.items()
@@ -176,31 +177,23 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
     assert (report.changes.new, report.count(FindingClass.LOST)) == (0, 1)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_run_killed_at_the_end_of_a_stage_never_was(
-    installation: OutboxWriter, session: SparkSession, tmp_path: Path, stage: str
-) -> None:
-    before = stored(installation.database_url)
-    with started(installation, tmp_path) as said:
-        wait_for(lambda: f"\n{stage}" in said(), PATIENCE)
-    never_was(before, installation, session, tmp_path)
-
-
-def test_a_run_killed_in_its_transaction_never_was(
+def test_a_run_killed_at_the_end_of_its_last_stage_or_in_its_transaction_never_was(
     installation: OutboxWriter, session: SparkSession, tmp_path: Path
 ) -> None:
-    before = stored(installation.database_url)
-    with kept_from_storing(installation) as until_it_tries, started(installation, tmp_path):
+    """It changed nothing, and the next one begins where it began."""
+    url = installation.database_url
+    before = stored(url)
+    with started(installation, tmp_path / "stage") as said:
+        wait_for(lambda: f"\n{LAST_STAGE}" in said(), PATIENCE)
+    assert wait_for(lambda: free(url))
+    assert stored(url) == before
+    with (
+        kept_from_storing(installation) as until_it_tries,
+        started(installation, tmp_path / "transaction"),
+    ):
         until_it_tries()
-    never_was(before, installation, session, tmp_path)
-
-
-def never_was(
-    before: dict[str, object], installation: OutboxWriter, session: SparkSession, folder: Path
-) -> None:
-    """Assert that a killed run changed nothing, and that the next one begins where it began."""
-    assert wait_for(lambda: free(installation.database_url))
-    assert stored(installation.database_url) == before
-    report = next_run(session, installation, folder / "next")
-    before_it = [None, *runs(installation.database_url)][-1]
+    assert wait_for(lambda: free(url))
+    assert stored(url) == before
+    report = next_run(session, installation, tmp_path / "next")
+    before_it = [None, *runs(url)][-1]
     assert (report.plan.origin.run_id, report.count(FindingClass.LOST)) == (before_it, 1)

@@ -25,6 +25,7 @@ SMALL_JOB: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """No Java is generated and compiled for a few rows."""
+SMALL_DRIVER: Final = {**SMALL_JOB, "spark.driver.extraJavaOptions": QUICK}
 
 
 @contextmanager
