@@ -19,6 +19,7 @@ from outbox.settings.environment import process_environment
 from tests.integration.api.fixtures_api_process import served
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.jvm.fixtures_clusters import SMALL_DRIVER
 
 pytestmark = REAL_STORES
 
@@ -99,6 +100,7 @@ async def planned(
             database_url=writer.database_url,
             kafka_bootstrap_servers=writer.bootstrap_servers,
             reconcile_report_dir=str(folder / "reports"),
+            reconcile_spark_conf=json.dumps(SMALL_DRIVER),
         )
 
 

@@ -39,7 +39,6 @@ def test_each_run_finds_the_misplaced_records_that_it_reads_and_adds_them_up(
         known.append((detail["records"], detail["keys"]))
         assert report.plan.origin.mode == ("incremental" if len(known) == 2 else "full")
     assert known == [(2, 1), (4, 1)]
-    assert found(run(parts, options))["records"] == 4
 
 
 def elsewhere(record: Record) -> Record:

@@ -186,7 +186,7 @@ def test_what_a_recreated_topic_lacks_is_lost_before_it_can_be_accepted(
     """Nothing older is missing then, but what is released after that is judged."""
     topic = f"{writer.prefix}-accepted"
     writer.create_topics(topic)
-    first, held, *_ = commit(writer, topic, 4)
+    _, held, *_ = commit(writer, topic, 4)
     writer.publish(held=[held.half_id])
     hold(writer, [held])
     _run(session, writer, tmp_path)
@@ -200,8 +200,7 @@ def test_what_a_recreated_topic_lacks_is_lost_before_it_can_be_accepted(
     accepted = _run(session, writer, tmp_path, accepted={topic})
     assert accepted.changes.unverifiable_by_class == {"LOST": 3}
     writer.release(held, lambda record: ())
-    reports = [accepted, *(_run(session, writer, tmp_path) for _ in range(2))]
+    reports = [accepted, _run(session, writer, tmp_path)]
     found = [[(each.finding_class, each.half_id) for each in r.findings] for r in reports]
-    assert found == [[("HELD", held.half_id)], *[[("LOST", held.half_id)]] * 2]
-    assert first.half_id != held.half_id
-    assert [each.counts.unverifiable for each in reports] == [3, 0, 0]
+    assert found == [[("HELD", held.half_id)], [("LOST", held.half_id)]]
+    assert [each.counts.unverifiable for each in reports] == [3, 0]

@@ -13,9 +13,7 @@ PROGRESS_PREFIX: Final = PROGRESS_TOPIC.split(".")[0]
 """A separate program reads the default topic of manifests."""
 
 
-def plant_faults(
-    database_url: str, bootstrap_servers: str
-) -> tuple[OutboxWriter, Mapping[str, str]]:
+def plant_faults(database_url: str, bootstrap_servers: str) -> Mapping[str, str]:
     """Publish forty messages, four of them wrongly; return the class of each fault by message."""
     writer = OutboxWriter(database_url, bootstrap_servers, PROGRESS_PREFIX)
     writer.create_topics("points")
@@ -27,7 +25,7 @@ def plant_faults(
     )
     writer.produce(writer.record(doubled), writer.record(undecided))
     named = {lost: "LOST", skipped: "SKIPPED", doubled: "DUPLICATE", undecided: "UNDECIDED"}
-    return writer, {str(half.message_id): fault for half, fault in named.items()}
+    return {str(half.message_id): fault for half, fault in named.items()}
 
 
 def classes_found(report: Mapping[str, Any]) -> Mapping[str, str]:

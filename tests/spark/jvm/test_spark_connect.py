@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
     server: str, database_url: str, own_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    _, faults = plant_faults(database_url, own_broker.bootstrap_servers)
+    faults = plant_faults(database_url, own_broker.bootstrap_servers)
 
     done = _run(
         *(str(AUDIT), "run", "--report", str(tmp_path / "reports")),
