@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.util import greenlet_spawn
 
 from outbox_client import barrier
-from outbox_client.errors import BarrierUnsupported
+from outbox_client.errors import DatabaseUnsupported
 from outbox_client.listener import Check
 from outbox_client.message import LocalTransactionState, PreparedMessage
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
@@ -31,28 +31,32 @@ class AsyncSqlAlchemyBarrier:
 
     async def record(self, db: AsyncLocal, prepared: PreparedMessage, /) -> None:
         """Insert ``committed`` inside the local transaction; as ``SqlAlchemyBarrier.record``."""
-        if not isinstance(db, AsyncConnection | AsyncSession | async_scoped_session):
-            name = type(db).__name__
-            raise BarrierUnsupported(f"record needs an asynchronous session, not {name}")
-        if isinstance(db, async_scoped_session):
-            db = db()
-        await db.run_sync(self._barrier.record, prepared)
+        await local_session(db).run_sync(self._barrier.record, prepared)
 
     async def check(self, db: AsyncEngine, check: Check, /) -> LocalTransactionState:
         """Fence the message unless it is recorded; as ``SqlAlchemyBarrier.check``."""
-        return await greenlet_spawn(self._barrier.check, _on_postgres(db), check)
+        return await greenlet_spawn(self._barrier.check, on_postgres(db), check)
 
     async def create_table(self, db: AsyncEngine, /) -> None:
         """Create the table if it is missing."""
-        await greenlet_spawn(self._barrier.create_table, _on_postgres(db))
+        await greenlet_spawn(self._barrier.create_table, on_postgres(db))
 
     async def purge(self, db: AsyncEngine, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
-        return await greenlet_spawn(self._barrier.purge, _on_postgres(db), older_than)
+        return await greenlet_spawn(self._barrier.purge, on_postgres(db), older_than)
 
 
-def _on_postgres(engine: AsyncEngine) -> Engine:
+def local_session(db: object) -> AsyncSession | AsyncConnection:
+    """Return the session of the caller's transaction; DatabaseUnsupported if it is not one."""
+    if not isinstance(db, AsyncConnection | AsyncSession | async_scoped_session):
+        name = type(db).__name__
+        raise DatabaseUnsupported(f"an asynchronous session is needed, not {name}")
+    return db() if isinstance(db, async_scoped_session) else db
+
+
+def on_postgres(engine: AsyncEngine) -> Engine:
+    """Return the engine to call in a greenlet; DatabaseUnsupported if it is not PostgreSQL's."""
     name = engine.dialect.name
     if name != "postgresql":
-        raise BarrierUnsupported(f"the asynchronous barrier supports PostgreSQL, not {name}")
+        raise DatabaseUnsupported(f"with asyncio PostgreSQL is supported, not {name}")
     return engine.sync_engine

@@ -87,9 +87,9 @@ def answer(
 
 
 def purge_age(older_than: timedelta) -> timedelta:
-    """Return ``older_than``; raises ValueError below 7 days, because checks may still arrive."""
+    """Return ``older_than``; raises ValueError below 7 days, for what may still come."""
     if older_than < PURGE_AT_LEAST:
-        raise ValueError(f"barrier rows are kept at least {PURGE_AT_LEAST.days} days")
+        raise ValueError(f"rows are kept at least {PURGE_AT_LEAST.days} days")
     return older_than
 
 

@@ -7,7 +7,7 @@ OutboxError
 │   └── AlreadyEnded, MessageNotFound, TransactionIdReused, RateLimited, …
 ├── PrepareFailed               raised by ``send_in_transaction``; the local transaction did not run
 ├── TransactionFenced           a check was answered ROLLBACK before the local transaction committed
-└── BarrierUnsupported          the barrier gives no guarantee on this database
+└── DatabaseUnsupported         barrier and inbox give no guarantee on this database
 """
 
 from collections.abc import Mapping
@@ -295,5 +295,5 @@ class TransactionFenced(OutboxError):
         return f"message {self.message_id} already has a barrier row: roll back"
 
 
-class BarrierUnsupported(OutboxError):
-    """On this database, or through this connection, the barrier gives no guarantee."""
+class DatabaseUnsupported(OutboxError):
+    """On this database, or through this connection, barrier and inbox give no guarantee."""

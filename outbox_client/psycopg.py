@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from outbox_client import barrier
-from outbox_client.errors import BarrierUnsupported, TransactionFenced
+from outbox_client.errors import DatabaseUnsupported, TransactionFenced
 from outbox_client.listener import Check
 from outbox_client.message import LocalTransactionState, PreparedMessage
 
@@ -100,10 +100,9 @@ class PsycopgBarrier:
         """Insert ``committed`` inside the local transaction.
 
         Raises ``TransactionFenced``: the transaction must roll back; PostgreSQL allows nothing
-        else. Raises ``BarrierUnsupported`` outside a transaction (autocommit).
+        else. Raises ``DatabaseUnsupported`` outside a transaction (autocommit).
         """
-        connection = _connection_of(db)
-        _refuse_autocommit(connection)
+        connection = local_connection(db)
         try:
             connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
         except errors.UniqueViolation as error:
@@ -116,7 +115,7 @@ class PsycopgBarrier:
         row is read in a separate transaction, after the fence is durable.
         """
         ids = (check.producer_group, check.message_id)
-        with _opened(db) as connection:
+        with opened(db) as connection:
             if not self._fence(connection, ids):
                 return LocalTransactionState.UNKNOWN
             outcome, purged_before = _read(connection, ids)
@@ -125,7 +124,7 @@ class PsycopgBarrier:
     def create_table(self, db: Connection | Pool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
         with (
-            _opened(db) as connection,
+            opened(db) as connection,
             suppress(*CREATED_MEANWHILE),
             connection.transaction(),
         ):
@@ -137,10 +136,10 @@ class PsycopgBarrier:
         The horizon is stored first, so that a check of an older message answers UNKNOWN.
         """
         age = barrier.purge_age(older_than)
-        with _opened(db) as connection:
+        with opened(db) as connection:
             with connection.transaction():
                 mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
-                horizon = _tuples(connection).execute(MARK_PURGE, mark).fetchone()
+                horizon = tuples(connection).execute(MARK_PURGE, mark).fetchone()
             with connection.transaction():
                 bound = (horizon and horizon[0], barrier.PURGE_GROUP)
                 return connection.execute(PURGE, bound).rowcount
@@ -165,8 +164,7 @@ class AsyncPsycopgBarrier:
 
     async def record(self, db: AsyncConnection | AsyncCursor, prepared: PreparedMessage, /) -> None:
         """Insert ``committed`` inside the local transaction; as ``PsycopgBarrier.record``."""
-        connection = _async_connection_of(db)
-        _refuse_autocommit(connection)
+        connection = async_local_connection(db)
         try:
             await connection.execute(RECORD, (prepared.producer_group, prepared.message_id))
         except errors.UniqueViolation as error:
@@ -177,7 +175,7 @@ class AsyncPsycopgBarrier:
     ) -> LocalTransactionState:
         """Fence the message unless it is recorded; as ``PsycopgBarrier.check``."""
         ids = (check.producer_group, check.message_id)
-        async with _async_opened(db) as connection:
+        async with async_opened(db) as connection:
             if not await self._fence(connection, ids):
                 return LocalTransactionState.UNKNOWN
             outcome, purged_before = await _async_read(connection, ids)
@@ -185,7 +183,7 @@ class AsyncPsycopgBarrier:
 
     async def create_table(self, db: AsyncConnection | AsyncPool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        async with _async_opened(db) as connection:
+        async with async_opened(db) as connection:
             with suppress(*CREATED_MEANWHILE):
                 async with connection.transaction():
                     await connection.execute(CREATE_TABLE)
@@ -194,7 +192,7 @@ class AsyncPsycopgBarrier:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
         age = barrier.purge_age(older_than)
         mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK, age)
-        async with _async_opened(db) as connection:
+        async with async_opened(db) as connection:
             async with connection.transaction():
                 cursor = connection.cursor(row_factory=tuple_row)
                 horizon = await (await cursor.execute(MARK_PURGE, mark)).fetchone()
@@ -217,7 +215,7 @@ class AsyncPsycopgBarrier:
 def _read(connection: Connection, ids: tuple[str, str]) -> tuple[str | None, datetime | None]:
     with connection.transaction():
         mark = (barrier.PURGE_GROUP, barrier.PURGE_MARK)
-        row = _tuples(connection).execute(READ, (*ids, *mark)).fetchone()
+        row = tuples(connection).execute(READ, (*ids, *mark)).fetchone()
     return (row[0], row[1]) if row else (None, None)
 
 
@@ -231,36 +229,39 @@ async def _async_read(
     return (row[0], row[1]) if row else (None, None)
 
 
-def _tuples(connection: Connection) -> psycopg.Cursor[TupleRow]:
+def tuples(connection: Connection) -> psycopg.Cursor[TupleRow]:
     """Return a cursor for tuples; the connection may have another row factory."""
     return connection.cursor(row_factory=tuple_row)
 
 
-def _connection_of(db: object) -> Connection:
-    if isinstance(db, psycopg.Cursor):
-        return db.connection
-    if not isinstance(db, psycopg.Connection):  # an asynchronous connection would record nothing
-        raise BarrierUnsupported(f"record needs a psycopg connection, not {type(db).__name__}")
-    return db
+def local_connection(db: object) -> Connection:
+    """Return the connection of the caller's transaction; DatabaseUnsupported if it is in none."""
+    connection = db.connection if isinstance(db, psycopg.Cursor) else db
+    if not isinstance(connection, psycopg.Connection):  # an asynchronous one would write nothing
+        raise DatabaseUnsupported(f"a psycopg connection is needed, not {type(db).__name__}")
+    _refuse_autocommit(connection)
+    return connection
 
 
-def _async_connection_of(db: object) -> AsyncConnection:
-    if isinstance(db, psycopg.AsyncCursor):
-        return db.connection
-    if not isinstance(db, psycopg.AsyncConnection):
+def async_local_connection(db: object) -> AsyncConnection:
+    """Return the connection of the caller's transaction; DatabaseUnsupported if it is in none."""
+    connection = db.connection if isinstance(db, psycopg.AsyncCursor) else db
+    if not isinstance(connection, psycopg.AsyncConnection):
         name = type(db).__name__
-        raise BarrierUnsupported(f"record needs an asynchronous psycopg connection, not {name}")
-    return db
+        raise DatabaseUnsupported(f"an asynchronous psycopg connection is needed, not {name}")
+    _refuse_autocommit(connection)
+    return connection
 
 
 def _refuse_autocommit(connection: Connection | AsyncConnection) -> None:
     idle = connection.info.transaction_status == TransactionStatus.IDLE
     if connection.autocommit and idle:
-        raise BarrierUnsupported("call record inside the local transaction")
+        raise DatabaseUnsupported("this call belongs inside a transaction")
 
 
 @contextmanager
-def _opened(db: Connection | Pool) -> Iterator[Connection]:
+def opened(db: Connection | Pool) -> Iterator[Connection]:
+    """Yield an idle connection; DatabaseUnsupported if it is in a transaction."""
     if isinstance(db, psycopg.Connection):
         _refuse_busy(db)
         yield db
@@ -271,7 +272,8 @@ def _opened(db: Connection | Pool) -> Iterator[Connection]:
 
 
 @asynccontextmanager
-async def _async_opened(db: AsyncConnection | AsyncPool) -> AsyncIterator[AsyncConnection]:
+async def async_opened(db: AsyncConnection | AsyncPool) -> AsyncIterator[AsyncConnection]:
+    """Yield an idle connection; DatabaseUnsupported if it is in a transaction."""
     if isinstance(db, psycopg.AsyncConnection):
         _refuse_busy(db)
         yield db
@@ -283,4 +285,4 @@ async def _async_opened(db: AsyncConnection | AsyncPool) -> AsyncIterator[AsyncC
 
 def _refuse_busy(connection: Connection | AsyncConnection) -> None:
     if connection.info.transaction_status != TransactionStatus.IDLE:
-        raise BarrierUnsupported("this call needs a connection that is not in a transaction")
+        raise DatabaseUnsupported("this call needs a connection that is not in a transaction")

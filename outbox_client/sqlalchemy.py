@@ -33,7 +33,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session, scoped_session
 
 from outbox_client import barrier
-from outbox_client.errors import BarrierUnsupported, TransactionFenced
+from outbox_client.errors import DatabaseUnsupported, TransactionFenced
 from outbox_client.listener import Check
 from outbox_client.message import LocalTransactionState, PreparedMessage
 
@@ -67,12 +67,9 @@ class SqlAlchemyBarrier:
         """Insert ``committed`` inside the local transaction.
 
         Raises ``TransactionFenced``: the transaction must roll back. Raises
-        ``BarrierUnsupported`` on a database, or through a connection, without the guarantee.
+        ``DatabaseUnsupported`` on a database, or through a connection, without the guarantee.
         """
-        connection = _connection_of(db)
-        _refuse_unsupported(connection.engine)
-        if _is_autocommit(connection):
-            raise BarrierUnsupported("call record inside the local transaction")
+        connection = local_connection(db)
         row: dict[str, Any] = _row(prepared.producer_group, prepared.message_id, barrier.COMMITTED)
         if connection.dialect.name == "postgresql":  # where now() is when the transaction began
             row["created_at"] = func.clock_timestamp()
@@ -87,7 +84,7 @@ class SqlAlchemyBarrier:
         Returns UNKNOWN if the lock timeout expires, or if a purge may have deleted the row. The
         row is read in a separate transaction, after the fence is durable.
         """
-        _refuse_unsupported(db)
+        refuse_unsupported(db)
         if not self._fence(db, check):
             return LocalTransactionState.UNKNOWN
         with db.begin() as connection:
@@ -99,11 +96,7 @@ class SqlAlchemyBarrier:
 
     def create_table(self, db: Engine, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        _refuse_unsupported(db)
-        try:
-            metadata.create_all(db)
-        except DBAPIError:  # another process has just created it, else this is raised again
-            metadata.create_all(db)
+        create_all(db, metadata)
 
     def purge(self, db: Engine, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many.
@@ -111,7 +104,7 @@ class SqlAlchemyBarrier:
         The horizon is stored first, so that a check of an older message answers UNKNOWN.
         """
         age = barrier.purge_age(older_than)
-        _refuse_unsupported(db)
+        refuse_unsupported(db)
         with db.begin() as connection:
             horizon = _mark_purge(connection, age)
         with db.begin() as connection:
@@ -124,7 +117,7 @@ class SqlAlchemyBarrier:
         row = _row(check.producer_group, check.message_id, barrier.FENCED)
         try:
             with self._bounded(engine) as connection:
-                connection.execute(_insert_if_absent(connection, row))
+                connection.execute(insert_if_absent(connection, outbox_barrier, row))
         except OperationalError as error:
             if _is_lock_timeout(error):
                 return False
@@ -143,22 +136,35 @@ class SqlAlchemyBarrier:
             yield connection
 
 
-def _connection_of(db: object) -> Connection:
-    if isinstance(db, Session | scoped_session):
-        return db.connection()
-    if not isinstance(db, Connection):  # an asynchronous connection would record nothing
-        raise BarrierUnsupported(f"record needs a session or connection, not {type(db).__name__}")
-    return db
+def local_connection(db: object) -> Connection:
+    """Return the connection of the caller's transaction; DatabaseUnsupported if it is in none."""
+    connection = db.connection() if isinstance(db, Session | scoped_session) else db
+    if not isinstance(connection, Connection):  # an asynchronous one would write nothing
+        raise DatabaseUnsupported(f"a session or connection is needed, not {type(db).__name__}")
+    refuse_unsupported(connection.engine)
+    if _is_autocommit(connection):
+        raise DatabaseUnsupported("this call belongs inside a transaction")
+    return connection
 
 
-def _refuse_unsupported(engine: Engine) -> None:
+def create_all(engine: Engine, tables: MetaData) -> None:
+    """Create tables that are missing; several processes may do so at the same time."""
+    refuse_unsupported(engine)
+    try:
+        tables.create_all(engine)
+    except DBAPIError:  # another process has just created it, else this is raised again
+        tables.create_all(engine)
+
+
+def refuse_unsupported(engine: Engine) -> None:
+    """Raise DatabaseUnsupported unless the guarantee was tested on this database."""
     name = engine.dialect.name
     if name not in ("postgresql", "sqlite"):
-        raise BarrierUnsupported(f"the barrier supports PostgreSQL and SQLite, not {name}")
+        raise DatabaseUnsupported(f"PostgreSQL and SQLite are supported, not {name}")
     database = engine.url.database or ""
     memory = database in ("", ":memory:") or "mode=memory" in str(engine.url)
     if name == "sqlite" and (memory or "::memory:" in database):
-        raise BarrierUnsupported("SQLite in memory has no second connection to fence from")
+        raise DatabaseUnsupported("SQLite in memory has no second connection")
 
 
 def _is_autocommit(connection: Connection) -> bool:
@@ -198,20 +204,27 @@ def _is_lock_timeout(error: OperationalError) -> bool:
     return isinstance(code, int) and code & 0xFF == SQLITE_BUSY
 
 
-def _insert_if_absent(connection: Connection, row: dict[str, str]) -> Any:
+def insert_if_absent(connection: Connection, table: Table, row: dict[str, str]) -> Any:
+    """Return an insert that does nothing if the row exists."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return dialect.insert(outbox_barrier).values(row).on_conflict_do_nothing()
+    return dialect.insert(table).values(row).on_conflict_do_nothing()
+
+
+def time_before(connection: Connection, age: timedelta) -> datetime:
+    """Return the database's time ``age`` ago."""
+    now = _aware(connection.scalar(select(func.now(type_=DateTime(timezone=True)))))
+    if now is None:
+        raise DatabaseUnsupported("the database returned no time")
+    return now - age
 
 
 def _mark_purge(connection: Connection, age: timedelta) -> datetime:
-    now = _aware(connection.scalar(select(func.now(type_=DateTime(timezone=True)))))
-    if now is None:
-        raise BarrierUnsupported("the database returned no time")
+    asked = time_before(connection, age)
     mark = _cell("created_at", barrier.PURGE_GROUP, barrier.PURGE_MARK)
     stored = _aware(connection.scalar(mark))
-    horizon = max(now - age, stored or now - age)
+    horizon = max(asked, stored or asked)
     row = _row(barrier.PURGE_GROUP, barrier.PURGE_MARK, barrier.FENCED)
-    connection.execute(_insert_if_absent(connection, row))
+    connection.execute(insert_if_absent(connection, outbox_barrier, row))
     purge_mark = (outbox_barrier.c.producer_group == barrier.PURGE_GROUP) & (
         outbox_barrier.c.message_id == barrier.PURGE_MARK
     )

@@ -8,7 +8,7 @@ import pytest
 from outbox_client import (
     AlreadyEnded,
     BadAnswer,
-    BarrierUnsupported,
+    DatabaseUnsupported,
     OutboxError,
     PrepareFailed,
     ServiceUnreachable,
@@ -30,7 +30,7 @@ DECIDED = AlreadyEnded(
 )
 ERRORS = (
     *(BUSY, DECIDED, PrepareFailed("invoice-7", BUSY), TransactionFenced("m-1")),
-    *(ServiceUnreachable("too late"), BadAnswer("a page"), BarrierUnsupported("not on Oracle")),
+    *(ServiceUnreachable("too late"), BadAnswer("a page"), DatabaseUnsupported("not on Oracle")),
 )
 
 

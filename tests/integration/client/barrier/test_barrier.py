@@ -3,8 +3,6 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,21 +10,24 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
-from psycopg_pool import ConnectionPool
-from sqlalchemy.orm import Session
 
 from outbox_client import (
-    BarrierUnsupported,
+    DatabaseUnsupported,
     LocalTransactionState,
     PreparedMessage,
     TransactionFenced,
 )
+from outbox_client.async_sqlalchemy import AsyncSqlAlchemyBarrier
 from outbox_client.psycopg import CREATE_TABLE, AsyncPsycopgBarrier, PsycopgBarrier
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.fixtures_waiting import wait_for
-from tests.integration.client.barrier.fixtures_async_barriers import (
-    async_psycopg_parts,
-    async_sqlalchemy_parts,
+from tests.integration.client.fixtures_places import (
+    ON_POSTGRES,
+    PLACES,
+    Place,
+    named,
+    psycopg_place,
+    waits_for_a_lock,
 )
 from tests.integration.client.fixtures_prepared import NOW, make_check, make_prepared
 
@@ -38,82 +39,23 @@ PATIENCE = timedelta(milliseconds=300)
 pytestmark = pytest.mark.postgres
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A database with a barrier and a table of payments, used through one of the adapters."""
-
-    barrier: Any
-    db: Any
-    local: Callable[[], AbstractContextManager[Any]]
-    run: Callable[[Any, str], Any]
-
-
-@contextmanager
-def psycopg_place(url: str) -> Iterator[Place]:
-    @contextmanager
-    def local() -> Iterator[Any]:
-        with psycopg.connect(url) as connection:
-            yield connection
-
-    def run(db: Any, statement: str) -> Any:
-        cursor = db.execute(statement)
-        return cursor.fetchone() if cursor.description else None
-
-    with ConnectionPool(url, min_size=1, max_size=4, open=True) as pool:
-        yield Place(PsycopgBarrier(PATIENCE), pool, local, run)
-
-
-@contextmanager
-def sqlalchemy_place(url: str) -> Iterator[Place]:
-    engine = sqlalchemy.create_engine(url)
-
-    @contextmanager
-    def local() -> Iterator[Any]:
-        with Session(engine) as session, session.begin():
-            yield session
-
-    def run(db: Any, statement: str) -> Any:
-        result = db.execute(sqlalchemy.text(statement))
-        return result.fetchone() if result.returns_rows else None
-
-    yield Place(SqlAlchemyBarrier(PATIENCE), engine, local, run)
-    engine.dispose()
-
-
-@contextmanager
-def async_psycopg_place(url: str) -> Iterator[Place]:
-    with async_psycopg_parts(url, PATIENCE) as parts:
-        yield Place(*parts)
-
-
-@contextmanager
-def async_sqlalchemy_place(url: str) -> Iterator[Place]:
-    with async_sqlalchemy_parts(named(url), PATIENCE) as parts:
-        yield Place(*parts)
-
-
-ON_POSTGRES: dict[str, Callable[[str], AbstractContextManager[Place]]] = {
-    "psycopg": psycopg_place,
-    "sqlalchemy": lambda url: sqlalchemy_place(named(url)),
-    "psycopg async": async_psycopg_place,
-    "sqlalchemy async": async_sqlalchemy_place,
+BARRIERS: dict[str, Callable[[timedelta], Any]] = {
+    "psycopg": PsycopgBarrier,
+    "sqlalchemy": SqlAlchemyBarrier,
+    "psycopg async": AsyncPsycopgBarrier,
+    "sqlalchemy async": AsyncSqlAlchemyBarrier,
+    "sqlite": SqlAlchemyBarrier,
 }
 
 
-def named(url: str) -> str:
-    """Return a URL that names its driver, as SQLAlchemy takes it."""
-    return url.replace("postgresql:", "postgresql+psycopg:")
-
-
-@pytest.fixture(params=[*ON_POSTGRES, "sqlite"])
+@pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    opened: AbstractContextManager[Place]
     if request.param == "sqlite":
-        opened = sqlalchemy_place(f"sqlite:///{tmp_path}/local.db")
+        url = f"sqlite:///{tmp_path}/local.db"
     else:
-        opened = ON_POSTGRES[request.param](request.getfixturevalue("local_database"))
-    with opened as place:
-        place.barrier.create_table(place.db)
+        url = request.getfixturevalue("local_database")
+    with PLACES[request.param](url, BARRIERS[request.param](PATIENCE)) as place:
+        place.tool.create_table(place.db)
         with place.local() as db:
             place.run(db, "CREATE TABLE payment (id integer PRIMARY KEY)")
         yield place
@@ -126,7 +68,7 @@ def payments(place: Place) -> int:
 
 def pay(place: Place, db: Any, prepared: PreparedMessage) -> None:
     place.run(db, "INSERT INTO payment VALUES (1)")
-    place.barrier.record(db, prepared)
+    place.tool.record(db, prepared)
 
 
 @pytest.mark.parametrize("adapter", ON_POSTGRES)
@@ -134,31 +76,31 @@ def test_processes_that_start_together_all_have_the_table(
     adapter: str, local_database: str
 ) -> None:
     with (
-        ON_POSTGRES[adapter](local_database) as place,
+        ON_POSTGRES[adapter](local_database, BARRIERS[adapter](PATIENCE)) as place,
         ThreadPoolExecutor(1) as thread,
         psycopg.connect(local_database) as other_process,
     ):
         other_process.execute(CREATE_TABLE.encode())
-        creating = thread.submit(place.barrier.create_table, place.db)
+        creating = thread.submit(place.tool.create_table, place.db)
         wait_for(lambda: waits_for_a_lock(local_database))
         other_process.commit()
         creating.result(timeout=30)
-        assert place.barrier.check(place.db, make_check()) == ROLLBACK
+        assert place.tool.check(place.db, make_check()) == ROLLBACK
 
 
 def test_a_recorded_message_is_committed(place: Place) -> None:
     with place.local() as db:
         pay(place, db, make_prepared())
-    assert place.barrier.check(place.db, make_check()) == COMMIT
+    assert place.tool.check(place.db, make_check()) == COMMIT
 
 
 def test_a_message_without_a_record_is_fenced_and_rolled_back(place: Place) -> None:
-    answers = [place.barrier.check(place.db, make_check()) for _ in range(2)]
+    answers = [place.tool.check(place.db, make_check()) for _ in range(2)]
     assert answers == [ROLLBACK, ROLLBACK]
 
 
 def test_after_the_fence_the_local_transaction_cannot_commit(place: Place) -> None:
-    place.barrier.check(place.db, make_check())
+    place.tool.check(place.db, make_check())
     with pytest.raises(TransactionFenced) as caught, place.local() as db:
         pay(place, db, make_prepared())
     assert caught.value.message_id == "m-1"
@@ -168,43 +110,32 @@ def test_after_the_fence_the_local_transaction_cannot_commit(place: Place) -> No
 def test_a_check_waits_for_an_open_local_transaction_and_then_is_unknown(place: Place) -> None:
     with place.local() as db:
         pay(place, db, make_prepared())
-        assert place.barrier.check(place.db, make_check()) == UNKNOWN
-    assert place.barrier.check(place.db, make_check()) == COMMIT
+        assert place.tool.check(place.db, make_check()) == UNKNOWN
+    assert place.tool.check(place.db, make_check()) == COMMIT
 
 
 def test_a_check_that_waited_for_the_local_transaction_answers_what_it_committed(
     local_database: str, subtests: pytest.Subtests
 ) -> None:
     """A row that was read before the fence is older than the fence: it proves nothing."""
-    for open_place in ON_POSTGRES.values():
-        with open_place(local_database) as place:
-            patient = type(place.barrier)(timedelta(seconds=60))
-            patient.create_table(place.db)
-            message_id = type(place.barrier).__name__
+    for message_id, open_place in ON_POSTGRES.items():
+        patient = BARRIERS[message_id](timedelta(seconds=60))
+        with open_place(local_database, patient) as place:
+            place.tool.create_table(place.db)
             with ThreadPoolExecutor(1) as threads, subtests.test(message_id):
                 with place.local() as db:
-                    place.barrier.record(db, make_prepared(message_id))
-                    checked = threads.submit(patient.check, place.db, make_check(message_id))
+                    place.tool.record(db, make_prepared(message_id))
+                    checked = threads.submit(place.tool.check, place.db, make_check(message_id))
                     wait_for(lambda: waits_for_a_lock(local_database))
                 assert checked.result(60) == COMMIT
-
-
-def waits_for_a_lock(url: str) -> bool:
-    with psycopg.connect(url) as connection:
-        statement = (
-            "SELECT EXISTS (SELECT FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock')"
-        )
-        row = connection.execute(statement).fetchone()
-    return row is not None and bool(row[0])
 
 
 def test_a_message_recorded_twice_is_refused_the_second_time(place: Place) -> None:
     with place.local() as db:
         pay(place, db, make_prepared())
     with pytest.raises(TransactionFenced), place.local() as db:
-        place.barrier.record(db, make_prepared())
-    assert place.barrier.check(place.db, make_check()) == COMMIT
+        place.tool.record(db, make_prepared())
+    assert place.tool.check(place.db, make_check()) == COMMIT
 
 
 def age_rows(place: Place, days: int) -> None:
@@ -222,20 +153,20 @@ def test_a_record_is_no_older_than_its_prepare_however_long_ago_the_transaction_
         on_sqlite = isinstance(place.db, sqlalchemy.Engine) and place.db.dialect.name == "sqlite"
         now = "CURRENT_TIMESTAMP" if on_sqlite else "clock_timestamp()"
         (prepared_at,) = place.run(db, f"SELECT {now}")
-        place.barrier.record(db, make_prepared())
+        place.tool.record(db, make_prepared())
         (recorded_at,) = place.run(db, "SELECT created_at FROM outbox_barrier")
     assert recorded_at >= prepared_at
 
 
 def test_a_purge_deletes_old_rows_only(place: Place) -> None:
     for name in ("old-1", "old-2"):
-        place.barrier.check(place.db, make_check(name))
+        place.tool.check(place.db, make_check(name))
     age_rows(place, days=9)
     with place.local() as db:
         pay(place, db, make_prepared("young"))
-    assert place.barrier.purge(place.db, timedelta(days=8)) == 2
-    assert place.barrier.check(place.db, make_check("young")) == COMMIT
-    assert place.barrier.purge(place.db, timedelta(days=8)) == 0
+    assert place.tool.purge(place.db, timedelta(days=8)) == 2
+    assert place.tool.check(place.db, make_check("young")) == COMMIT
+    assert place.tool.purge(place.db, timedelta(days=8)) == 0
 
 
 def test_after_a_purge_an_old_message_is_unknown_and_never_rolled_back(place: Place) -> None:
@@ -243,21 +174,20 @@ def test_after_a_purge_an_old_message_is_unknown_and_never_rolled_back(place: Pl
     with place.local() as db:
         pay(place, db, make_prepared())
     age_rows(place, days=9)
-    place.barrier.purge(place.db, timedelta(days=8))
-    place.barrier.purge(place.db, timedelta(days=30))
-    assert place.barrier.check(place.db, make_check(prepared_at=long_ago)) == UNKNOWN
-    assert place.barrier.check(place.db, make_check("young")) == ROLLBACK
+    place.tool.purge(place.db, timedelta(days=8))
+    place.tool.purge(place.db, timedelta(days=30))
+    assert place.tool.check(place.db, make_check(prepared_at=long_ago)) == UNKNOWN
+    assert place.tool.check(place.db, make_check("young")) == ROLLBACK
 
 
 def test_recording_outside_a_transaction_is_refused(local_database: str) -> None:
-    url = local_database.replace("postgresql:", "postgresql+psycopg:")
-    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    engine = sqlalchemy.create_engine(named(local_database), isolation_level="AUTOCOMMIT")
     SqlAlchemyBarrier().create_table(engine)
-    with engine.connect() as connection, pytest.raises(BarrierUnsupported):
+    with engine.connect() as connection, pytest.raises(DatabaseUnsupported):
         SqlAlchemyBarrier().record(connection, make_prepared())
     engine.dispose()
     with psycopg.connect(local_database, autocommit=True) as plain:
-        with pytest.raises(BarrierUnsupported):
+        with pytest.raises(DatabaseUnsupported):
             PsycopgBarrier().record(plain, make_prepared())
         with plain.transaction():
             PsycopgBarrier().record(plain, make_prepared())
@@ -266,14 +196,14 @@ def test_recording_outside_a_transaction_is_refused(local_database: str) -> None
 def test_checking_on_a_connection_in_a_transaction_is_refused(local_database: str) -> None:
     with psycopg.connect(local_database) as connection:
         connection.execute("SELECT 1")
-        with pytest.raises(BarrierUnsupported):
+        with pytest.raises(DatabaseUnsupported):
             PsycopgBarrier().check(connection, make_check())
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql+pymysql://h/d"])
 def test_an_unsupported_database_is_refused(url: str) -> None:
     engine = sqlalchemy.create_engine(url, module=sqlite3)
-    with pytest.raises(BarrierUnsupported):
+    with pytest.raises(DatabaseUnsupported):
         SqlAlchemyBarrier().check(engine, make_check())
     engine.dispose()
 
@@ -283,12 +213,12 @@ def test_a_stricter_default_isolation_changes_no_answer(local_database: str, lev
     with psycopg.connect(local_database, autocommit=True) as admin:
         name = admin.info.dbname
         admin.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
-    with psycopg_place(local_database) as place:
-        place.barrier.create_table(place.db)
+    with psycopg_place(local_database, PsycopgBarrier(PATIENCE)) as place:
+        place.tool.create_table(place.db)
         with place.local() as db:
-            place.barrier.record(db, make_prepared())
-        assert place.barrier.check(place.db, make_check()) == COMMIT
-        assert place.barrier.check(place.db, make_check("m-2")) == ROLLBACK
+            place.tool.record(db, make_prepared())
+        assert place.tool.check(place.db, make_check()) == COMMIT
+        assert place.tool.check(place.db, make_check("m-2")) == ROLLBACK
 
 
 async def test_recording_asynchronously_outside_a_transaction_is_refused(
@@ -296,5 +226,5 @@ async def test_recording_asynchronously_outside_a_transaction_is_refused(
 ) -> None:
     connect = psycopg.AsyncConnection.connect
     async with await connect(local_database, autocommit=True) as connection:
-        with pytest.raises(BarrierUnsupported, match="inside the local transaction"):
+        with pytest.raises(DatabaseUnsupported, match="inside a transaction"):
             await AsyncPsycopgBarrier().record(connection, make_prepared())

@@ -1,0 +1,1 @@
+"""The inbox: a record that is delivered again has no second effect."""
