@@ -60,7 +60,7 @@ def read_books(
     total = _rows(member_url, "SELECT coalesce(sum(points), 0)::bigint FROM member_points")
     return Books(
         payments=Counter(row for url in account_urls for row in _rows(url, payments)),
-        records=Counter(_entry(event) for event in read_topic(bootstrap_servers, topic)),
+        records=Counter(read_topic(bootstrap_servers, topic)),
         grants=Counter(_rows(member_url, grants)),
         points=total[0][0],
     )
@@ -101,7 +101,7 @@ def _read_to_the_end(consumer: Consumer, unread: set[int]) -> list[PointsEarned]
             if _is_end(record):
                 unread.discard(record.partition() or 0)
             else:
-                events.append(read_event(record.headers(), record.value()))
+                events.append(read_event(record))
     return events
 
 
@@ -110,10 +110,6 @@ def _is_end(record: Message) -> bool:
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise KafkaException(error)
     return error is not None
-
-
-def _entry(event: PointsEarned) -> tuple[str, str, str, int]:
-    return (event.message_id, event.purchase_id, event.member, event.points)
 
 
 def _rows(url: str, query: str) -> list[tuple[Any, ...]]:

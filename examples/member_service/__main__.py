@@ -13,7 +13,7 @@ from threading import Event
 import psycopg
 from confluent_kafka import Consumer, KafkaException, Message
 
-from examples.member_service.points import create_tables, grant, read_event
+from examples.member_service.points import create_tables, grant
 
 BATCH_MAX = 500
 POLL_SECONDS = 0.5
@@ -57,7 +57,7 @@ def _consume_once(consumer: Consumer, connection: psycopg.Connection[object]) ->
     records = [r for r in consumer.consume(BATCH_MAX, POLL_SECONDS) if _is_record(r)]
     if not records:
         return
-    grant(connection, [read_event(r.headers(), r.value()) for r in records])
+    grant(connection, records)
     consumer.commit(asynchronous=False)
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from devservers.child import Child, Command
 from devservers.kafka import EmbeddedKafka
 from examples.demo.poller import wait_until
-from examples.member_service.points import PointsEarned, create_tables, grant
+from examples.member_service.points import create_tables, grant
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -26,8 +26,11 @@ SECONDS = 60.0
 ALL_POINTS = {"m0": 400, "m1": 300, "m2": 300}
 
 
-def make_event(number: int) -> PointsEarned:
-    return PointsEarned(f"id-{number}", f"p{number}", f"m{number % 3}", 100)
+def make_record(number: int) -> Message:
+    member = f"m{number % 3}"
+    value = json.dumps({"purchase_id": f"p{number}", "member": member, "points": 100}).encode()
+    headers: list[tuple[str, str | bytes | None]] = [("outbox_message_id", b"id-%d" % number)]
+    return Message(key=member.encode(), value=value, headers=headers)
 
 
 def points(url: str) -> dict[str, int]:
@@ -35,12 +38,9 @@ def points(url: str) -> dict[str, int]:
         return dict(connection.execute("SELECT member, points FROM member_points").fetchall())
 
 
-def send(producer: Producer, topic: str, event: PointsEarned) -> None:
-    value = {"purchase_id": event.purchase_id, "member": event.member, "points": event.points}
-    headers: list[tuple[str, str | bytes | None]] = [
-        ("outbox_message_id", event.message_id.encode())
-    ]
-    producer.produce(topic, json.dumps(value).encode(), event.member.encode(), headers=headers)
+def send(producer: Producer, topic: str, number: int) -> None:
+    record = make_record(number)
+    producer.produce(topic, record.value(), record.key(), headers=record.headers())
 
 
 def publish(bootstrap_servers: str, topic: str, numbers: Sequence[int]) -> None:
@@ -49,11 +49,11 @@ def publish(bootstrap_servers: str, topic: str, numbers: Sequence[int]) -> None:
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
     for number in numbers:
-        send(producer, topic, make_event(number))
+        send(producer, topic, number)
     producer.commit_transaction(SECONDS)
     producer.begin_transaction()
     for number in range(100, 110):
-        send(producer, topic, make_event(number))
+        send(producer, topic, number)
     producer.flush(SECONDS)
     producer.abort_transaction(SECONDS)
 
@@ -114,7 +114,7 @@ def test_a24_members_killed_before_and_after_their_offset_is_committed_grant_eac
     servers, topic = kafka_broker.bootstrap_servers, f"{TOPIC}-killed"
     make_ready(servers, local_database, topic)
     with psycopg.connect(local_database, autocommit=True) as connection:
-        grant(connection, [make_event(number) for number in range(5)])
+        grant(connection, [make_record(number) for number in range(5)])
     second = member_of(servers, local_database, topic, tmp_path / "second.log")
     try:
         wait_until("granted", lambda: granted_all(local_database), SECONDS)
