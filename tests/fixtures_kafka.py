@@ -67,9 +67,18 @@ def set_max_message_bytes(bootstrap_servers: str, topic: str, most: int) -> None
 
 def set_topic(bootstrap_servers: str, topic: str, name: str, value: int) -> None:
     """Change one setting of a topic."""
+    _set(bootstrap_servers, ResourceType.TOPIC, topic, ConfigEntry(name, str(value)))
+
+
+def set_group(bootstrap_servers: str, group: str, name: str, value: str) -> None:
+    """Change one setting of a group."""
+    _set(bootstrap_servers, ResourceType.GROUP, group, ConfigEntry(name, value))
+
+
+def _set(bootstrap_servers: str, kind: ResourceType, name: str, entry: ConfigEntry) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    entry = ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    entry.incremental_operation = AlterConfigOpType.SET
+    resource = ConfigResource(kind, name, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(timeout=60)
 
 

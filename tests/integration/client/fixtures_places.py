@@ -1,14 +1,14 @@
 """Places: a database that one adapter of the client uses; the asynchronous ones look the same."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import Thread
 from typing import Any
 
 import psycopg
+import pytest
 import sqlalchemy
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -62,42 +62,44 @@ def sqlalchemy_place(url: str, tool: Any) -> Iterator[Place]:
 @contextmanager
 def async_psycopg_place(url: str, tool: Any) -> Iterator[Place]:
     """Yield a place for asynchronous connections of psycopg."""
-    with running_loop() as loop:
+    with start_blocking_portal() as loop:
 
         @contextmanager
         def local() -> Iterator[Any]:
-            with loop.opened(loop.call(psycopg.AsyncConnection.connect(url))) as connection:
+            connect: Any = psycopg.AsyncConnection.connect
+            opened = loop.call(connect, url)
+            with loop.wrap_async_context_manager(opened) as connection:
                 yield connection
 
         def run(db: Any, statement: str) -> Any:
-            cursor = loop.call(db.execute(statement))
-            return loop.call(cursor.fetchone()) if cursor.description else None
+            cursor = loop.call(db.execute, statement)
+            return loop.call(cursor.fetchone) if cursor.description else None
 
         pool: Any = AsyncConnectionPool(url, min_size=1, max_size=4, open=False)
-        with loop.opened(pool):
+        with loop.wrap_async_context_manager(pool):
             yield Place(OnLoop(loop, tool), pool, local, run)
 
 
 @contextmanager
 def async_sqlalchemy_place(url: str, tool: Any) -> Iterator[Place]:
     """Yield a place for asynchronous sessions of SQLAlchemy."""
-    with running_loop() as loop:
+    with start_blocking_portal() as loop:
         engine = create_async_engine(named(url))
 
         @contextmanager
         def local() -> Iterator[Any]:
             with (
-                loop.opened(AsyncSession(engine)) as session,
-                loop.opened(session.begin()),
+                loop.wrap_async_context_manager(AsyncSession(engine)) as session,
+                loop.wrap_async_context_manager(session.begin()),
             ):
                 yield session
 
         def run(db: Any, statement: str) -> Any:
-            result = loop.call(db.execute(sqlalchemy.text(statement)))
+            result = loop.call(db.execute, sqlalchemy.text(statement))
             return result.fetchone() if result.returns_rows else None
 
         yield Place(OnLoop(loop, tool), engine, local, run)
-        loop.call(engine.dispose())
+        loop.call(engine.dispose)
 
 
 ON_POSTGRES: dict[str, Callable[[str, Any], AbstractContextManager[Place]]] = {
@@ -107,6 +109,18 @@ ON_POSTGRES: dict[str, Callable[[str, Any], AbstractContextManager[Place]]] = {
     "sqlalchemy async": async_sqlalchemy_place,
 }
 PLACES = {**ON_POSTGRES, "sqlite": sqlalchemy_place}
+
+
+@contextmanager
+def place_for(request: pytest.FixtureRequest, tools: Mapping[str, Any]) -> Iterator[Place]:
+    """Yield the place that the test's parameter names, with the tables of its tool."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{request.getfixturevalue('tmp_path')}/local.db"
+    else:
+        url = request.getfixturevalue("local_database")
+    with PLACES[request.param](url, tools[request.param]) as place:
+        place.tool.create_table(place.db)
+        yield place
 
 
 def named(url: str) -> str:
@@ -126,51 +140,11 @@ def waits_for_a_lock(url: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """An event loop in a thread of its own."""
-
-    loop: asyncio.AbstractEventLoop
-
-    def call(self, call: Awaitable[Any]) -> Any:
-        """Await ``call`` on the loop; return its result here."""
-
-        async def awaited() -> Any:
-            return await call
-
-        return asyncio.run_coroutine_threadsafe(awaited(), self.loop).result()
-
-    @contextmanager
-    def opened(self, context: AbstractAsyncContextManager[Any]) -> Iterator[Any]:
-        """Enter an asynchronous context on the loop, for a block of this thread."""
-        entered = self.call(context.__aenter__())
-        try:
-            yield entered
-        except BaseException as error:
-            self.call(context.__aexit__(type(error), error, error.__traceback__))
-            raise
-        self.call(context.__aexit__(None, None, None))
-
-
-@contextmanager
-def running_loop() -> Iterator[Loop]:
-    """Run an event loop until the block ends."""
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield Loop(loop)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-@dataclass(frozen=True, slots=True)
 class OnLoop:
     """An asynchronous tool, called from any thread."""
 
-    loop: Loop
+    loop: BlockingPortal
     tool: Any
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: self.loop.call(getattr(self.tool, name)(*arguments))
+        return lambda *arguments: self.loop.call(getattr(self.tool, name), *arguments)

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -26,6 +25,7 @@ from tests.integration.client.fixtures_places import (
     PLACES,
     Place,
     named,
+    place_for,
     psycopg_place,
     waits_for_a_lock,
 )
@@ -49,13 +49,9 @@ BARRIERS: dict[str, Callable[[timedelta], Any]] = {
 
 
 @pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/local.db"
-    else:
-        url = request.getfixturevalue("local_database")
-    with PLACES[request.param](url, BARRIERS[request.param](PATIENCE)) as place:
-        place.tool.create_table(place.db)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    tools = {name: barrier(PATIENCE) for name, barrier in BARRIERS.items()}
+    with place_for(request, tools) as place:
         with place.local() as db:
             place.run(db, "CREATE TABLE payment (id integer PRIMARY KEY)")
         yield place

@@ -1,6 +1,6 @@
 """What Kafka delivers again after a rebalance, or in a share group, has no second effect."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 from uuid import uuid4
@@ -8,19 +8,15 @@ from uuid import uuid4
 import psycopg
 import pytest
 from confluent_kafka import AcknowledgeType, Consumer, Message, Producer, ShareConsumer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 
 from devservers.kafka import EmbeddedKafka
-from outbox_client.inbox.psycopg import PsycopgInbox
-from tests.fixtures_kafka import make_topic
+from tests.fixtures_kafka import make_topic, set_group
 from tests.fixtures_waiting import wait_for
+from tests.integration.client.inbox.fixtures_mortal_consumer import INBOX
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 RECORDS, PARTITIONS = 20, 2
-INBOX = PsycopgInbox("member-service")
 
 
 @pytest.fixture
@@ -33,14 +29,6 @@ def topic(kafka_broker: EmbeddedKafka) -> str:
         producer.produce(name, b"100", partition=number % PARTITIONS, headers=headers)
     assert producer.flush(60) == 0
     return name
-
-
-@pytest.fixture
-def database(local_database: str) -> Iterator[psycopg.Connection[Any]]:
-    """The consumers' database."""
-    with psycopg.connect(local_database, autocommit=True) as connection:
-        INBOX.create_table(connection)
-        yield connection
 
 
 def apply(database: psycopg.Connection[Any], records: Iterable[Message]) -> list[bool]:
@@ -59,27 +47,19 @@ def test_after_a_rebalance_what_was_applied_and_not_committed_has_no_second_effe
         "enable.auto.commit": False,
         "heartbeat.interval.ms": 200,
     }
+    answers: list[bool] = []
+
+    def read(*members: Consumer) -> int:
+        for member in members:
+            answers.extend(apply(database, member.consume(RECORDS, timeout=0.1)))
+        return len(answers)
+
     with closing(Consumer(settings)) as first, closing(Consumer(settings)) as second:
         first.subscribe([topic])
-        applied: list[bool] = []
-        wait_for(lambda: read(first, database, applied) == RECORDS)
-        assert applied == [True] * RECORDS
+        wait_for(lambda: read(first) == RECORDS)
         second.subscribe([topic])
-        again: list[bool] = []
-        of_second: list[bool] = []
-
-        def both() -> bool:
-            read(first, database, again)
-            return read(second, database, of_second) >= RECORDS // PARTITIONS
-
-        wait_for(both)
-    assert not any(again + of_second)
-
-
-def read(consumer: Consumer, database: psycopg.Connection[Any], answers: list[bool]) -> int:
-    """Read and apply; commit no offset; return how many records were read until now."""
-    answers += apply(database, consumer.consume(RECORDS, timeout=0.1))
-    return len(answers)
+        wait_for(lambda: read(first, second) >= 2 * RECORDS and second.assignment())
+    assert answers == [True] * RECORDS + [False] * (len(answers) - RECORDS)
 
 
 def test_what_a_share_group_delivers_again_has_no_second_effect(
@@ -91,38 +71,21 @@ def test_what_a_share_group_delivers_again_has_no_second_effect(
         "group.id": group,
         "share.acknowledgement.mode": "explicit",
     }
-    configure(kafka_broker.bootstrap_servers, group)
+    set_group(kafka_broker.bootstrap_servers, group, "share.auto.offset.reset", "earliest")
     with ShareConsumer(settings) as dying:
         dying.subscribe([topic])
         applied = apply(database, wait_for(lambda: dying.poll(timeout=0.5)))
-    answers: list[tuple[int, bool]] = []
+    answers: list[tuple[int | None, bool]] = []
+
+    def share() -> int:
+        records = heir.poll(timeout=0.5)
+        times = [record.delivery_count() for record in records]
+        answers.extend(zip(times, apply(database, records), strict=True))
+        for record in records:
+            heir.acknowledge(record, AcknowledgeType.ACCEPT)
+        return len(answers)
+
     with ShareConsumer(settings) as heir:
         heir.subscribe([topic])
-        wait_for(lambda: share(heir, database, answers) == RECORDS)
-    assert applied == [True] * len(applied)
+        wait_for(lambda: share() == RECORDS)
     assert sorted(answers) == [(1, True)] * (RECORDS - len(applied)) + [(2, False)] * len(applied)
-
-
-def share(
-    consumer: ShareConsumer, database: psycopg.Connection[Any], answers: list[tuple[int, bool]]
-) -> int:
-    """Apply and accept records; return how many were read until now."""
-    records = consumer.poll(timeout=0.5)
-    deliveries = [record.delivery_count() or 0 for record in records]
-    answers += zip(deliveries, apply(database, records), strict=True)
-    for record in records:
-        consumer.acknowledge(record, AcknowledgeType.ACCEPT)
-    consumer.commit_sync(timeout=60.0)
-    return len(answers)
-
-
-def configure(bootstrap_servers: str, group: str) -> None:
-    """Let a share group read from the beginning, and what is committed only."""
-    wanted = {"share.auto.offset.reset": "earliest", "share.isolation.level": "read_committed"}
-    entries = [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        for name, value in wanted.items()
-    ]
-    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
-    admin.incremental_alter_configs([resource])[resource].result(timeout=60)
