@@ -1,6 +1,7 @@
 """A server of the contract, both clients, and an empty PostgreSQL database of the producer."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from devservers.postgres import EmbeddedPostgres
 from outbox_client import TransactionProducer
 from tests.fixtures_databases import drop_database, make_database
 from tests.integration.client.fixtures_contract_server import ContractService, serving
+from tests.integration.client.fixtures_mariadb import SERVER, mariadb, mariadb_program
 from tests.integration.client.fixtures_producers import (
     OpenProducer,
     open_on_asyncio,
@@ -40,6 +42,16 @@ def producer(service_url: str, open_producer: OpenProducer) -> Iterator[Transact
     """A producer of the group `billing`."""
     with open_producer(service_url, "billing", api_key="obx_key", timeout=3.0) as producer:
         yield producer
+
+
+@pytest.fixture(scope="session")
+def mariadb_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run MariaDB, or skip where it is not installed."""
+    program = mariadb_program()
+    if program is None:
+        pytest.skip(f"{SERVER} is not on this machine (package mariadb-server-core)")
+    with mariadb(program, tmp_path_factory.mktemp("m")) as socket:
+        yield socket
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ RUN_BY: Final = {
         "tests/e2e/languages/test_languages.py",
         "tests/e2e/languages/test_own_copy.py",
     ),
+    "docs/consumers.md": ("tests/integration/client/inbox/test_consumers_page.py",),
     "docs/containers.md": ("tests/containers/fixtures_page.py",),
     "docs/audit.md": ("tests/unit/docs/reference/test_reconciliation_page.py",),
     "docs/operate.md": ("tests/e2e/command/test_examples.py",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pymysql  # type: ignore[import-untyped]
 import pytest
 
 from tests.fixtures_paths import PROJECT
-from tests.integration.client.barrier.fixtures_mariadb import SERVER, mariadb, mariadb_program
 
 PAGE = (PROJECT / "docs" / "barrier.md").read_text("utf-8")
 SQL = dict(re.findall(r"```sql\n-- (\w+)\n(.*?)```", PAGE, re.DOTALL))
@@ -109,23 +108,13 @@ def mysql(socket: Path) -> Database:
     )
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run MariaDB, or skip where it is not installed."""
-    program = mariadb_program()
-    if program is None:
-        pytest.skip(f"{SERVER} is not on this machine (package mariadb-server-core)")
-    with mariadb(program, tmp_path_factory.mktemp("m")) as socket:
-        yield socket
-
-
 @pytest.fixture(params=TESTED)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     """Return an empty database with the page's table."""
     if request.param == "sqlite":
         made = sqlite(tmp_path / "billing.db")
     else:
-        socket = request.getfixturevalue("server")
+        socket = request.getfixturevalue("mariadb_socket")
         with pymysql.connect(unix_socket=str(socket), user="root") as session:
             session.cursor().execute("CREATE OR REPLACE DATABASE billing")
         made = mysql(socket)
