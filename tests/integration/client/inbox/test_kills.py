@@ -20,7 +20,8 @@ from tests.integration.client.inbox.fixtures_mortals import mortals
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 MESSAGES, PARTITIONS = 2000, 3
-RELAY_KILLS, CONSUMER_KILLS = 10, 270
+RELAY = {"program": relay.__name__, "kills": 10, "seconds": 0.3, "batch_max": 20}
+CONSUMER = {"program": consumer.__name__, "kills": 270, "seconds": 0.03, "batch_max": 3}
 NEW_INSTALLATION = "UPDATE outbox.installation SET installation_id = gen_random_uuid()"
 EFFECTS = "SELECT message_id FROM effect"
 
@@ -48,14 +49,7 @@ def test_kills_of_relay_and_consumers_leave_one_effect_of_each_commit(
         "topic": world.topic,
         "database_url": local_database,
     }
-    asked = [
-        {"program": relay.__name__, "kills": RELAY_KILLS, "seconds": 0.3, "batch_max": 20},
-        *(
-            {"program": consumer.__name__, "kills": CONSUMER_KILLS, "seconds": 0.03, "batch_max": 3}
-            | {"partition": partition}
-            for partition in range(PARTITIONS)
-        ),
-    ]
+    asked = [RELAY, *({**CONSUMER, "partition": number} for number in range(PARTITIONS))]
     with ExitStack() as opened:
         running = [opened.enter_context(mortals(**facts, **each)) for each in asked]
         assert [next(each.stdout or iter("")) for each in running] == ["immortal\n"] * len(asked)
