@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 MESSAGES, PARTITIONS = 2000, 3
 RELAY = {"program": relay.__name__, "kills": 10, "seconds": 0.3, "batch_max": 20}
-CONSUMER = {"program": consumer.__name__, "kills": 270, "seconds": 0.03, "batch_max": 3}
+CONSUMER = {"program": consumer.__name__, "kills": 330, "seconds": 0.03, "batch_max": 3}
 NEW_INSTALLATION = "UPDATE outbox.installation SET installation_id = gen_random_uuid()"
 EFFECTS = "SELECT message_id FROM effect"
 
