@@ -15,7 +15,7 @@ from tests.fixtures_paths import PROJECT
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 PAGE = (PROJECT / "docs" / "clients.md").read_text("utf-8")
-SECTION = PAGE[PAGE.index("### Make it your own") : PAGE.index("## What consumers see")]
+SECTION = PAGE.partition("### Make it your own")[2].partition("\n## ")[0]
 (BLOCK,) = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
 
 
