@@ -49,7 +49,7 @@ def test_a24_payments_records_and_points_agree_and_the_report_is_clean(
     tmp_path: Path, place: Path
 ) -> None:
     reports = tmp_path / "reports, 100% of [ä]"
-    arguments = [sys.executable, "-m", "examples.demo", "--purchases", "60"]
+    arguments = [sys.executable, "-m", "examples.demo", "--purchases", "100"]
     demo = subprocess.run(
         [*arguments, "--report", str(reports)],
         cwd=PROJECT,
