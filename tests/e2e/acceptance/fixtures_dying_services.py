@@ -2,7 +2,7 @@
 
 ``python -m tests.e2e.acceptance.fixtures_dying_services account …`` has the arguments of the real
 service. A purchase named ``die-STEP-N`` kills its process at that step; the member service dies
-before its second commit of offsets, and its successor after its second one.
+before its first commit of offsets, and its successor after its own first one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ STEPS = ("prepare", "payment", "end", "answer")
 """A process dies before each of these."""
 FOLDER = "TEST_DEATHS"
 """The variable with the folder that has a file for each death."""
-SECOND = 2
 
 
 def die_once(name: str) -> None:
@@ -67,16 +66,10 @@ class DyingProducer(TransactionProducer):
 class DyingConsumer(Consumer):
     """Dies before a commit of offsets, and in its next life after one."""
 
-    commits = 0
-
     def commit(self, *arguments: Any, **named: Any) -> Any:
-        self.commits += 1
-        before = self.commits == SECOND
-        if before:
-            die_once("member before its offsets are committed")
+        die_once("member before its offsets are committed")
         done = super().commit(*arguments, **named)
-        if before:
-            die_once("member after its offsets are committed")
+        die_once("member after its offsets are committed")
         return done
 
 
