@@ -28,7 +28,7 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 PEPPER = base64.b64encode(b"pepper of the tests").decode()
 RING = base64.b64encode(bytes(32)).decode()
 CASES = int(process_environment().get("OUTBOX_FUZZ_CASES", "2"))
-SECONDS = 240.0 + 12.0 * CASES
+SECONDS = 480.0 + 12.0 * CASES
 SEED = process_environment().get("OUTBOX_FUZZ_SEED", "20261121")
 
 
