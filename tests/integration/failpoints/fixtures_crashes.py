@@ -31,7 +31,8 @@ HELD = frozenset(
 )
 COMMITTED_BATCH = "relay.after_commit"
 """A kill here leaves a batch in Kafka that is not in the progress row."""
-DEATH_SECONDS = 20.0
+DEATH_SECONDS = 45.0
+"""For the start of a program on a slow machine, too."""
 TRIES = 4
 _RUNS = count()
 
