@@ -13,7 +13,7 @@ from contextlib import (
     suppress,
 )
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg import errors
@@ -123,12 +123,7 @@ class PsycopgBarrier:
 
     def create_table(self, db: Connection | Pool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        with (
-            opened(db) as connection,
-            suppress(*CREATED_MEANWHILE),
-            connection.transaction(),
-        ):
-            connection.execute(CREATE_TABLE)
+        create(db, CREATE_TABLE)
 
     def purge(self, db: Connection | Pool, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many.
@@ -183,10 +178,7 @@ class AsyncPsycopgBarrier:
 
     async def create_table(self, db: AsyncConnection | AsyncPool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        async with async_opened(db) as connection:
-            with suppress(*CREATED_MEANWHILE):
-                async with connection.transaction():
-                    await connection.execute(CREATE_TABLE)
+        await async_create(db, CREATE_TABLE)
 
     async def purge(self, db: AsyncConnection | AsyncPool, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
@@ -227,6 +219,20 @@ async def _async_read(
         cursor = connection.cursor(row_factory=tuple_row)
         row = await (await cursor.execute(READ, (*ids, *mark))).fetchone()
     return (row[0], row[1]) if row else (None, None)
+
+
+def create(db: Connection | Pool, statement: LiteralString) -> None:
+    """Create a table in a transaction of its own, unless another process has just done so."""
+    with opened(db) as connection, suppress(*CREATED_MEANWHILE), connection.transaction():
+        connection.execute(statement)
+
+
+async def async_create(db: AsyncConnection | AsyncPool, statement: LiteralString) -> None:
+    """Create a table as ``create`` does."""
+    async with async_opened(db) as connection:
+        with suppress(*CREATED_MEANWHILE):
+            async with connection.transaction():
+                await connection.execute(statement)
 
 
 def tuples(connection: Connection) -> psycopg.Cursor[TupleRow]:

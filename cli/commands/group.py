@@ -204,14 +204,18 @@ def _read(file: typer.FileBinaryRead) -> list[dict[str, Any]]:
     try:
         groups = yaml.safe_load(file)
     except yaml.YAMLError as error:
-        raise CommandFailed(f"{file.name}: {error}", ExitCode.USAGE) from None
-    if isinstance(groups, list) and all(isinstance(group, dict) for group in groups):
+        line = " ".join(f"{file.name}: {error}".split())
+        raise CommandFailed(line, ExitCode.USAGE) from None
+    if isinstance(groups, list) and all(
+        isinstance(group, dict) and "producer_group" in group for group in groups
+    ):
         return groups
-    raise CommandFailed(f"{file.name} must be a list of groups", ExitCode.USAGE)
+    line = f"{file.name} must be a list of groups, each with its producer_group"
+    raise CommandFailed(line, ExitCode.USAGE)
 
 
 def _applied(api: ApiClient, wanted: dict[str, Any]) -> Row:
-    name = str(wanted.pop("producer_group", ""))
+    name = str(wanted.pop("producer_group"))
     try:
         before, after = _put(api, name, wanted)
     except ApiProblem as problem:

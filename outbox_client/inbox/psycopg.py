@@ -1,6 +1,5 @@
 """The inboxes on psycopg 3 (PostgreSQL): for connections, and for asynchronous connections."""
 
-from contextlib import suppress
 from datetime import timedelta
 
 from psycopg.rows import tuple_row
@@ -8,15 +7,16 @@ from psycopg.rows import tuple_row
 from outbox_client.barrier import purge_age
 from outbox_client.inbox import Record, message_id
 from outbox_client.psycopg import (
-    CREATED_MEANWHILE,
     AsyncConnection,
     AsyncCursor,
     AsyncPool,
     Connection,
     Cursor,
     Pool,
+    async_create,
     async_local_connection,
     async_opened,
+    create,
     local_connection,
     opened,
     tuples,
@@ -55,8 +55,7 @@ class PsycopgInbox:
 
     def create_table(self, db: Connection | Pool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        with opened(db) as connection, suppress(*CREATED_MEANWHILE), connection.transaction():
-            connection.execute(CREATE_TABLE)
+        create(db, CREATE_TABLE)
 
     def purge(self, db: Connection | Pool, older_than: timedelta, /) -> int:
         """Delete rows of ``consumer`` older than ``older_than`` and return how many.
@@ -82,10 +81,7 @@ class AsyncPsycopgInbox:
 
     async def create_table(self, db: AsyncConnection | AsyncPool, /) -> None:
         """Create the table if it is missing; several processes may do so at the same time."""
-        async with async_opened(db) as connection:
-            with suppress(*CREATED_MEANWHILE):
-                async with connection.transaction():
-                    await connection.execute(CREATE_TABLE)
+        await async_create(db, CREATE_TABLE)
 
     async def purge(self, db: AsyncConnection | AsyncPool, older_than: timedelta, /) -> int:
         """Delete rows older than ``older_than``, return how many; as ``PsycopgInbox.purge``."""

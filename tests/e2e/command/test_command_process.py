@@ -85,6 +85,24 @@ def test_a_file_of_settings_that_is_no_text_is_one_line(here: Command, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- {producer_group: [", ": while parsing"),
+        ("- check_url: x", " must be a list of groups, each with its producer_group"),
+        ("producer_group: shipping", " must be a list of groups, each with its producer_group"),
+    ],
+)
+def test_a_file_of_groups_that_is_wrong_is_one_line_and_nothing_is_sent(
+    here: Command, tmp_path: Path, text: str, said: str
+) -> None:
+    wrong = tmp_path / "groups.yml"
+    wrong.write_text(text)
+    done = here("group", "apply", str(wrong), OUTBOX_API_URL="http://127.0.0.1:1")
+    assert (done.code, done.out, done.err.count("\n")) == (ExitCode.USAGE, "", 1)
+    assert done.err.startswith(f"outbox: {wrong}{said}")
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("key", "create", "--database", "--name", "first", "--scope", "admin", "--group", "*"),

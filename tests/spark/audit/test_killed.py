@@ -93,7 +93,7 @@ def started(installation: OutboxWriter, folder: Path) -> Iterator[Callable[[], s
 
 
 def environment(installation: OutboxWriter) -> dict[str, str]:
-    """Return the environment of a process with settings of ours and no others."""
+    """Return the environment of a process without the settings of the user."""
     inherited = process_environment().items()
     ours = {
         "database_url": installation.database_url,
