@@ -31,7 +31,8 @@ def live(asked: Any, works: Callable[[], object], stop: Event) -> None:
     consumer.assign([TopicPartition(asked["topic"], asked["partition"])])
     with psycopg.connect(asked["database_url"], autocommit=True) as db:
         while not stop.is_set():
-            records = consumer.consume(asked["batch_max"], timeout=0.05)
+            taken = consumer.consume(asked["batch_max"], timeout=0.05)
+            records = [each for each in taken if not each.error()]
             if not records:
                 continue
             works()
