@@ -86,9 +86,9 @@ LARGER: Final = (
         faults=_faults(failover=1, takeover=1, frame=1),
     ),
     Configuration(
-        name="two relays: refusals, takeover",
+        name="two relays: a refusal, takeover",
         relays=2,
-        faults=_faults(refuse=2, takeover=1),
+        faults=_faults(refuse=1, takeover=1),
         batch_max=1,
         open_flushes=1,
     ),
