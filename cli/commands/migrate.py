@@ -7,7 +7,6 @@ from cli.invocation.context import context_of
 from cli.invocation.exit_codes import ExitCode
 from cli.invocation.output import print_object
 from cli.invocation.settings import database_url, settings_or_dev
-from outbox.settings.catalogue import Settings
 
 
 def make_app() -> typer.Typer:
@@ -24,12 +23,13 @@ def make_app() -> typer.Typer:
 def up(context: typer.Context) -> None:
     """Migrate the database and create the topic outbox.progress; safe to run twice."""
     from cli.stores.schema import schema_state, upgrade
+    from outbox.kafka.progress_topic import ensure_progress_topic
 
     invocation, url, settings = context_of(context), database_url(), settings_or_dev()
     bootstrap_servers = settings.required_bootstrap_servers()
     upgrade(url)
     invocation.say("the database schema is current")
-    created = _ensure_topic(settings, bootstrap_servers)
+    created = ensure_progress_topic(bootstrap_servers, settings.kafka_config)
     invocation.say(f"the topic outbox.progress {'was created' if created else 'exists already'}")
     print_object(invocation, {"revision": schema_state(url).current, "topic_created": created})
 
@@ -43,9 +43,3 @@ def status(context: typer.Context) -> None:
     print_object(context_of(context), facts)
     if not state.is_current:
         raise typer.Exit(ExitCode.ERROR)
-
-
-def _ensure_topic(settings: Settings, bootstrap_servers: str) -> bool:
-    from outbox.kafka.progress_topic import ensure_progress_topic
-
-    return ensure_progress_topic(bootstrap_servers, settings.kafka_config)

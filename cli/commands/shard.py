@@ -13,7 +13,6 @@ from cli.invocation.output import print_object, print_rows
 from cli.invocation.settings import database_url, settings_or_dev
 from outbox.postgres.operators.operator_view import OperatorView
 from outbox.relay.halt_resolution import ADVICE, HaltResolution
-from outbox.relay.protocol.state import HaltReason
 
 Shard = Annotated[
     int, typer.Argument(metavar="SHARD", min=0, max=15, help="Its number in `outbox shard list`.")
@@ -79,8 +78,4 @@ def resolve(
 def _shards() -> list[dict[str, Any]]:
     with OperatorView(database_url()) as view:
         rows = [shard_row(shard) for shard in view.rows("shards")]
-    return [{**row, "advice": _advice(row["halt_reason"])} for row in rows]
-
-
-def _advice(halt: str | None) -> str | None:
-    return None if halt is None else ADVICE[HaltReason(halt)]
+    return [{**row, "advice": ADVICE.get(row["halt_reason"])} for row in rows]

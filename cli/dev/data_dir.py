@@ -89,7 +89,7 @@ class DataDir:
             else:
                 entry.unlink()
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Release the lock."""
         self._lock.close()
 

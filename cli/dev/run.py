@@ -1,13 +1,12 @@
 """One run of `outbox dev`, from the lock to the clean stop."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from time import monotonic
 from typing import NoReturn
 
-from cli.dev.data_dir import DataDir, open_data_dir
+from cli.dev.data_dir import open_data_dir
 from cli.dev.signals import StopRequested, signals_as_exceptions
 from cli.dev.stack import DevOptions, Stack
 from cli.dev.supervisor import Supervisor
@@ -33,23 +32,13 @@ def run_dev(
     something cannot start.
     """
     try:
-        with signals_as_exceptions(), _held(options.data_dir) as data_dir:
+        with signals_as_exceptions(), closing(open_data_dir(options.data_dir)) as data_dir:
             if fresh:
                 Stack(options, data_dir, inherited).erase()
             stack = Stack(options, data_dir, inherited)
             _run(stack, say, announce)
     except StopRequested as request:
         return ExitCode.INTERRUPTED if request.signal == signal.SIGINT else ExitCode.OK
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[DataDir]:
-    """Hold the folder for the block."""
-    data_dir = open_data_dir(path)
-    try:
-        yield data_dir
-    finally:
-        data_dir.release()
 
 
 def _run(stack: Stack, say: Say, announce: Announce) -> NoReturn:

@@ -101,16 +101,14 @@ def _json(value: Any, output: Output) -> str:
 
 def _cell(value: Any) -> str:
     match value:
-        case None | []:
+        case None:
             return "-"
         case bool():
             return "yes" if value else "no"
         case dict():
-            if not value:
-                return "-"
-            return ", ".join(f"{name} {_cell(each)}" for name, each in value.items())
+            return ", ".join(f"{name} {_cell(each)}" for name, each in value.items()) or "-"
         case list():
-            return ", ".join(_cell(each) for each in value)
+            return ", ".join(map(_cell, value)) or "-"
         case _:
             return _MOMENT.sub(_moment, str(value))
 

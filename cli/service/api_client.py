@@ -89,13 +89,11 @@ class ApiClient:
         """Return the problem; a proxy or another server answers without one."""
         if isinstance(problem, dict) and "code" in problem:
             return ApiProblem(status, problem)
-        between = ApiProblem(status, {}).exit_code
-        code = between if between in (ExitCode.UNREACHABLE, ExitCode.REFUSED) else ExitCode.USAGE
-        if code is ExitCode.USAGE:
-            return CommandFailed(f"{self._base} answers {status} and {NO_OUTBOX}", code)
-        return CommandFailed(
-            f"{self._base} answers {status}, but not as the API of an outbox", code
-        )
+        code = ApiProblem(status, {}).exit_code
+        if code in (ExitCode.UNREACHABLE, ExitCode.REFUSED):
+            line = f"{self._base} answers {status}, but not as the API of an outbox"
+            return CommandFailed(line, code)
+        return CommandFailed(f"{self._base} answers {status} and {NO_OUTBOX}", ExitCode.USAGE)
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:

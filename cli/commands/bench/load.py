@@ -137,7 +137,6 @@ def _end(api: ApiClient, message_ids: Sequence[str], decision: str, wait: int) -
 def _items(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the results of a batch. Raises CommandFailed for the first item that was refused."""
     for item in answer["items"]:
-        if item.get("problem"):
-            problem = item["problem"]
+        if problem := item.get("problem"):
             raise CommandFailed(f"{problem['title']}: {problem.get('detail', problem['code'])}")
     return [item["result"] for item in answer["items"]]

@@ -83,7 +83,13 @@ def simulate_checks(
     """
     invocation = context_of(context)
     subject = TestedEndpoint(
-        group=_group(producer_group, endpoint_url, secret, within),
+        group=ProducerGroup(
+            id=0,
+            name=producer_group,
+            check_url=endpoint_url,
+            check_timeout_seconds=within,
+            secrets=(secret,),
+        ),
         now=SystemClock().now(),
         seed=secrets.randbits(58),
         known=transaction_id,
@@ -110,12 +116,6 @@ def _unreached(url: str, silent: EndpointSilent) -> CommandFailed:
         )
     why = FAILURES.get(silent.error, silent.error)
     return CommandFailed(f"{url} cannot be reached: {why}", ExitCode.UNREACHABLE)
-
-
-def _group(name: str, url: str, secret: str, within: int) -> ProducerGroup:
-    return ProducerGroup(
-        id=0, name=name, check_url=url, check_timeout_seconds=within, secrets=(secret,)
-    )
 
 
 async def _run(

@@ -31,8 +31,8 @@ def test_a_folder_has_one_holder_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match=f"process {os.getpid()}") as refusal:
         open_data_dir(tmp_path / "data")
     assert refusal.value.exit_code is ExitCode.CONFLICT
-    held.release()
-    open_data_dir(tmp_path / "data").release()
+    held.close()
+    open_data_dir(tmp_path / "data").close()
 
 
 def test_a_folder_keeps_its_ports_while_they_are_free(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_folder_keeps_its_ports_while_they_are_free(tmp_path: Path) -> None:
         moved = held.ports({})
     assert moved["kafka"] != first["kafka"]
     assert {**moved, "kafka": first["kafka"]} == first
-    held.release()
+    held.close()
 
 
 def test_a_folder_with_files_of_the_user_is_not_erased(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_folder_with_files_of_the_user_is_not_erased(tmp_path: Path) -> None:
     (held.path / "thesis.txt").unlink()
     held.erase()
     assert [each.name for each in held.path.iterdir()] == ["lock"]
-    held.release()
+    held.close()
 
 
 def test_a_given_port_wins_and_one_that_is_taken_is_refused(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_given_port_wins_and_one_that_is_taken_is_refused(tmp_path: Path) -> N
         with pytest.raises(CommandFailed, match=str(port)):
             held.ports({"api": port})
     assert held.ports({"api": port})["api"] == port
-    held.release()
+    held.close()
 
 
 def test_secrets_are_created_once_private_and_deleted_with_the_data(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_secrets_are_created_once_private_and_deleted_with_the_data(tmp_path: Pa
     assert (tmp_path / "data" / "auth_pepper.secret").stat().st_mode & 0o777 == 0o600
     held.erase()
     assert held.secret("auth_pepper") != secret
-    held.release()
+    held.close()
 
 
 def test_the_state_is_found_while_its_processes_run(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_programs_get_the_callers_settings_but_not_its_addresses(tmp_path: Path)
         ports={"api": 8080, "checker_metrics": 9464},
         auth="keys",
     )
-    held.release()
+    held.close()
     assert environment["OUTBOX_CHECK_MAX"] == "3"
     assert environment["OUTBOX_CREATE_TOPICS"] == "false"
     assert environment["OUTBOX_CHECK_ALLOW_CIDRS"] == "127.0.0.0/8,::1/128"
