@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from outbox.messages.message import (
-    AlreadyDecided,
     DecidedBy,
     End,
     Ended,
@@ -16,7 +15,6 @@ from outbox.messages.message import (
     Prepared,
     Resolution,
     State,
-    TransactionIdReused,
 )
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import PLAN_ONCE, make_pool
@@ -52,16 +50,6 @@ async def ended(store: PostgresHalfStore, end: End) -> Ended:
     return answer
 
 
-async def test_a_prepared_half_is_undecided_until_it_is_ended(store: PostgresHalfStore) -> None:
-    half = await prepared(store)
-    answer = await ended(store, ending(half, UNKNOWN))
-    assert (answer.status.state, answer.already_ended, answer.status.op) == (
-        State.PREPARED,
-        False,
-        None,
-    )
-
-
 @pytest.mark.parametrize(
     ("decision", "state"), [(COMMIT, State.COMMITTED), (ROLLBACK, State.ROLLED_BACK)]
 )
@@ -84,15 +72,6 @@ async def test_the_first_decision_is_final(
         True,
         True,
     )
-
-
-async def test_an_end_with_unknown_of_a_decided_message_gets_the_decision(
-    store: PostgresHalfStore,
-) -> None:
-    half = await prepared(store)
-    first = await ended(store, ending(half, ROLLBACK))
-    told = await ended(store, ending(half, UNKNOWN))
-    assert (told.status.op, told.already_ended, told.conflict) == (first.status.op, True, False)
 
 
 async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
@@ -139,31 +118,6 @@ async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: Postgre
     assert await store.end([foreign]) == [NoSuchMessage()]
 
 
-async def test_a_repeated_prepare_answers_with_the_first_message(store: PostgresHalfStore) -> None:
-    first = await prepared(store, transaction_id="invoice-1")
-    again = await prepared(store, transaction_id="invoice-1")
-    assert again.replayed
-    assert again.half == first.half
-    assert again.state is State.PREPARED
-
-
-@pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
-async def test_a_repeated_prepare_of_a_decided_message_answers_with_its_decision(
-    store: PostgresHalfStore, decision: Resolution
-) -> None:
-    first = await prepared(store, transaction_id="invoice-1")
-    op = (await ended(store, ending(first, decision))).status.op
-    (again,) = await store.prepare([make_message(transaction_id="invoice-1")])
-    assert isinstance(again, AlreadyDecided)
-    assert (again.status.message_id, again.status.op) == (first.half.message_id, op)
-
-
-async def test_a_transaction_id_with_other_content_is_refused(store: PostgresHalfStore) -> None:
-    first = await prepared(store, transaction_id="invoice-1")
-    (answer,) = await store.prepare([make_message(transaction_id="invoice-1", value=b"other")])
-    assert answer == TransactionIdReused(existing_message_id=first.half.message_id, member="value")
-
-
 async def test_twins_in_one_flush_make_one_half(store: PostgresHalfStore) -> None:
     twin = make_message(transaction_id="invoice-1")
     first, second = await store.prepare([twin, twin])
@@ -177,19 +131,6 @@ async def test_concurrent_twins_make_one_half(store: PostgresHalfStore) -> None:
     answers = await asyncio.gather(*(prepared(store, transaction_id="invoice-1") for _ in range(8)))
     assert len({answer.half.message_id for answer in answers}) == 1
     assert sum(not answer.replayed for answer in answers) == 1
-
-
-async def test_two_hundred_racing_ends_give_one_decision(store: PostgresHalfStore) -> None:
-    """A25, D1: one winner; every other answer has the stored decision."""
-    half = await prepared(store)
-    racers = [ending(half, COMMIT if n % 2 else ROLLBACK) for n in range(200)]
-    answers = [answer for (answer,) in await asyncio.gather(*(store.end([r]) for r in racers))]
-    winners = [
-        answer for answer in answers if isinstance(answer, Ended) and not answer.already_ended
-    ]
-    assert len(winners) == 1
-    ops = {answer.status.op for answer in answers if isinstance(answer, Ended)}
-    assert ops == {winners[0].status.op}
 
 
 async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: PostgresHalfStore) -> None:

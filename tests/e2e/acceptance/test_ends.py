@@ -64,15 +64,6 @@ def test_a1_a_committed_half_becomes_one_record_as_it_was_prepared(
     assert counter(service, line) == 1
 
 
-def test_a3_an_unknown_end_changes_nothing(service: Service, group: str) -> None:
-    message_id = service.prepare(group, service.new_topic())
-    before = service.get(message_id)
-    answer = service.end(message_id, "UNKNOWN")
-    assert (answer.status_code, answer.json()["state"]) == (200, "PREPARED")
-    assert answer.json()["decision"] is None
-    assert service.get(message_id) == before
-
-
 def test_a6_no_consumer_sees_a_prepared_half(service: Service, group: str) -> None:
     topic = service.new_topic()
     service.prepare(group, topic, value="half")
@@ -103,51 +94,3 @@ def test_a25_racing_ends_have_one_winner(service: Service, group: str) -> None:
     service.wait_state(message_id, "PUBLISHED", "ROLLED_BACK")
     ids = [record.message_id for record in service.records(topic)]
     assert ids.count(message_id) == (winner == "COMMIT")
-
-
-@pytest.mark.parametrize(
-    "delay",
-    [{"deliver_after": 5}, {"headers": {"DELAY": "3"}}, {"headers": {"TIMER_DELIVER_MS": "1"}}],
-)
-def test_a36_a_delay_is_refused_and_leaves_no_row(
-    service: Service, group: str, delay: dict[str, object]
-) -> None:
-    body = {"producer_group": group, "topic": service.new_topic(), "value": "v", **delay}
-    answer = service.http.post("/v1/half-messages", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (422, "delay-not-supported")
-    listed = service.http.get("/v1/half-messages", params={"producer_group": group})
-    assert listed.json()["data"] == []
-
-
-def test_a36_each_item_of_a_batch_is_decided_separately(service: Service, group: str) -> None:
-    topic = service.new_topic()
-    items = [{"producer_group": group, "topic": topic, "value": str(n)} for n in range(100)]
-    for bad in (7, 42, 99):
-        items[bad] = {"producer_group": group, "topic": topic}
-    answer = service.http.post("/v1/half-messages/batch", json={"items": items})
-    assert answer.status_code == 207
-    statuses = [item["status"] for item in answer.json()["items"]]
-    assert (statuses.count(201), statuses.count(422)) == (97, 3)
-    ends = [
-        {"message_id": item["result"]["message_id"], "decision": ("COMMIT", "ROLLBACK")[n % 2]}
-        for n, item in enumerate(answer.json()["items"])
-        if item["status"] == 201
-    ]
-    ended = service.http.post(
-        "/v1/half-messages/end-batch", json={"items": ends}, headers={"Prefer": "wait=20"}
-    )
-    assert {item["status"] for item in ended.json()["items"]} == {200}
-    committed = {end["message_id"] for end in ends if end["decision"] == "COMMIT"}
-    assert {record.message_id for record in service.records(topic)} == committed
-
-
-def test_a37_a_repeated_prepare_gives_one_half(service: Service, group: str) -> None:
-    topic = service.new_topic()
-    first = service.prepare(group, topic, transaction_id="t-1")
-    body = {"producer_group": group, "topic": topic, "transaction_id": "t-1"}
-    again = service.http.post("/v1/half-messages", json={**body, "value": "points"})
-    assert (again.status_code, again.json()["message_id"]) == (201, first)
-    assert again.headers["Idempotency-Replayed"] == "true"
-    other = service.http.post("/v1/half-messages", json={**body, "value": "other"})
-    assert (other.status_code, other.json()["code"]) == (422, "transaction-id-reused")
-    assert other.json()["existing_message_id"] == first
