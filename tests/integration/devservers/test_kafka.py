@@ -10,7 +10,6 @@ from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from devservers.kafka_wire import active_controller, has_controller
 from tests.fixtures_separate_broker import running_nodes
-from tests.integration.devservers.fixtures_finalized_features import finalized_features
 
 pytestmark = pytest.mark.kafka
 
@@ -22,18 +21,6 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKaf
     broker.start()
     yield broker
     broker.kill()
-
-
-def test_transaction_version_2_is_finalized(kafka_broker: EmbeddedKafka) -> None:
-    """A storage without what Kafka's tool says about features would leave it at 0."""
-    assert finalized_features(kafka_broker.port)["transaction.version"] == 2
-
-
-def test_a_killed_broker_is_back_on_its_port_with_its_cluster(own_broker: EmbeddedKafka) -> None:
-    before = (own_broker.port, finalized_features(own_broker.port))
-    own_broker.kill()
-    own_broker.start()
-    assert (own_broker.port, finalized_features(own_broker.port)) == before
 
 
 def test_a_stopped_broker_reports_how_it_ended(own_broker: EmbeddedKafka) -> None:

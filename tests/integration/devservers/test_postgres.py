@@ -47,14 +47,6 @@ def test_only_the_owner_can_read_the_password(own_server: EmbeddedPostgres) -> N
     assert (own_server.home / "password").stat().st_mode & 0o077 == 0
 
 
-def test_rows_survive_a_kill_of_the_server(own_server: EmbeddedPostgres) -> None:
-    with psycopg.connect(own_server.database_url) as connection:
-        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    own_server.kill()
-    own_server.start()
-    assert ask(own_server, "SELECT answer FROM kept") == 42
-
-
 def test_a_folder_without_a_server_is_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactsMissing, match=str(tmp_path)):
         EmbeddedPostgres(tmp_path / "postgres", binaries=tmp_path).start()
