@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -13,9 +12,8 @@ from pyspark.sql import functions as F
 
 from outbox.messages import record
 from outbox.messages.content_digest import content_digest
-from outbox.messages.manifest import Entry, Kind, Manifest, Position, crc_of, encode
 from outbox.messages.message_id import NONCE_BITS, HalfId, Nonce, message_id_of
-from spark.columns import digest, manifests, slot
+from spark.columns import digest, slot
 from tests.spark.fixtures_log_rows import log
 from tests.spark.fixtures_markers import ON_SPARK
 
@@ -94,48 +92,3 @@ def test_the_half_id_is_read_out_of_the_message_id(session: SparkSession) -> Non
     assert [tuple(row) for row in found.collect()] == [
         (half_id, half_id, str(each)) for half_id, each in zip(half_ids, ids, strict=True)
     ]
-
-
-def manifest(batch_no: int, prev_crc: int, *entries: Entry, **fields: Any) -> Manifest:
-    """Return a manifest of shard 5 that continues the one before."""
-    defaults: dict[str, Any] = {
-        "installation": UUID(int=7),
-        "shard": 5,
-        "gen": 1,
-        "kind": Kind.BATCH,
-        "after": Position(batch_no, 1),
-        "to": Position(batch_no + 1, 1),
-    }
-    return Manifest(batch_no=batch_no, prev_crc=prev_crc, entries=entries, **{**defaults, **fields})
-
-
-def chain(session: SparkSession, *values: bytes) -> DataFrame:
-    """Return these manifests as the progress topic holds them."""
-    rows = [{"partition": 5, "value": value, "headers": None} for value in values]
-    return manifests.with_prefix(log(session, *rows))
-
-
-def test_a_manifest_is_read_field_by_field(session: SparkSession) -> None:
-    entries = (Entry(UUID(ID).bytes, b"P"), Entry(UUID(int=9).bytes, b"K"))
-    given = manifest(8, 123, *entries, after=Position(1 << 40, 2), to=Position(1 << 47, 2047))
-    (row,) = chain(session, encode(given)).collect()
-    assert row["intact"]
-    assert (row["shard"], row["gen"], row["batch_no"], row["prev_crc"]) == (5, 1, 8, 123)
-    assert (row["from_xid"], row["from_n"]) == given.after
-    assert (row["to_xid"], row["to_n"]) == given.to
-    assert (row["entries"], row["published"]) == (2, 1)
-    assert row["crc"] == crc_of(encode(given))
-
-
-def test_entries_have_their_status_and_place(session: SparkSession) -> None:
-    entries = (Entry(UUID(int=9).bytes, b"K"), Entry(UUID(ID).bytes, b"P"))
-    read = manifests.entries(
-        chain(session, encode(manifest(8, 0, *entries)), encode(manifest(9, 0)))
-    )
-    found = {(row["index"], row["status"], row["message_id"]) for row in read.collect()}
-    assert found == {(0, "K", str(UUID(int=9))), (1, "P", ID)}
-
-
-def test_a_chain_has_no_breaks(session: SparkSession) -> None:
-    first = encode(manifest(1, 0))
-    assert manifests.breaks(chain(session, first, encode(manifest(2, crc_of(first))))).count() == 0
