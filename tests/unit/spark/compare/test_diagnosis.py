@@ -11,8 +11,7 @@ import pytest
 from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
-from spark.columns.segments import BASELINE, IN_FLIGHT
+from outbox.reconciliation.snapshot import RecordedPlace
 from spark.compare.decision_table import Content
 from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.expiry import EarlierRuns
@@ -32,15 +31,6 @@ from tests.unit.spark.fixtures_suspects import (
     placed_at,
     read,
 )
-
-
-def test_a_judged_commit_without_a_record_is_lost() -> None:
-    assert classes(make_suspect()) == [FindingClass.LOST]
-
-
-@pytest.mark.parametrize("standing", [IN_FLIGHT, BASELINE])
-def test_a_commit_that_is_not_judged_is_not_missing(standing: str) -> None:
-    assert classes(make_suspect(standing=standing)) == []
 
 
 def test_a_record_that_expired_with_the_log_is_not_lost() -> None:
@@ -118,13 +108,6 @@ def test_a_message_that_was_held_and_then_published_counts_as_published() -> Non
     assert classes(make_suspect(listed=({"status": "K"}, *P_LISTED))) == [FindingClass.LOST]
 
 
-def test_several_equal_records_are_one_duplicate() -> None:
-    suspect = make_suspect(make_copy(), make_copy(offset=6), make_copy(offset=7))
-    (finding,) = findings_of_suspect(suspect, HERE)
-    assert finding.finding_class is FindingClass.DUPLICATE
-    assert [place["offset"] for place in finding.detail["places"]] == [5, 6, 7]
-
-
 def test_the_record_of_equal_content_represents_the_message() -> None:
     other = make_copy(offset=1, digest=78)
     assert classes(make_suspect(other, make_copy())) == [FindingClass.DUPLICATE]
@@ -136,14 +119,6 @@ def test_a_record_of_a_rolled_back_message_is_found_once_a_record() -> None:
         make_copy(), make_copy(offset=6, ahead=True), standing=None, known=rolled_back
     )
     assert classes(suspect) == [FindingClass.ROLLED_BACK] * 2
-
-
-def test_a_record_without_any_decision_is_undecided() -> None:
-    undecided = KnownHalf(half=HALF, parked=True)
-    (finding,) = findings_of_suspect(
-        make_suspect(make_copy(), standing=None, known=undecided), HERE
-    )
-    assert (finding.finding_class, finding.detail["parked"]) == (FindingClass.UNDECIDED, True)
 
 
 def test_an_id_below_what_is_kept_is_not_unknown() -> None:
