@@ -1,7 +1,6 @@
 """Requests are built and answers are read without a network."""
 
 import json
-from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -27,18 +26,6 @@ COMMIT = LocalTransactionState.COMMIT
 def make_answer(status: int, members: object, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, headers=named, body=json.dumps(members).encode())
-
-
-def make_prepared(**changes: object) -> dict[str, object]:
-    return {
-        "message_id": MESSAGE_ID,
-        "state": "PREPARED",
-        "producer_group": "billing",
-        "transaction_id": "invoice-7",
-        "topic": "invoices",
-        "prepared_at": "2026-09-21T14:13:26Z",
-        "next_check_at": "2026-09-21T14:13:32Z",
-    } | changes
 
 
 def body_of(message: Message) -> dict[str, object]:
@@ -105,18 +92,6 @@ def test_an_end_names_its_message_in_the_path_and_its_wait_in_the_prefer_header(
     assert request.headers == {"prefer": "wait=5"}
 
 
-def test_a_batch_keeps_the_order_of_its_items() -> None:
-    items = [protocol.end_item(Ending(name, COMMIT), with_id=True) for name in "ab"]
-    request = protocol.batch_request("end-batch", items)
-    assert request.path == "/v1/half-messages/end-batch"
-    assert json.loads(request.body) == {
-        "items": [
-            {"message_id": "a", "decision": "COMMIT"},
-            {"message_id": "b", "decision": "COMMIT"},
-        ]
-    }
-
-
 @pytest.mark.parametrize(
     ("sizes", "runs"),
     [
@@ -132,37 +107,6 @@ def test_a_long_list_is_split_into_requests_that_the_service_accepts(
     sizes: list[int], runs: list[range]
 ) -> None:
     assert protocol.split_batches([b"x" * size for size in sizes]) == runs
-
-
-def test_a_prepared_message_is_read() -> None:
-    message = Message("invoices", "v", transaction_id="invoice-7")
-    prepared = protocol.read_prepared(make_answer(201, make_prepared()), message)
-    assert prepared.message_id == MESSAGE_ID
-    assert prepared.prepared_at == datetime(2026, 9, 21, 14, 13, 26, tzinfo=UTC)
-    assert prepared.message is message
-    assert not prepared.replayed
-
-
-def test_an_end_and_its_publication_are_read() -> None:
-    publication = {
-        "topic": "invoices",
-        "partition": 2,
-        "offset": 9,
-        "published_at": "2026-09-21T14:14:03Z",
-    }
-    members = {
-        "message_id": MESSAGE_ID,
-        "state": "PUBLISHED",
-        "decision": "COMMIT",
-        "decided_by": "producer",
-        "decided_at": "2026-09-21T14:14:02Z",
-        "already_ended": False,
-        "publication": publication,
-    }
-    ended = protocol.read_ended(make_answer(200, members))
-    assert (ended.state, ended.decision, ended.decided_by) == ("PUBLISHED", COMMIT, "producer")
-    assert ended.publication is not None
-    assert (ended.publication.partition, ended.publication.offset) == (2, 9)
 
 
 def problem(status: int, code: str, **members: object) -> Answer:
