@@ -32,14 +32,6 @@ def test_a_clean_run_passes() -> None:
     assert found.text().startswith("PASS  kill seed 1: 1 kills, 3 messages")
 
 
-def test_a_violation_is_shown_with_its_first_case() -> None:
-    run = clean_run()
-    run.left.halts["relay:1"] = "replay_stuck"
-    found = verdict(run)
-    assert found.verdict == VIOLATION
-    assert "relay:1 has halted: replay_stuck" in found.text()
-
-
 def test_a_program_that_ended_unasked_voids_a_run() -> None:
     run = clean_run()
     run.calls.ends = Counter({("checker", "ended with 1"): 1})

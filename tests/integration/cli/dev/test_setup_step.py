@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.dev import setup_step
-from cli.dev.setup_step import main
 from devservers.artifacts import PROJECT_ROOT
 from outbox.settings.environment import process_environment
 from tests.fixtures_waiting import wait_for
@@ -25,12 +23,6 @@ case "$*" in
   *) exec {sys.executable} "$@" ;;
 esac
 """
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the time after which a step shows that it runs."""
-    monkeypatch.setattr(setup_step, "SILENT_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -60,18 +52,6 @@ def make_setup(clone: Path, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_a_set_up_names_its_steps_and_says_nothing_the_second_time(clone: Path) -> None:
-    first, second = make_setup(clone), make_setup(clone)
-    packages = sum("==" in line for line in (clone / COPIED[-1]).read_text().splitlines())
-    assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines() == [
-        "creating .venv",
-        f"installing {packages} Python packages into .venv",
-        "installing this project into .venv",
-    ]
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-
-
 def test_a_set_up_whose_packages_cannot_be_installed_fails_and_begins_there_again(
     clone: Path,
 ) -> None:
@@ -79,18 +59,6 @@ def test_a_set_up_whose_packages_cannot_be_installed_fails_and_begins_there_agai
     again = make_setup(clone)
     assert again.returncode == 0
     assert again.stderr.startswith("installing ")
-
-
-def test_a_long_step_shows_that_it_still_runs(
-    quick: None, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["installing", "sh", "-c", "echo data; sleep 0.5; exit 3"]) == 3
-    out, err = capfd.readouterr()
-    assert out == "data\n"
-    begun, *signs = err.splitlines()
-    assert begun == "installing"
-    assert len(signs) > 2
-    assert set(signs) == {"  installing: 0 s", "  installing: 1 s"} & set(signs)
 
 
 def test_a_terminated_step_takes_its_command_along(tmp_path: Path) -> None:
