@@ -50,10 +50,8 @@ The most exact name counts: what kills the shared `outbox dev` comes after all t
 """
 SHARED = ("tests/spark/", "tests/e2e/")
 """Folders whose tests share a SparkSession, or a service."""
-SHARED_DEEP = (
-    *("tests/spark/audit/faults/", "tests/spark/audit/", "tests/spark/"),
-    "tests/e2e/languages/",
-)
+SHARED_DEEP = ("tests/spark/audit/", *SHARED)
+"""Deep audits take as long as all other deep tests of Spark: each half has a session."""
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 
