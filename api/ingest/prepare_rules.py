@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -135,9 +136,7 @@ def _validate_headers(members: Mapping[str, str]) -> int:
     """Refuse invalid headers; return the bytes of all."""
     if len(members) > HEADERS_MAX:
         raise invalid("/headers", f"must have at most {HEADERS_MAX} members")
-    total = 0
-    for name, text in members.items():
-        total += len(name) + _validate_header(name, text)
+    total = sum(len(name) + _validate_header(name, text) for name, text in members.items())
     if total > HEADERS_MAX_BYTES:
         raise invalid("/headers", f"must have at most {HEADERS_MAX_BYTES} bytes together")
     return total
@@ -214,10 +213,8 @@ def _value_of(request: PrepareRequest) -> bytes | None:
 
 def _base64(text: str, pointer: str) -> bytes:
     """Decode padded RFC 4648 section 4 text whose unused bits are zero."""
-    try:
+    with suppress(ValueError):
         data = base64.b64decode(text, validate=True)
-    except ValueError:
-        raise invalid(pointer, "must be base64 with its padding") from None
-    if base64.b64encode(data) != text.encode():
-        raise invalid(pointer, "must be base64 with its padding")
-    return data
+        if base64.b64encode(data) == text.encode():
+            return data
+    raise invalid(pointer, "must be base64 with its padding")
