@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -61,8 +62,7 @@ class Runs:
         by_buckets = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)
         dirty = stage_frame(by_buckets, f"{uri}/dirty")
         joined = bucket_checksums.open_ids(frames.commits, frames.records, None)
-        assert dirty.exceptAll(joined).isEmpty()
-        assert joined.exceptAll(dirty).isEmpty()
+        assert Counter(dirty.collect()) == Counter(joined.collect())
         suspects = dirty.where("suspect")
         rows = placement.evidence(suspects, frames.records, frames.listings).collect()
         self.found = judge_suspects(rows, moment, continued=previous is not None)
