@@ -45,10 +45,10 @@ kafka: setup ## Fetch another release of Kafka for tests and chaos runs (KAFKA=4
 client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
 
-test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: five minutes
+test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: four minutes
 	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m "not deep"
 
-test-deep: setup ## Run storms, clusters, failovers and the crash harness: twenty minutes
+test-deep: setup ## Run storms, clusters, failovers and the crash harness: twelve minutes
 	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m deep
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started
