@@ -51,7 +51,7 @@ The most exact name counts: what kills the shared `outbox dev` comes after all t
 SHARED = ("tests/spark/", "tests/e2e/")
 """Folders whose tests share a SparkSession, or a service."""
 SHARED_DEEP = ("tests/spark/audit/", *SHARED)
-"""Deep audits take as long as all other deep tests of Spark: each half has a session."""
+"""The same for deep tests: the audits have a SparkSession of their own."""
 DEEP = re.compile(r"\bmark\.deep\b")
 """What a file with deep tests names."""
 

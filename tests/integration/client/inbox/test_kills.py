@@ -40,7 +40,7 @@ def world(database_url: str, kafka_broker: EmbeddedKafka) -> Iterator[RelayWorld
 
 
 def _group_has_coordinator(servers: str, place: TopicPartition) -> bool:
-    """librdkafka asks once where an assigned partition begins: NOT_COORDINATOR ends its waiting."""
+    """librdkafka asks once where a partition begins; after NOT_COORDINATOR it waits for ever."""
     settings = {"bootstrap.servers": servers, "group.id": consumer.CONSUMER, "log_level": 0}
     with closing(Consumer(settings)) as asking:
         try:
@@ -71,7 +71,7 @@ def test_kills_of_relay_and_consumers_leave_one_effect_of_each_commit(
         mortal = {each.stdout for each in running if each.stdout}
 
         def all_killed() -> bool:
-            if len(effects()) >= len(halves):  # who has nothing to do is not killed
+            if len(effects()) >= len(halves):  # a life without a record is never killed
                 more = (replace(template, partition=n % PARTITIONS) for n in range(SLICE))
                 halves.extend(world.commit(*more))
             for said in select.select(mortal, [], [], 0)[0]:
