@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
+from random import getrandbits
 from time import monotonic
 from typing import Any, Final
 
@@ -134,4 +134,4 @@ def _request_id(headers: dict[bytes, bytes]) -> str:
     given = headers.get(b"x-request-id")
     if given is not None and _REQUEST_ID.match(given):
         return given.decode()
-    return os.urandom(8).hex()
+    return f"{getrandbits(64):016x}"

@@ -142,7 +142,8 @@ def _wait_of(request: Exchange) -> int | None:
 
     What is not understood is ignored (RFC 7240): no decision is lost for a preference.
     """
-    for preference in parse_http_list(request.header(b"prefer") or ""):
+    header = request.header(b"prefer")
+    for preference in parse_http_list(header) if header else ():
         name, _, value = preference.partition(";")[0].partition("=")
         seconds = value.strip().strip('"')
         if name.strip().lower() == "wait" and seconds.isascii() and seconds.isdigit():

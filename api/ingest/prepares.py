@@ -69,11 +69,16 @@ class Prepares:
                 request, self.reserved_topics, traceparent, idempotency_key, caller.key_id
             ),
         )
-        valid = [draft for draft in drafts if isinstance(draft, Message)]
-        asked = {draft.producer_group for draft in valid}
+        asked = {draft.producer_group for draft in drafts if isinstance(draft, Message)}
         groups = await self.names.groups({name for name in asked if caller.sees(name)})
-        targets, ids = await self._look_up(valid, groups)
-        checked = each_valid(drafts, lambda draft: _addressed(draft, groups, targets, ids))
+        permitted = each_valid(drafts, lambda draft: _permitted(draft, groups))
+        targets = await self.topics.look_up(
+            {(each.topic, each.partition) for each in permitted if isinstance(each, Message)}
+        )
+        ids = await self.names.topic_ids(
+            {topic for (topic, _), seen in targets.items() if isinstance(seen, SeenTopic)}
+        )
+        checked = each_valid(permitted, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
         outcomes = await self.flushes.submit(messages, _weight(messages), caller.tenant)
         self.metrics.prepared(outcomes, caller.rated_key or "")
@@ -82,30 +87,9 @@ class Prepares:
         answers = iter([prepare_answer(outcome, groups) for outcome in outcomes])
         return [item if isinstance(item, Problem) else next(answers) for item in checked]
 
-    async def _look_up(
-        self, messages: Sequence[Message], groups: Mapping[str, ProducerGroup]
-    ) -> tuple[Targets, Mapping[str, int]]:
-        """Return what is known of the topics that may be written, and their ids by name."""
-        asked = {
-            (message.topic, message.partition)
-            for message in messages
-            if message.producer_group in groups
-            and may_write(groups[message.producer_group], message.topic)
-        }
-        found = await self.topics.look_up(asked)
-        ids = await self.names.topic_ids(
-            {topic for (topic, _), seen in found.items() if isinstance(seen, SeenTopic)}
-        )
-        return found, ids
 
-
-def _addressed(
-    draft: Message,
-    groups: Mapping[str, ProducerGroup],
-    targets: Targets,
-    ids: Mapping[str, int],
-) -> Message:
-    """Return the message with the ids of its names; raises Problem for the rule it breaks."""
+def _permitted(draft: Message, groups: Mapping[str, ProducerGroup]) -> Message:
+    """Return the message; raises Problem unless its group is known and may write its topic."""
     group = groups.get(draft.producer_group)
     if group is None:
         name = draft.producer_group
@@ -114,14 +98,25 @@ def _addressed(
             f" PUT /v1/producer-groups/{name}"
         )
         raise invalid("/producer_group", rule, "unknown-group")
-    target = targets.get((draft.topic, draft.partition))
-    if target is None or not may_write(group, draft.topic):
+    if not may_write(group, draft.topic):
         raise invalid("/topic", "is not among the topics of this group", "topic-not-allowed")
+    return draft
+
+
+def _addressed(
+    draft: Message,
+    groups: Mapping[str, ProducerGroup],
+    targets: Targets,
+    ids: Mapping[str, int],
+) -> Message:
+    """Return the message with the ids of its names; raises Problem if Kafka would refuse it."""
+    target = targets[draft.topic, draft.partition]
     if isinstance(target, str):
         pointer = "/topic" if target == "unknown-topic" else "/partition"
         raise invalid(pointer, NO_TARGET[target], target)
     refuse_unpublishable(draft, target)
-    return replace(draft, producer_group_id=group.id, topic_id=ids[draft.topic])
+    group_id = groups[draft.producer_group].id
+    return replace(draft, producer_group_id=group_id, topic_id=ids[draft.topic])
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:
