@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Match
 
 from api.console.static_file import file_content
 from api.docs_page import docs_page
-from api.http.exchange import AsgiScope, entity_tag, is_known
+from api.http.exchange import AsgiScope
 from api.http.json_body import UNKNOWN_NAME, pointer_to
 from api.http.problems import Problem, all_invalid, body_of, headers_of, problem_of
 from api.http.shared_read import SharedRead
@@ -33,6 +33,7 @@ Contract = Callable[[], dict[str, Any]]
 
 ERRORS_MAX: Final = 100
 """Most broken rules that one answer lists."""
+NO_CACHE: Final = {"cache-control": "no-cache"}
 NO_ROBOTS: Final = b"User-agent: *\nDisallow: /\n"
 RULES: Final = {
     "extra_forbidden": UNKNOWN_NAME,
@@ -83,19 +84,14 @@ def _serve_contract(app: FastAPI, contract: Contract) -> None:
 
 
 def _constant(render: Callable[[], bytes], media_type: str) -> Callable[..., Awaitable[Response]]:
-    """Return a route that always answers the same; a caller who has it gets 304.
+    """Return a route that always answers the same.
 
     The first request renders it, in a thread: the contract takes a quarter of a second.
     """
     rendered = SharedRead(partial(asyncio.to_thread, render), SystemClock(), inf)
 
-    async def answer(request: Request) -> Response:
-        content = await rendered.get()
-        tag = entity_tag(content)
-        headers = {"etag": tag, "cache-control": "public, no-cache"}
-        if is_known(request.headers.get("if-none-match"), tag):
-            return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers, media_type=media_type)
+    async def answer(_: Request) -> Response:
+        return Response(await rendered.get(), headers=NO_CACHE, media_type=media_type)
 
     return answer
 
