@@ -25,7 +25,7 @@ class Check:
     producer_group: str
     topic: str
     key: bytes | str | None
-    headers: Mapping[str, str]
+    headers: Mapping[str, str | bytes | None]
     attempt: int
     max_attempts: int
     prepared_at: datetime

@@ -22,7 +22,8 @@ class LocalTransactionState(StrEnum):
 class Message:
     """One event to publish if, and only if, the local transaction commits.
 
-    ``value`` and ``key`` are bytes, text (sent as its UTF-8 bytes) or None (a tombstone, no key).
+    ``value`` and ``key`` are bytes, text (sent as its UTF-8 bytes) or None (a tombstone, no key);
+    so is the value of a header, whose None is a null.
     A UUID is sent as its text. Raises TypeError for one text as ``tags``.
     A missing ``transaction_id`` is generated once, so the same object always names the same half
     message and a prepare can be repeated safely. A new event is a new ``Message``.
@@ -32,7 +33,7 @@ class Message:
     value: Data | str | None
     key: Data | str | UUID | None = None
     partition: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, Data | str | None] = field(default_factory=dict)
     content_type: str | None = None
     transaction_id: str | UUID | None = None
     check_immunity_seconds: int | None = None
@@ -43,7 +44,8 @@ class Message:
             raise TypeError(f"tags are several texts: ({self.tags!r},), not {self.tags!r}")
         if self.transaction_id is None:
             object.__setattr__(self, "transaction_id", str(uuid4()))
-        object.__setattr__(self, "headers", dict(self.headers))
+        headers = {name: _plain(value) for name, value in self.headers.items()}
+        object.__setattr__(self, "headers", headers)
         object.__setattr__(self, "tags", tuple(self.tags))
         for name in ("value", "key", "transaction_id"):
             object.__setattr__(self, name, _plain(getattr(self, name)))

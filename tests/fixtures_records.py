@@ -27,3 +27,10 @@ def render(
         content_digest=half.content_digest,
     )
     return record_of(committed, batch, redriven)
+
+
+def header_in(record: Record, name: str) -> str:
+    """Return the text of a header; fails unless the record has it."""
+    value = dict(record.headers)[name]
+    assert value is not None
+    return value.decode()

@@ -9,7 +9,6 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -24,9 +23,10 @@ from api.ingest.schemas import (
     HEADERS,
     MEDIA_TYPE_PATTERN,
     TOPIC_PATTERN,
+    HeaderBytes,
     PrepareRequest,
 )
-from outbox.messages.message import Message
+from outbox.messages.message import Headers, Message
 from outbox.messages.record import asks_for_delay, is_reserved
 from outbox.messages.topics import SeenTopic
 
@@ -62,8 +62,8 @@ def message_of(
         raise invalid("/deliver_after", NO_DELAY, "delay-not-supported")
     _validate_names(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
-    headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else {}
-    header_bytes = _validate_headers(headers)
+    headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else ()
+    header_bytes = _bytes_of(headers)
     size = len(key or b"") + len(value or b"") + header_bytes
     if size > MESSAGE_MAX_BYTES:
         detail = f"has {size} bytes of key, value and headers, and may have {MESSAGE_MAX_BYTES}"
@@ -73,7 +73,7 @@ def message_of(
         value=value,
         key=key,
         partition=_integer(request.partition),
-        headers=tuple(headers.items()),
+        headers=headers,
         content_type=request.content_type or None,
         traceparent=traceparent,
         producer_group=request.producer_group,
@@ -122,28 +122,28 @@ def _fits(pattern: str, text: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-def _headers_of(text: Raw) -> Mapping[str, str]:
-    """Return the headers; a name that is repeated is refused."""
+def _headers_of(text: Raw) -> Headers:
+    """Return the headers; refuses a name that is repeated, and what is invalid."""
     headers, raw = decode(text, HEADERS, "/headers") or {}, bytes(text)
     if b"\\" in raw or raw.count(b'"') != 4 * len(headers):
         names = Counter(name for name, _ in json.loads(raw, object_pairs_hook=list) or ())
         if repeated := [name for name, times in names.items() if times > 1]:
             raise invalid(pointer_to(["headers", repeated[0]]), "is present twice")
-    return headers
-
-
-def _validate_headers(members: Mapping[str, str]) -> int:
-    """Refuse invalid headers; return the bytes of all."""
-    if len(members) > HEADERS_MAX:
+    if len(headers) > HEADERS_MAX:
         raise invalid("/headers", f"must have at most {HEADERS_MAX} members")
-    total = sum(len(name) + _validate_header(name, text) for name, text in members.items())
+    return tuple((name, _header_value(name, given)) for name, given in headers.items())
+
+
+def _bytes_of(headers: Headers) -> int:
+    """Return the bytes of all headers; refuses too many."""
+    total = sum(len(name) + len(value or b"") for name, value in headers)
     if total > HEADERS_MAX_BYTES:
         raise invalid("/headers", f"must have at most {HEADERS_MAX_BYTES} bytes together")
     return total
 
 
-def _validate_header(name: str, text: str) -> int:
-    """Refuse an invalid header; return the size of its value in bytes."""
+def _header_value(name: str, given: str | HeaderBytes | None) -> bytes | None:
+    """Return the value of a header; refuses one that is invalid."""
     if not _HEADER_NAME.match(name):
         raise invalid("/headers", "must have names of 1 to 128 of A-Z a-z 0-9 . _ -")
     pointer = f"/headers/{name}"
@@ -151,12 +151,17 @@ def _validate_header(name: str, text: str) -> int:
         raise invalid(pointer, NO_DELAY, "delay-not-supported")
     if is_reserved(name):
         raise invalid(pointer, "is reserved", "header-reserved")
-    size = len(text) if text.isascii() else len(text.encode())
-    if size > HEADER_VALUE_MAX_BYTES:
+    if given is None:
+        return None
+    if isinstance(given, HeaderBytes):
+        value = _base64(given.base64, pointer)
+    elif CONTROLS.search(given):
+        raise invalid(pointer, 'must not hold a control character: send {"base64": …}')
+    else:
+        value = given.encode()
+    if len(value) > HEADER_VALUE_MAX_BYTES:
         raise invalid(pointer, f"must have at most {HEADER_VALUE_MAX_BYTES} bytes")
-    if CONTROLS.search(text):
-        raise invalid(pointer, "must not hold a control character")
-    return size
+    return value
 
 
 def _integer(number: float | None) -> int | None:

@@ -47,10 +47,19 @@ ImmunitySeconds = (
     Annotated[int, Meta(ge=1, le=3600)] | Annotated[float, Meta(ge=1, le=3600, multiple_of=1)]
 )
 MediaType = Annotated[str, _text(MEDIA_TYPE_PATTERN, 255)]
-_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
-HeadersText = Annotated[msgspec.Raw, Meta(extra_json_schema={"anyOf": [_TEXTS, {"type": "null"}]})]
+_VALUES: Final = {
+    "type": "object",
+    "additionalProperties": {"$ref": "#/components/schemas/HeaderValue"},
+}
+HeadersText = Annotated[msgspec.Raw, Meta(extra_json_schema={"anyOf": [_VALUES, {"type": "null"}]})]
 """Decoded later: a decoder keeps the last of two equal names."""
 Tags = Annotated[list[Tag], Meta(max_length=16)]
+
+
+class HeaderBytes(Struct, forbid_unknown_fields=True, gc=False):
+    """The bytes of a header that are no text."""
+
+    base64: str
 
 
 class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -160,7 +169,7 @@ class EndBatchAnswer(Struct, gc=False):
 
 
 PREPARE: Final = msgspec.json.Decoder(PrepareRequest)
-HEADERS: Final = msgspec.json.Decoder(dict[str, str] | None)
+HEADERS: Final = msgspec.json.Decoder(dict[str, str | HeaderBytes | None] | None)
 END: Final = msgspec.json.Decoder(EndRequest)
 END_ITEM: Final = msgspec.json.Decoder(EndItem)
 ENCODER: Final = msgspec.json.Encoder()

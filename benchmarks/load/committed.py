@@ -27,7 +27,7 @@ _HALVES: Final = """COPY outbox.half_message (half_id, nonce, prepared_at, conte
     traceparent) FROM STDIN (FORMAT BINARY)"""
 _HALF_TYPES: Final = (
     *("int8", "int8", "timestamptz", "int8", "int4", "int4", "int4"),
-    *("text", "bytea", "bytea", "text[]", "text", "text"),
+    *("text", "bytea", "bytea", "bytea[]", "text", "text"),
 )
 _OPS: Final = """COPY outbox.op_message (half_id, xid, decided_at, decision, decided_by)
     FROM STDIN (FORMAT BINARY)"""
@@ -134,7 +134,7 @@ def _row(
         message.transaction_id,
         message.key,
         message.value,
-        [text for header in message.headers for text in header] or None,
+        [each for name, value in message.headers for each in (name.encode(), value)] or None,
         message.content_type,
         message.traceparent,
     )

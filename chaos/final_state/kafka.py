@@ -23,6 +23,7 @@ from outbox.messages.record import (
     TRANSACTION_ID,
     is_reserved,
 )
+from outbox.operators.message_view import header_value
 from outbox.reconciliation.log import LogEnd
 
 ISOLATIONS: Final = {"records": "read_committed", "uncommitted": "read_uncommitted"}
@@ -118,9 +119,9 @@ def _identity(message: Any) -> dict[str, Any]:
 
 def _record(message: Any) -> dict[str, Any]:
     encoded = message.headers() or ()
-    pairs = [(name, value.decode()) for name, value in encoded]
-    headers, value, key = dict(pairs), message.value(), message.key()
-    callers = [[name, text] for name, text in pairs if not is_reserved(name)]
+    headers = {name: value.decode() for name, value in encoded if is_reserved(name)}
+    value, key = message.value(), message.key()
+    callers = [[name, header_value(value)] for name, value in encoded if not is_reserved(name)]
     covered = [pair for pair in encoded if pair[0] not in UNCOVERED]
     message_id = headers.get(MESSAGE_ID, "").encode()
     return {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate, count
-from typing import Final
+from typing import Any, Final
 
 KEYS: Final = 200
 ZIPF: Final = tuple(accumulate(1 / rank for rank in range(1, KEYS + 1)))
@@ -29,6 +29,8 @@ CHAIN_LENGTHS: Final = (3, 6)
 REFUSED_EVERY: Final = 20
 """Every twentieth unit, and the first one, is a prepare that the API must refuse."""
 RESERVED_HEADER: Final = ("outbox_reserved", "x")
+ANY_HEADERS: Final = (("schema", {"base64": "Af//"}), ("none", None))
+"""A value of bytes and a null."""
 _FILLER: Final = "".join(
     random.Random("filler").choices('abcdefghijklmnopqrstuvwxyz ä"\\', k=LARGEST)
 )
@@ -68,7 +70,7 @@ class Planned:
     topic: str
     key: str | None
     value: str
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, Any], ...]
     decision: str
     ending: Ending
     replayed: bool
@@ -140,7 +142,7 @@ def _planned(tx: str, chance: random.Random, scope: tuple[str, str | None] | Non
         topic=topic,
         key=key,
         value=_value(tx, chance),
-        headers=(("origin", tx),) if chance.random() < 0.2 else (),
+        headers=(("origin", tx), *ANY_HEADERS) if chance.random() < 0.2 else (),
         decision="ROLLBACK" if chance.random() < ROLLED_BACK else "COMMIT",
         ending=_ending(chance),
         replayed=chance.random() < 0.03,

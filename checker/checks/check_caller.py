@@ -137,5 +137,5 @@ def _batches(rows: Sequence[QueueRow], size: int) -> Iterator[list[QueueRow]]:
 
 def _content_bytes(half: HalfMessage) -> int:
     message = half.message
-    headers = sum(len(name) + len(value) for name, value in message.headers)
+    headers = sum(len(name) + len(value or b"") for name, value in message.headers)
     return len(message.key or b"") + len(message.value or b"") + headers

@@ -93,6 +93,5 @@ def copy_of(parked: ParkedMessage, half: HalfMessage, topic: str) -> Record:
         "outbox_check_count": str(parked.check_count),
         "content-type": message.content_type,
     }
-    headers = [(name, text.encode()) for name, text in facts.items() if text is not None]
-    headers += [(name, text.encode()) for name, text in message.headers]
-    return Record(topic, message.key, message.value, None, tuple(headers))
+    own = [(name, text.encode()) for name, text in facts.items() if text is not None]
+    return Record(topic, message.key, message.value, None, (*own, *message.headers))

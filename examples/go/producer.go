@@ -37,6 +37,8 @@ type Message struct {
 	Key           string `json:"key"`
 	Value         string `json:"value"`
 	TransactionID string `json:"transaction_id"`
+	// Headers of the record: a string, null, or {"base64": …} for bytes.
+	Headers map[string]any `json:"headers,omitempty"`
 }
 
 // NewOutbox takes the address of the service, and an API key where keys are needed.

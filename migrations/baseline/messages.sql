@@ -44,7 +44,7 @@ CREATE TABLE outbox.half_message (
     transaction_id text,
     key bytea,
     value bytea,
-    headers text[],
+    headers bytea[],
     content_type text,
     traceparent text,
     tags text[],

@@ -12,7 +12,7 @@ CREATE TABLE outbox.plain_message (
     transaction_id text,
     key bytea,
     value bytea,
-    headers text[],
+    headers bytea[],
     content_type text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- Finds the next calls in SQL mode, for a batch of an admission.
@@ -92,11 +92,24 @@ BEGIN
     RAISE EXCEPTION 'outbox.publish: %', broken USING ERRCODE = code;
 END $$;
 
+-- The bytes of a text in base64 with its padding; NULL if it is none.
+CREATE FUNCTION outbox.from_base64(given text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+DECLARE
+    found bytea;
+BEGIN
+    found := decode(given, 'base64');
+    RETURN CASE WHEN translate(encode(found, 'base64'), E'\n', '') = given THEN found END;
+EXCEPTION WHEN invalid_parameter_value THEN
+    RETURN NULL;
+END $$;
+
 -- Judges headers by the rules of prepare; returns names and values in turn. json keeps their order, jsonb does not.
-CREATE FUNCTION outbox.plain_headers(headers json) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION outbox.plain_headers(headers json) RETURNS bytea[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
     header record;
-    flat text[] := '{}';
+    flat bytea[] := '{}';
+    bytes integer := 0;
+    found bytea;
 BEGIN
     IF json_typeof(headers) <> 'object' THEN
         PERFORM outbox.refuse('headers must be a JSON object');
@@ -105,8 +118,12 @@ BEGIN
             count(*) OVER (PARTITION BY key) > 1 AS repeated
         FROM json_each(headers) WITH ORDINALITY AS each (key, value, place) ORDER BY place
     LOOP
-        IF header.kind <> 'string' THEN
-            PERFORM outbox.refuse(format('the value of header %L is not a string', header.name));
+        found := CASE header.kind WHEN 'string' THEN convert_to(header.text, 'UTF8')
+            WHEN 'object' THEN (
+                SELECT outbox.from_base64(max(value)) FROM json_each_text(header.text::json)
+                HAVING count(*) = 1 AND max(key) = 'base64') END;
+        IF header.kind <> 'null' AND found IS NULL THEN
+            PERFORM outbox.refuse(format('the value of header %L is no string, no {"base64": …} and not null', header.name));
         ELSIF header.name !~ '^[A-Za-z0-9._-]{1,128}$' THEN
             PERFORM outbox.refuse('a header name may hold 1 to 128 of A-Z a-z 0-9 . _ -');
         ELSIF header.repeated THEN
@@ -116,12 +133,14 @@ BEGIN
         ELSIF header.low IN ('content-type', 'traceparent', 'tracestate')
             OR starts_with(header.low, 'outbox_') OR starts_with(header.low, 'webhook-') THEN
             PERFORM outbox.refuse(format('the header name %L is reserved', header.name));
-        ELSIF octet_length(convert_to(header.text, 'UTF8')) > 4096 OR header.text ~ '[\u0001-\u001f\u007f-\u009f]' THEN
-            PERFORM outbox.refuse(format('header %L is longer than 4096 bytes or holds a control character', header.name));
+        ELSIF octet_length(found) > 4096
+            OR header.kind = 'string' AND header.text ~ '[\u0001-\u001f\u007f-\u009f]' THEN
+            PERFORM outbox.refuse(format('header %L is longer than 4096 bytes or a text with a control character', header.name));
         END IF;
-        flat := flat || ARRAY[header.name, header.text];
+        flat := flat || ARRAY[convert_to(header.name, 'UTF8'), found];
+        bytes := bytes + length(header.name) + coalesce(octet_length(found), 0);
     END LOOP;
-    IF cardinality(flat) > 128 OR octet_length(array_to_string(flat, '')) > 32768 THEN
+    IF cardinality(flat) > 128 OR bytes > 32768 THEN
         PERFORM outbox.refuse('more than 64 headers, or more than 32768 bytes of them');
     END IF;
     RETURN nullif(flat, '{}');
@@ -152,6 +171,10 @@ BEGIN
     END IF;
 END $$;
 
+-- A header as its name and its value; NULL without a value.
+CREATE FUNCTION outbox.flat_header(name text, value text) RETURNS bytea[] LANGUAGE sql IMMUTABLE STRICT
+RETURN ARRAY[convert_to(name, 'UTF8'), convert_to(value, 'UTF8')];
+
 -- The bytes of a varint in a record: a byte has seven bits, and the first of all is the sign.
 CREATE FUNCTION outbox.varint_bytes(number integer) RETURNS integer LANGUAGE sql IMMUTABLE
 RETURN 1 + (number > 63)::integer + (number > 8191)::integer + (number > 1048575)::integer;
@@ -162,13 +185,13 @@ RETURN coalesce(outbox.varint_bytes(octet_length(field)) + octet_length(field), 
 
 -- The most bytes of a batch, not compressed, with this record alone, as a prepare counts them (api.ingest.record_size):
 -- the given headers, and those that are known only when it is published.
-CREATE FUNCTION outbox.batch_bytes(key bytea, value bytea, headers text[]) RETURNS integer LANGUAGE sql STABLE
+CREATE FUNCTION outbox.batch_bytes(key bytea, value bytea, headers bytea[]) RETURNS integer LANGUAGE sql STABLE
 RETURN (
     SELECT 61 + outbox.varint_bytes(size) + size
     FROM (SELECT 3 + outbox.field_bytes(key) + outbox.field_bytes(value) + outbox.varint_bytes((count(*) / 2)::integer)
-            + sum(outbox.field_bytes(convert_to(text, 'UTF8')))::integer AS size
+            + sum(outbox.field_bytes(part))::integer AS size
         FROM unnest(headers || ARRAY['outbox_message_id', repeat('-', 36), 'outbox_batch', '15.999999999999.1999',
-            'outbox_decided_by', 'producer']) AS text) AS record);
+            'outbox_decided_by', 'producer']::bytea[]) AS part) AS record);
 
 -- Returns the next half id of the calling transaction; one transaction has 2 048. The transaction itself keeps its last
 -- id, and no table is read: of two SERIALIZABLE transactions that publish at a time, PostgreSQL would refuse one, because
@@ -200,18 +223,17 @@ CREATE FUNCTION outbox.publish(
 ) RETURNS uuid LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     target CONSTANT record := outbox.plain_target(producer_group, topic);
-    flat CONSTANT text[] := outbox.plain_headers(coalesce(headers, '{}'));
+    flat CONSTANT bytea[] := outbox.plain_headers(coalesce(headers, '{}'));
     raw_key CONSTANT bytea := convert_to(key, 'UTF8');
     random CONSTANT bigint := outbox.make_nonce();
-    size CONSTANT integer := outbox.batch_bytes(raw_key, value, flat || ARRAY['outbox_producer_group', producer_group]
-        || CASE WHEN transaction_id IS NOT NULL THEN ARRAY['outbox_transaction_id', transaction_id] END
-        || CASE WHEN content_type IS NOT NULL THEN ARRAY['content-type', content_type] END);
+    size CONSTANT integer := outbox.batch_bytes(raw_key, value, flat || outbox.flat_header('outbox_producer_group', producer_group)
+        || outbox.flat_header('outbox_transaction_id', transaction_id) || outbox.flat_header('content-type', content_type));
     new_id bigint;
 BEGIN
     IF octet_length(raw_key) > 8192 THEN
         PERFORM outbox.refuse('the key is longer than 8192 bytes');
     ELSIF coalesce(octet_length(raw_key), 0) + coalesce(octet_length(value), 0)
-        + octet_length(array_to_string(coalesce(flat, '{}'), '')) > 1000000 THEN
+        + coalesce((SELECT sum(octet_length(part)) FROM unnest(flat) AS part), 0) > 1000000 THEN
         PERFORM outbox.refuse('key, value and headers exceed 1000000 bytes');
     ELSIF transaction_id !~ '^[^\u0001-\u001f\u007f-\u009f]{1,128}$' THEN
         PERFORM outbox.refuse('transaction_id must be 1 to 128 characters without controls');

@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 
 from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
-from outbox.operators.message_view import text_or_base64
+from outbox.operators.message_view import header_values, text_or_base64
 from outbox.telemetry.version import installed_version
 
 USER_AGENT: Final = f"outbox-checker/{installed_version()}"
@@ -93,7 +93,7 @@ def _check(group: ProducerGroup, row: QueueRow, reply_by: datetime) -> dict[str,
         "producer_group": group.name,
         "topic": message.topic,
         **text_or_base64("key", message.key),
-        "headers": dict(message.headers),
+        "headers": header_values(message.headers),
         "attempt": row.attempt,
         "max_attempts": group.check_max,
         "prepared_at": _text(half.prepared_at),

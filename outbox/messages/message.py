@@ -19,7 +19,8 @@ from outbox.messages.message_id import HalfId, Nonce, Shard, message_id_of, shar
 
 Time = Annotated[datetime, Meta(tz=True)]
 """Named as a time in the JSON Schema of a struct."""
-Headers = tuple[tuple[str, str], ...]
+Headers = tuple[tuple[str, bytes | None], ...]
+"""As Kafka has them: names, and values that are bytes or null."""
 
 
 class Resolution(StrEnum):

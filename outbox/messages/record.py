@@ -7,11 +7,10 @@ position. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from outbox.messages.content_digest import content_digest
-from outbox.messages.message import Message
+from outbox.messages.message import Headers, Message
 from outbox.messages.message_id import HalfId, Nonce, message_id_text
 
 MESSAGE_ID: Final = "outbox_message_id"
@@ -37,7 +36,7 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     partition: int | None
-    headers: tuple[tuple[str, bytes], ...]
+    headers: Headers
 
 
 class Committed(NamedTuple):
@@ -57,7 +56,7 @@ class Committed(NamedTuple):
     partition: int | None
     content_type: str | None
     traceparent: str | None
-    headers: Iterable[tuple[str, str]]
+    headers: Headers
     content_digest: int
 
 
@@ -79,7 +78,7 @@ class RecordName(NamedTuple):
     transaction_id: str | None
 
 
-def covered_headers(message: Message | Committed) -> list[tuple[str, bytes]]:
+def covered_headers(message: Message | Committed) -> Headers:
     """Return the headers that the content digest covers, in record order."""
     covered = [(PRODUCER_GROUP, message.producer_group)]
     if message.transaction_id is not None:
@@ -88,8 +87,7 @@ def covered_headers(message: Message | Committed) -> list[tuple[str, bytes]]:
         covered.append((CONTENT_TYPE, message.content_type))
     if message.traceparent is not None:
         covered.append((TRACEPARENT, message.traceparent))
-    covered.extend(message.headers)
-    return [(name, text.encode()) for name, text in covered]
+    return (*((name, text.encode()) for name, text in covered), *message.headers)
 
 
 def digest_of(half_id: HalfId, nonce: Nonce, message: Message) -> int:
@@ -108,7 +106,7 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
 
     ``batch`` is ``<shard>.<batch number>.<index>``: its place in the relay batch that publishes it.
     """
-    headers = [
+    headers: list[tuple[str, bytes | None]] = [
         (MESSAGE_ID, message_id_text(committed.half_id, committed.nonce).encode()),
         (BATCH, batch.encode()),
         (DECIDED_BY, committed.decided_by.encode()),
@@ -124,6 +122,7 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
 def digest_in(record: Record) -> int:
     """Return the content digest of a rendered record."""
     (_, message_id), _, _, *covered = record.headers
+    assert message_id is not None
     if covered[0][0] == REDRIVEN:
         del covered[0]
     return content_digest(message_id, record.topic, record.key, record.value, covered)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
 
 from outbox.messages.message import DecidedBy, Resolution, State
 
 Noun = TypeVar("Noun")
 
+HeaderValue = Annotated[Any, WithJsonSchema({"$ref": "#/components/schemas/HeaderValue"})]
+"""What ``header_value`` returns."""
 NEVER_CHECKED: Final = "none"
 """Stands for the outcome of the last check where no check was made."""
 
@@ -97,7 +99,7 @@ class MessageResource(BaseModel):
     value_bytes: int | None
     publication: PublicationResource | None
     publish_error: str | None
-    headers: dict[str, str] | None = None
+    headers: dict[str, HeaderValue] | None = None
     """None: the stored ones cannot be read."""
     key: str | None = None
     key_base64: str | None = None
@@ -132,9 +134,20 @@ class OperatorAction:
 
 def text_or_base64(name: str, data: bytes | None) -> dict[str, str | None]:
     """Return bytes as a member of a resource: as text if they are UTF-8, else in base64."""
+    shown = header_value(data)
+    return {f"{name}_base64": shown["base64"]} if isinstance(shown, dict) else {name: shown}
+
+
+def header_values(headers: Iterable[tuple[str, bytes | None]]) -> dict[str, Any]:
+    """Return headers as a member of a resource."""
+    return {name: header_value(value) for name, value in headers}
+
+
+def header_value(data: bytes | None) -> str | dict[str, str] | None:
+    """Return a header's value as JSON has it: a text if it is UTF-8, else an object with base64."""
     if data is None:
-        return {name: None}
+        return None
     try:
-        return {name: data.decode()}
+        return data.decode()
     except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode()}
+        return {"base64": base64.b64encode(data).decode()}

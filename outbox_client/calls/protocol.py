@@ -64,7 +64,7 @@ def prepare_item(producer_group: str, message: Message) -> bytes:
         members |= _text_or_base64("key", message.key)
     optional = {
         "partition": message.partition,
-        "headers": message.headers or None,
+        "headers": {name: _header(value) for name, value in message.headers.items()} or None,
         "content_type": message.content_type,
         "transaction_id": message.transaction_id,
         "check_immunity_seconds": message.check_immunity_seconds,
@@ -269,6 +269,10 @@ def _text_or_base64(name: str, value: object) -> dict[str, object]:
     if isinstance(value, bytes):
         return {f"{name}_base64": b64encode(value).decode("ascii")}
     return {name: value}
+
+
+def _header(value: object) -> object:
+    return {"base64": b64encode(value).decode("ascii")} if isinstance(value, bytes) else value
 
 
 def _json(value: object) -> bytes:

@@ -66,7 +66,9 @@ def _check(members: Mapping[str, object]) -> Check:
         producer_group=_text(members, "producer_group"),
         topic=_text(members, "topic"),
         key=_text_or_bytes(members, "key"),
-        headers={name: str(value) for name, value in _object(members.get("headers", {})).items()},
+        headers={
+            name: _header(value) for name, value in _object(members.get("headers", {})).items()
+        },
         attempt=_integer(members, "attempt"),
         max_attempts=_integer(members, "max_attempts"),
         prepared_at=_time(members, "prepared_at"),
@@ -74,6 +76,12 @@ def _check(members: Mapping[str, object]) -> Check:
         value=_text_or_bytes(members, "value"),
         has_value="value" in members or "value_base64" in members,
     )
+
+
+def _header(value: object) -> str | bytes | None:
+    if isinstance(value, dict):
+        return b64decode(_text(value, "base64"), validate=True)
+    return None if value is None else str(value)
 
 
 def _object(value: object) -> Mapping[str, object]:

@@ -2,6 +2,7 @@
 
 Equal bit for bit to ``outbox/messages/content_digest.py``: Spark's ``xxhash64`` chains its
 arguments with seed 42 and skips nulls, and an array of (name, value) is chained element by element.
+A zero byte follows the name of a header whose value is null.
 Headers are read by place (``outbox/messages/record.py``) and searched by name only where the
 places do not fit.
 
@@ -18,9 +19,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from outbox.messages import record
+from outbox.messages.message import Headers
+from outbox.reconciliation.log import LogRecord
 
 LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, record.REDRIVEN)
+NO_SUCH: Final = bytes(range(16))
+"""Any value: where an array has it not, a search for it returns null if the array has a null."""
 
 
 @cache
@@ -73,7 +78,9 @@ def covered() -> Column:
     first = F.when(_fourth_is_redriven(), len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
     by_place = F.slice("headers", first, F.size("headers"))
     by_name = F.filter(headers(), lambda header: ~header["key"].isin(*UNCOVERED))
-    return F.when(in_place(), by_place).otherwise(by_name)
+    found = F.when(in_place(), by_place).otherwise(by_name)
+    has_nulls = F.array_contains(found["value"], NO_SUCH).isNull()
+    return F.when(has_nulls, F.transform(found, _marked)).otherwise(found)
 
 
 def content_digest() -> Column:
@@ -97,6 +104,25 @@ def producer_group() -> Column:
     place = F.when(_fourth_is_redriven(), len(UNCOVERED)).otherwise(len(LEADING))
     first = F.get("headers", place)
     return F.when(first["key"] == record.PRODUCER_GROUP, first["value"]).cast("string")
+
+
+def covered_in(found: LogRecord) -> Headers:
+    """Return the headers that the digest of the record covers."""
+    names = tuple(name for name, _ in found.headers)
+    if names[: len(LEADING)] == LEADING:
+        return found.headers[len(LEADING) + (names[len(LEADING) :][:1] == (record.REDRIVEN,)) :]
+    return tuple(header for header in found.headers if header[0] not in UNCOVERED)
+
+
+def message_id_in(found: LogRecord) -> bytes | None:
+    """Return the message id of the record, None without one."""
+    return next((value for name, value in found.headers if name == record.MESSAGE_ID), None)
+
+
+def _marked(header: Column) -> Column:
+    """Return a header with a zero byte behind its name if its value is null."""
+    name = F.when(header["value"].isNull(), F.concat(header["key"], F.lit("\0")))
+    return F.struct(name.otherwise(header["key"]).alias("key"), header["value"].alias("value"))
 
 
 @cache

@@ -12,9 +12,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from outbox.messages.message import HalfMessage
-from outbox.messages.record import MESSAGE_ID, REDRIVEN, covered_headers
+from outbox.messages.record import MESSAGE_ID, covered_headers
 from outbox.reconciliation.log import LogRecord
-from spark.columns.digest import LEADING, UNCOVERED
+from spark.columns.digest import covered_in, message_id_in
 from spark.compare.decision_table import Content
 from spark.findings.sanitizer import sanitized
 
@@ -46,27 +46,9 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
     return Comparison(content=worst, detail=detail or {Content.VALUE.value: ALTERED})
 
 
-def covered_of(half: HalfMessage) -> tuple[tuple[str, bytes], ...]:
-    """Return the headers that the digest of the half message covers, in record order."""
-    return tuple(covered_headers(half.message))
-
-
-def covered_in(record: LogRecord) -> tuple[tuple[str, bytes | None], ...]:
-    """Return the headers that the digest of the record covers: ``spark.columns.digest``."""
-    names = tuple(name for name, _ in record.headers)
-    if names[: len(LEADING)] == LEADING:
-        return record.headers[len(LEADING) + (names[len(LEADING) :][:1] == (REDRIVEN,)) :]
-    return tuple(header for header in record.headers if header[0] not in UNCOVERED)
-
-
-def message_id_in(record: LogRecord) -> bytes | None:
-    """Return the message id of the record, None without one."""
-    return next((value for name, value in record.headers if name == MESSAGE_ID), None)
-
-
 def _header_differences(half: HalfMessage, record: LogRecord) -> list[str]:
     """Return the names of headers that are missing, added, changed or out of order."""
-    expected = [(MESSAGE_ID, str(half.message_id).encode()), *covered_of(half)]
+    expected = [(MESSAGE_ID, str(half.message_id).encode()), *covered_headers(half.message)]
     actual = [(MESSAGE_ID, message_id_in(record)), *covered_in(record)]
     if actual == expected:
         return []

@@ -12,17 +12,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from xxhash import xxh64_intdigest
-
-from outbox.messages import record as headers_of
+from outbox.messages.content_digest import content_digest
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import WHOLE_TOPIC, LogRecord, Partition, TopicFacts
 from outbox.reconciliation.snapshot import SnapshotIdentity
-from spark.columns.digest import LEADING, UNCOVERED
+from spark.columns.digest import covered_in, message_id_in
 from spark.cut.cut_plan import Gap, LogCut, Range, ShardCut
 from spark.cut.log_state import Anchor, Baseline, Counted, LogState
 
-SEED: Final = 42
 METADATA_AGE: Final = timedelta(minutes=20)
 """After this time every relay knows that a topic has grown: its client asks every five minutes, and
 forgets what it has not been told again for fifteen."""
@@ -185,27 +182,14 @@ def next_state(
 
 
 def digest_of(record: LogRecord) -> int:
-    """Return the signed content digest of our record, as ``spark/columns/digest.py`` does."""
-    names = tuple(name for name, _ in record.headers[: len(LEADING)])
-    by_name = [value for name, value in record.headers if name == headers_of.MESSAGE_ID]
-    flag = ("-" if record.key is None else "k") + ("-" if record.value is None else "v")
-    covered = [h for h in record.headers if h[0] not in UNCOVERED]
-    if names == LEADING:
-        covered = list(record.headers[len(LEADING) :])
-        covered = covered[1:] if covered and covered[0][0] == headers_of.REDRIVEN else covered
-    pieces = [
-        *by_name[:1],
-        record.partition.topic.encode(),
-        flag.encode(),
+    """Return the signed content digest of our record, as Spark computes it."""
+    return content_digest(
+        message_id_in(record) or b"",
+        record.partition.topic,
         record.key,
         record.value,
-    ]
-    for name, value in covered:
-        pieces += [name.encode(), value]
-    digest = SEED
-    for piece in pieces:
-        digest = digest if piece is None else xxh64_intdigest(piece, digest)
-    return digest - (1 << 64) if digest >= 1 << 63 else digest
+        covered_in(record),
+    )
 
 
 def _gap(finding_class: str, partition: Partition, reason: str) -> Gap:

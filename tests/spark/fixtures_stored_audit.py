@@ -11,6 +11,7 @@ from spark.audit.audit import Audit
 from spark.report.report import Report
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
+from tests.fixtures_records import header_in
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 
@@ -68,4 +69,4 @@ def note_progress(writer: OutboxWriter, shard: int) -> str:
 
 def message_id(record: Record) -> str:
     """Return the message id of a record."""
-    return dict(record.headers)[MESSAGE_ID].decode()
+    return header_in(record, MESSAGE_ID)

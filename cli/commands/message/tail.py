@@ -13,7 +13,7 @@ from cli.invocation.context import Output, context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.output import print_object
 from cli.invocation.settings import settings_or_dev
-from outbox.operators.message_view import text_or_base64
+from outbox.operators.message_view import header_values, text_or_base64
 
 EARLIER: Final = 20
 """Offsets of each partition that are read from before its end; the marker of a commit has one."""
@@ -72,12 +72,11 @@ def _records(topic: str) -> Generator[dict[str, Any], None, None]:
 
 def _shown(message: Any) -> dict[str, Any]:
     """Return a record with the members that the API gives a message."""
-    headers = [text_or_base64(name, value) for name, value in message.headers() or ()]
     return {
         "topic": message.topic(),
         "partition": message.partition(),
         "offset": message.offset(),
         **text_or_base64("key", message.key()),
         **text_or_base64("value", message.value()),
-        "headers": {name: text for each in headers for name, text in each.items()},
+        "headers": header_values(message.headers() or ()),
     }

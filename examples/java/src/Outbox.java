@@ -86,7 +86,7 @@ final class Outbox {
    * from the local transaction itself. A {@link CommittedException} comes instead of a second run of
    * a local transaction that is committed.
    */
-  JsonNode send(Map<String, String> message, LocalTransaction local) throws Exception {
+  JsonNode send(Map<String, ?> message, LocalTransaction local) throws Exception {
     String messageId = prepare(message).get("message_id").asText();
     local.run(messageId);
     try {
@@ -103,8 +103,8 @@ final class Outbox {
    * Stores a half message. If one with this transaction id is rolled back, nothing of it is committed
    * and nothing can be any more: the next one has the transaction id ID/2, then ID/3.
    */
-  private JsonNode prepare(Map<String, String> message) throws Exception {
-    Map<String, String> next = new HashMap<>(message);
+  private JsonNode prepare(Map<String, ?> message) throws Exception {
+    Map<String, Object> next = new HashMap<>(message);
     for (int number = 2; ; number++) {
       try {
         return post("/v1/half-messages", next, 201);
@@ -126,7 +126,7 @@ final class Outbox {
   }
 
   /** Repeats the same request while its result is uncertain; every other status than done is an error. */
-  private JsonNode post(String path, Map<String, String> body, int done)
+  private JsonNode post(String path, Map<String, ?> body, int done)
       throws IOException, InterruptedException {
     HttpRequest request = request(path, JSON.writeValueAsBytes(body));
     IOException last = null;

@@ -41,9 +41,10 @@ _NOT_NULL_FIELDS: Final = Struct("!hiqiqiqiqiiii").pack
 """The number of fields, then each of the first six with its length in bytes."""
 _LENGTH: Final = Struct("!i").pack
 _INT4: Final = Struct("!ii").pack
-_TEXTS: Final = Struct("!iiiii").pack
-"""The head of an array: dimensions, no null inside, type, elements, first subscript."""
+_ARRAY: Final = Struct("!iiiii").pack
+"""The head of an array: dimensions, a flag that is not read, type, elements, first subscript."""
 _TEXT_OID: Final = 25
+_BYTEA_OID: Final = 17
 
 
 def new_half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
@@ -87,10 +88,10 @@ def _copy_row(half: HalfMessage) -> bytes:
             _text(message.transaction_id),
             _bytea(message.key),
             _bytea(message.value),
-            _texts([text for header in message.headers for text in header]),
+            _array(_BYTEA_OID, _flat(message.headers)),
             _text(message.content_type),
             _text(message.traceparent),
-            _texts(message.tags),
+            _array(_TEXT_OID, [tag.encode() for tag in message.tags]),
             _text(message.key_id),
         )
     )
@@ -114,11 +115,16 @@ def _text(text: str | None) -> bytes:
     return _NULL if text is None else _bytea(text.encode())
 
 
-def _texts(texts: Sequence[str]) -> bytes:
-    """Return a text[]; an empty one is stored as null."""
-    if not texts:
+def _array(kind: int, elements: Sequence[bytes | None]) -> bytes:
+    """Return an array of texts or bytes; an empty one is stored as null."""
+    if not elements:
         return _NULL
-    return _bytea(_TEXTS(1, 0, _TEXT_OID, len(texts), 1) + b"".join(map(_text, texts)))
+    return _bytea(_ARRAY(1, 0, kind, len(elements), 1) + b"".join(map(_bytea, elements)))
+
+
+def _flat(headers: Headers) -> list[bytes | None]:
+    """Return names and values in turn."""
+    return [each for name, value in headers for each in (name.encode(), value)]
 
 
 def read_half(row: Mapping[str, Any]) -> HalfMessage:
@@ -130,7 +136,7 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
 
 
 def read_message(row: Mapping[str, Any]) -> Message:
-    """Build the message of a row. Raises ValueError if its headers are not pairs of texts."""
+    """Build the message of a row. Raises ValueError if its headers are damaged."""
     named = {"headers": read_headers(row["headers"]), "tags": row.get("tags") or ()}
     return convert({**row, **named}, Message)
 
@@ -162,18 +168,19 @@ async def read_whole_halves(
     return {row["half_id"]: read_if_whole(row) for row in rows}
 
 
-def read_headers(names_and_values: list[str] | None) -> Headers:
+def read_headers(names_and_values: list[bytes | None] | None) -> Headers:
     """Pair up the alternating names and values of the ``headers`` column.
 
-    Raises ValueError if they are damaged: not texts, or not names and values in turn.
+    Raises ValueError if they are damaged: no names and values in turn.
     """
-    flat = names_and_values or []
-    if not {str}.issuperset(map(type, flat)):
-        raise ValueError("a header is not a text")
-    return tuple(zip(flat[::2], flat[1::2], strict=True))
+    flat: list[Any] = names_and_values or []
+    try:
+        return tuple(zip([name.decode() for name in flat[::2]], flat[1::2], strict=True))
+    except AttributeError:
+        raise ValueError("a header has no name") from None
 
 
-def headers_if_whole(names_and_values: list[str] | None) -> Headers | None:
+def headers_if_whole(names_and_values: list[bytes | None] | None) -> Headers | None:
     """Return the headers, or None if they are damaged; then the content digest differs, too."""
     try:
         return read_headers(names_and_values)

@@ -5,7 +5,7 @@
 SELECT r.half_id, r.nonce, t.name AS topic, r.topic_wide, r.held_at, r.publish_error, r.attempts,
     r.next_attempt_at, r.dropped_at, r.drop_reason, t.max_message_bytes, coalesce((
         SELECT coalesce(octet_length(h.key), 0) + coalesce(octet_length(h.value), 0)
-            + coalesce(octet_length(array_to_string(h.headers, '')), 0)
+            + coalesce((SELECT sum(octet_length(part)) FROM unnest(h.headers) AS part), 0)
         FROM outbox.half_message h WHERE h.half_id = r.half_id), 0) AS content_bytes,
     CASE WHEN r.topic_wide THEN (
         SELECT count(*) FROM (

@@ -23,6 +23,7 @@ from outbox.operators.message_view import (
     ListPage,
     MessageFilter,
     MessageResource,
+    header_values,
     text_or_base64,
 )
 from outbox.postgres.messages.half_rows import bounds, headers_if_whole
@@ -191,6 +192,6 @@ def _resource(row: Mapping[str, Any], status: MessageStatus, *, payload: bool) -
     stored = {name: members.pop(name) for name in ("headers", "key", "value")}
     if payload:
         whole = headers_if_whole(stored["headers"])
-        members["headers"] = None if whole is None else dict(whole)
+        members["headers"] = whole if whole is None else header_values(whole)
         members |= text_or_base64("key", stored["key"]) | text_or_base64("value", stored["value"])
     return MessageResource.model_validate(members)

@@ -118,7 +118,7 @@ half_message = Table(
     Column("transaction_id", Text),
     Column("key", LargeBinary),
     Column("value", LargeBinary),
-    Column("headers", ARRAY(Text)),
+    Column("headers", ARRAY(LargeBinary)),
     Column("content_type", Text),
     Column("traceparent", Text),
     Column("tags", ARRAY(Text)),
@@ -183,7 +183,7 @@ plain_message = Table(
     Column("transaction_id", Text),
     Column("key", LargeBinary),
     Column("value", LargeBinary),
-    Column("headers", ARRAY(Text)),
+    Column("headers", ARRAY(LargeBinary)),
     Column("content_type", Text),
 )
 

@@ -28,8 +28,8 @@ MEMBERS: tuple[dict[str, Any], ...] = (
     {"key": b"k" * 63},
     {"key": b"k" * 64, "transaction_id": "\u00fc" * 32},
     {"content_type": "application/json", "traceparent": "0" * 55},
-    {"headers": tuple((f"name-{n}", "v" * n) for n in range(60))},
-    {"headers": tuple((f"name-{n}", "\u00fc" * n) for n in range(64)), "key": b""},
+    {"headers": tuple((f"name-{n}", b"v" * n or None) for n in range(60))},
+    {"headers": tuple((f"name-{n}", b"\xff" * n) for n in range(64)), "key": b""},
 )
 
 

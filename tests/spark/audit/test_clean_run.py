@@ -15,6 +15,8 @@ from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 pytestmark = REAL_STORES
 
+HEADERS = (("tenant", b"\x01\xff"), ("none", None))
+
 
 @pytest.fixture
 def writer(database_url: str, kafka_broker: EmbeddedKafka) -> OutboxWriter:
@@ -30,7 +32,7 @@ def test_a_system_without_a_fault_is_clean(
         open_before = snapshot.undecided().prepared
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
-    halves = writer.prepare(topic, 40, headers=(("tenant", "north"),), content_type="text/plain")
+    halves = writer.prepare(topic, 40, headers=HEADERS, content_type="text/plain")
     writer.end(halves[:30], Resolution.COMMIT)
     writer.end(halves[30:35], Resolution.ROLLBACK)
     writer.publish()

@@ -49,12 +49,12 @@ def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) ->
     for _ in range(400):
         key = random.choice([None, b"", random.randbytes(random.randrange(40))])
         value = random.choice([None, b"", random.randbytes(random.randrange(1000))])
-        covered = [GROUP] + [
-            (random.choice("añ日"), random.choice(["", "north", "ünïcode"]))
+        covered: list[tuple[str, str | None]] = [GROUP] + [
+            (random.choice("añ日"), random.choice(["", "north", "ünïcode", None]))
             for _ in range(random.randrange(4))
         ]
         rows.append({"key": key, "value": value, "headers": headers(*leading(), *covered)})
-        encoded = [(name, text.encode()) for name, text in covered]
+        encoded = [(name, None if text is None else text.encode()) for name, text in covered]
         expected.append(content_digest(ID.encode(), "points", key, value, encoded))
     found = named(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
     assert [row["d"] for row in found.collect()] == expected

@@ -21,7 +21,7 @@ NOON = datetime(2026, 1, 1, tzinfo=UTC)
 HALF = HalfMessage(
     half_id=HalfId(9 << 15 | 3),
     nonce=Nonce(42),
-    message=make_message(topic="points", headers=(("tenant", "north"),)),
+    message=make_message(topic="points", headers=(("tenant", b"north"),)),
     prepared_at=NOON,
     content_digest=77,
 )

@@ -47,6 +47,8 @@ CASES: list[Case] = [
     ({"headers": {"a": 1}}, 422, INVALID, "/headers"),
     ({"headers": {"a b": "x"}}, 422, INVALID, "/headers"),
     ({"headers": {"a": "x\r\ny"}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": {"base64": "AP8"}}}, 422, INVALID, "/headers/a"),
+    ({"headers": {"a": {"bytes": "AP8="}}}, 422, INVALID, "/headers/bytes"),
     ({"headers": {"a": "v" * 4097}}, 422, INVALID, "/headers/a"),
     ({"headers": {f"h{n}": "v" for n in range(65)}}, 422, INVALID, "/headers"),
     ({"headers": {f"h{n}": "v" * 4096 for n in range(8)}}, 422, INVALID, "/headers"),
@@ -99,7 +101,7 @@ SAID: dict[str, dict[str, Any]] = {
     " PUT /v1/producer-groups/nope": {"producer_group": "nope"},
     "value must be text, not an object: send the serialised JSON": {"value": {}},
     "value or value_base64 is required, and not both": {"value": ...},
-    "headers must hold only text, not null": {"headers": {"a": None}},
+    "headers must hold only text, not a number": {"headers": {"a": 1}},
     "check_immunity_seconds must be a number of at least 1": {"check_immunity_seconds": 0},
 }
 

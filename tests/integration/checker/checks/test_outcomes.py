@@ -117,7 +117,7 @@ async def test_d10_a_half_that_cannot_be_read_is_named_and_delays_no_other(
         group = await world.group(producer.url)
         broken, sound = await world.prepare(group, 2)
         await world.execute(
-            "UPDATE outbox.half_message SET headers = ARRAY['odd'] WHERE half_id = %(half)s",
+            "UPDATE outbox.half_message SET headers = '{odd}' WHERE half_id = %(half)s",
             half=broken.half_id,
         )
         await world.pass_time(6)

@@ -58,7 +58,7 @@ def test_a_lost_message_is_published_again_unaltered_and_has_the_number_of_the_a
     world: RelayWorld,
 ) -> None:
     lost, kept = world.commit(
-        world.message(key=b"a", value=b"1", headers=(("tenant", "north"),), content_type="t/x"),
+        world.message(key=b"a", value=b"1", headers=(("tenant", b"north"),), content_type="t/x"),
         world.message(key=b"b", value=b"2"),
     )
     relay = world.relay()

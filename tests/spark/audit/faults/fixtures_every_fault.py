@@ -9,9 +9,11 @@ from uuid import UUID
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.record import MESSAGE_ID, Record
+from tests.fixtures_records import header_in
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 SECRET = b"the-value-nobody-may-see"
+HEADERS = (("tenant", b"\x01\xff"), ("none", None))
 NOWHERE = Nonce(7)
 Halves = Mapping[str, HalfMessage]
 
@@ -38,7 +40,7 @@ def plant(writer: OutboxWriter) -> dict[str, str | None]:
     topic, other = f"{writer.prefix}-points", f"{writer.prefix}-other"
     writer.create_topics(topic, other)
     _publish_before(writer, topic)
-    halves = writer.prepare(topic, 60, value=SECRET, headers=(("tenant", "north"),))
+    halves = writer.prepare(topic, 60, value=SECRET, headers=HEADERS)
     clean_elsewhere = writer.prepare(other, 3)
     names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED, *CHANGED, *BEFORE)
     gone = ("INCONSISTENT: no decision", "INCONSISTENT: no half")
@@ -119,7 +121,9 @@ def _alterations(by_name: dict[str, HalfMessage], other: str) -> dict[str, Alter
         "WRONG_TOPIC": lambda record: (record._replace(topic=other),),
         "WRONG_KEY": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
         "CORRUPT_VALUE": lambda record: (record._replace(value=SECRET + b"!"),),
-        "HEADER_DRIFT": lambda record: (record._replace(headers=record.headers[:-1]),),
+        "HEADER_DRIFT": lambda record: (
+            record._replace(headers=(*record.headers[:-1], ("none", b""))),
+        ),
         "WRONG_KEY: none": lambda record: (record._replace(key=None),),
         "CORRUPT_VALUE: null": lambda record: (record._replace(value=None),),
         "CORRUPT_VALUE: empty": lambda record: (record._replace(value=b""),),
@@ -138,7 +142,7 @@ def _with_last_headers_swapped(record: Record) -> Record:
 
 
 def _altered(alterations: dict[str, Alteration], record: Record) -> Iterable[Record]:
-    alter = alterations.get(dict(record.headers)[MESSAGE_ID].decode())
+    alter = alterations.get(header_in(record, MESSAGE_ID))
     return (record,) if alter is None else alter(record)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import BATCH, MESSAGE_ID, Record
+from tests.fixtures_records import header_in
 from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
@@ -79,7 +80,7 @@ class Plant:
 
         def swap(record: Record) -> Iterable[Record]:
             if _id_of(record) in ids:
-                shard, batch, index = dict(record.headers)[BATCH].decode().split(".")
+                shard, batch, index = header_in(record, BATCH).split(".")
                 other = int(index) + (1 if _id_of(record) == ids[0] else -1)
                 return (_with_batch(record, f"{shard}.{batch}.{other}"),)
             absent = _id_of(record) == str(without[0].message_id)
@@ -144,7 +145,7 @@ class Plant:
 
 
 def _id_of(record: Record) -> str:
-    return dict(record.headers)[MESSAGE_ID].decode()
+    return header_in(record, MESSAGE_ID)
 
 
 def _with_batch(record: Record, batch: str | None) -> Record:

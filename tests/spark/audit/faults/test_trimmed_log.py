@@ -17,6 +17,7 @@ from outbox.messages.record import MESSAGE_ID, Record
 from spark.findings.verdict import EXIT_FINDINGS, Tolerance, Verdict, exit_code
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
+from tests.fixtures_records import header_in
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import commit, hold, record_place, run
@@ -36,7 +37,7 @@ FAULTS = ("SKIPPED", "SKIPPED", "SKIPPED", "HELD", "GIVEN_UP", "LOST")
 def without(*halves: HalfMessage) -> Callable[[Record], tuple[Record, ...]]:
     """Return what publishes every record but those of these messages."""
     lost = {str(half.message_id) for half in halves}
-    return lambda r: () if dict(r.headers)[MESSAGE_ID].decode() in lost else (r,)
+    return lambda r: () if header_in(r, MESSAGE_ID) in lost else (r,)
 
 
 def plant(writer: OutboxWriter, halves: Sequence[HalfMessage]) -> set[tuple[str, str]]:
@@ -146,7 +147,7 @@ def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record
     topic = f"{writer.prefix}-points"
     writer.create_topics(topic)
     doubled = str(commit(writer, topic, 10)[0].message_id)
-    writer.publish(lambda r: (r, r) if dict(r.headers)[MESSAGE_ID].decode() == doubled else (r,))
+    writer.publish(lambda r: (r, r) if header_in(r, MESSAGE_ID) == doubled else (r,))
     fault = {("DUPLICATE", doubled)}
     first = run(parts, options)
     assert (named(first), "from earlier runs" in first.sentence) == (fault, False)

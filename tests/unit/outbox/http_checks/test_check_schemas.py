@@ -33,7 +33,7 @@ REQUEST, ANSWER = validator("check-request"), validator("check-answer")
         {},
         {"key": None, "value": None, "transaction_id": None},
         {"key": b"\xff\xfe", "value": b"\x80"},
-        {"headers": (("tenant", "north"),)},
+        {"headers": (("tenant", b"north"), ("a", b"\xff"), ("none", None))},
     ],
     ids=["text", "nothing", "bytes", "headers"],
 )

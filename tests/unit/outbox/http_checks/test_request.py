@@ -30,7 +30,9 @@ def data_of(request: CheckRequest) -> Any:
 
 
 def test_a_check_names_the_message_and_nothing_of_its_value() -> None:
-    half = make_half(transaction_id="invoice-7731", headers=(("tenant", "north"),))
+    half = make_half(
+        transaction_id="invoice-7731", headers=(("tenant", b"north"), ("a", b"\xff"), ("n", None))
+    )
     request = asked(half)
     document = json.loads(request.body)
     assert (document["type"], document["timestamp"]) == (
@@ -43,7 +45,7 @@ def test_a_check_names_the_message_and_nothing_of_its_value() -> None:
         "producer_group": "account",
         "topic": "points-earned",
         "key": "member-1",
-        "headers": {"tenant": "north"},
+        "headers": {"tenant": "north", "a": {"base64": "/w=="}, "n": None},
         "attempt": 2,
         "max_attempts": 15,
         "prepared_at": "2026-09-21T14:14:02.000Z",

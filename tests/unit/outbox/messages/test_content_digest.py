@@ -40,9 +40,12 @@ def test_each_field_changes_the_digest() -> None:
             (MESSAGE_ID, "a", b"k", b"w", ()),
             (MESSAGE_ID, "a", b"k", b"v", (("n", b"t"),)),
             (MESSAGE_ID, "a", b"k", b"v", (("n", b"u"),)),
+            (MESSAGE_ID, "a", b"k", b"v", (("n", b""),)),
+            (MESSAGE_ID, "a", b"k", b"v", (("n", None),)),
+            (MESSAGE_ID, "a", b"k", b"v", (("n", None), ("u", None))),
         )
     }
-    assert len(digests) == 7
+    assert len(digests) == 10
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from checker.relay_wiring import RelayBuilder
 from outbox.settings.environment import load_settings
+from tests.fixtures_records import header_in
 from tests.fixtures_spans import CALLER, NOT_RECORDED, RECORDED, KeptSpans, linked_ids
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import large, lower
@@ -41,8 +42,8 @@ def test_the_span_of_a_record_names_its_place_and_links_to_its_prepare(world: Re
         "messaging.operation.name": "send",
         "messaging.operation.type": "send",
         "messaging.destination.name": world.topic,
-        "messaging.message.id": headers["outbox_message_id"].decode(),
-        "outbox.producer_group": headers["outbox_producer_group"].decode(),
+        "messaging.message.id": header_in(traced, "outbox_message_id"),
+        "outbox.producer_group": header_in(traced, "outbox_producer_group"),
     }
     assert (span.end_time or 0) > (span.start_time or 0) > 0
 

@@ -46,7 +46,7 @@ INSTEAD = RUNBOOKS.partition("```sql\n")[2].partition("```")[0]
 def test_a_damaged_row_is_held_with_its_key_until_it_is_repaired(world: RelayWorld) -> None:
     commit(world, b"before", b"1")
     fields = [(b"%d" % n, b"key-%d" % n) for n in range(2, 2 + len(DAMAGE))]
-    damaged = world.commit(*(world.message(*each, headers=(("a", "b"),)) for each in fields))
+    damaged = world.commit(*(world.message(*each, headers=(("a", b"b"),)) for each in fields))
     commit(world, b"key-2", b"8")
     commit(world, b"other", b"9")
     world.connection.execute(KEEP)
