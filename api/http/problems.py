@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from outbox.errors import (
     ConfigurationError,
@@ -163,6 +163,13 @@ KINDS: Final[dict[str, ProblemKind]] = {
 }
 
 
+class BrokenRule(BaseModel):
+    """A rule that a request breaks, and a JSON pointer to the member that breaks it."""
+
+    pointer: str
+    message: str
+
+
 class ProblemDocument(BaseModel):
     """A problem (RFC 9457) with further members; ``errors`` points at each broken rule."""
 
@@ -176,7 +183,7 @@ class ProblemDocument(BaseModel):
     code: str
     retryable: bool
     request_id: str
-    errors: list[dict[str, Any]] | None = None
+    errors: list[BrokenRule] = Field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

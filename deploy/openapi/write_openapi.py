@@ -69,10 +69,21 @@ def openapi_document() -> dict[str, Any]:
     document["components"]["schemas"] = schemas
     text = msgspec.json.encode(document).replace(b"/schemas/Resolution", b"/schemas/Decision")
     complete: dict[str, Any] = msgspec.json.decode(text)
+    _call_back(complete)
     _finish_operations(complete["paths"])
     _describe([complete["components"]["schemas"], complete["paths"], complete["webhooks"]])
     _name_values(complete["components"]["schemas"])
     return complete
+
+
+def _call_back(document: dict[str, Any]) -> None:
+    """Show the check as a callback of its group too: a generator leaves out what only webhooks use.
+
+    It has a name of its own there, because generators name types by it.
+    """
+    put = document["paths"]["/v1/producer-groups/{producer_group}"]["put"]
+    check = document["webhooks"]["transactionCheck"]["post"] | {"operationId": "callBack"}
+    put["callbacks"] = {"transactionCheck": {"{$request.body#/check_url}": {"post": check}}}
 
 
 def operation_id(route: APIRoute) -> str:
@@ -89,7 +100,8 @@ def _schemas() -> dict[str, Any]:
     for member in members.values():
         if "anyOf" in member:  # JSON Schema counts 7.0 as an integer, the decoder does not
             member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
-    found["ProblemDocument"] = ProblemDocument.model_json_schema()
+    problem = ProblemDocument.model_json_schema(ref_template=_SCHEMAS + "{model}")
+    found |= {**problem.pop("$defs"), "ProblemDocument": problem}
     for name, file in _CHECKS.items():
         text = (CHECKS / f"{file}.schema.json").read_text("utf-8")
         schema = msgspec.json.decode(text.replace("#/$defs/", _SCHEMAS))
