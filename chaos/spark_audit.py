@@ -21,7 +21,7 @@ INHERITED: Final = ("PATH", "HOME", "JAVA_HOME")
 
 
 def spark_audit(run: Path, database_url: str, bootstrap: str) -> dict[str, Any]:
-    """Audit both stores, which must still run; return verdict and findings by class.
+    """Audit both stores, which must still run; return verdict and findings by cause.
 
     Spark writes into the run's ``spark`` folder. An audit without a verdict has the verdict
     ``none``, which proves nothing.
@@ -40,10 +40,12 @@ def spark_audit(run: Path, database_url: str, bootstrap: str) -> dict[str, Any]:
     if done.returncode not in JUDGED:
         return {"verdict": "none", "sentence": (folder / "stderr.log").read_text()[-500:]}
     report = json.loads(done.stdout)
-    classes = Counter(
-        each["class"] for each in report["findings"] if each["severity"] != INFORMATION
+    causes = Counter(
+        f"{each['class']}/{each['detail']}"
+        for each in report["findings"]
+        if each["severity"] != INFORMATION
     )
-    return {**{name: report[name] for name in ("verdict", "sentence")}, "classes": dict(classes)}
+    return {**{name: report[name] for name in ("verdict", "sentence")}, "causes": dict(causes)}
 
 
 def _environment(database_url: str, bootstrap: str) -> dict[str, str]:

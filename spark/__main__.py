@@ -34,7 +34,7 @@ from spark.wiring import failure_log, open_run, run_store
 REPORT_DIR: Final = "reconcile_report_dir"
 """The setting that `--report` overrides."""
 REPORT_SAMPLES: Final = 50
-"""Listed findings of each class in a report."""
+"""Listed findings of each cause in a report."""
 
 
 class OneLineParser(argparse.ArgumentParser):

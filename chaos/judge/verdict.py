@@ -21,8 +21,8 @@ PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
 NAME: Final = "verdict.json"
 KILLING: Final = frozenset({"kill", "failpoint"})
 """Faults that are counted by the programs that they end."""
-OF_AN_ORPHAN: Final = "PG_REGRESSION"
-OF_A_LOST_TAIL: Final = frozenset({OF_AN_ORPHAN, "CLOCK_SKEW"})
+OF_AN_ORPHAN: Final = "ORPHAN/forgotten"
+OF_A_LOST_TAIL: Final = frozenset({OF_AN_ORPHAN, "LATENCY/clock_skew"})
 """A producer ends a half again whose commit was lost: its record is older than its new commit."""
 
 
@@ -101,10 +101,10 @@ def _disputes(spark: Mapping[str, Any], left: FinalState) -> Iterator[str]:
     orphans = left.by_id.keys() & left.lost.halves
     tail_lost = bool(left.lost.halves or left.lost.ops)
     expected = OF_A_LOST_TAIL if tail_lost else frozenset()
-    classes = spark.get("classes", {})
-    if others := classes.keys() - expected:
+    causes = spark.get("causes", {})
+    if others := causes.keys() - expected:
         yield f"the audit found {', '.join(sorted(others))}: {spark['sentence']}"
-    if spark["verdict"] != "none" and orphans and OF_AN_ORPHAN not in classes:
+    if spark["verdict"] != "none" and orphans and OF_AN_ORPHAN not in causes:
         yield f"the audit named none of {len(orphans)} orphans"
 
 

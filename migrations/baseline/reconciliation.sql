@@ -27,7 +27,8 @@ CREATE TABLE outbox.reconciliation_run (
 );
 CREATE INDEX ix_reconciliation_run_finished_at ON outbox.reconciliation_run (finished_at);
 
--- Findings from run to run; detail is evidence without any value. accepted_until: an operator accepts it until then.
+-- Findings from run to run; class and detail name the cause, evidence has no value. accepted_until: an operator accepts
+-- it until then.
 CREATE TABLE outbox.reconciliation_finding (
     finding_id text CONSTRAINT pk_reconciliation_finding PRIMARY KEY,
     first_run_id text NOT NULL,
@@ -36,10 +37,11 @@ CREATE TABLE outbox.reconciliation_finding (
         status IN ('open', 'resolved', 'fixed', 'accepted', 'unverifiable')),
     kind text NOT NULL,
     class text NOT NULL,
+    detail text NOT NULL,
     severity text NOT NULL,
     half_id bigint,
     topic text,
-    detail jsonb NOT NULL,
+    evidence jsonb NOT NULL,
     found_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     accepted_until timestamptz
@@ -47,8 +49,8 @@ CREATE TABLE outbox.reconciliation_finding (
 CREATE INDEX ix_reconciliation_finding_open ON outbox.reconciliation_finding (kind, class) WHERE status = 'open';
 CREATE INDEX ix_reconciliation_finding_half_id ON outbox.reconciliation_finding (half_id) WHERE half_id IS NOT NULL;
 
--- What happened to findings, in the order of the ids; class, severity and status as they were after it. No row is ever
--- changed. Without a run it was done between two of them, by a rerun or an operator.
+-- What happened to findings, in the order of the ids; class, detail, severity and status as they were after it. No row
+-- is ever changed. Without a run it was done between two of them, by a rerun or an operator.
 CREATE TABLE outbox.reconciliation_finding_event (
     id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_reconciliation_finding_event PRIMARY KEY,
     finding_id text NOT NULL,
@@ -56,6 +58,7 @@ CREATE TABLE outbox.reconciliation_finding_event (
     event text NOT NULL CONSTRAINT ck_reconciliation_finding_event_event CHECK (
         event IN ('found', 'reopened', 'refined', 'resolved', 'fixed', 'unverifiable', 'accepted')),
     class text NOT NULL,
+    detail text NOT NULL,
     severity text NOT NULL,
     status text NOT NULL CONSTRAINT ck_reconciliation_finding_event_status CHECK (
         status IN ('open', 'resolved', 'fixed', 'accepted', 'unverifiable')),

@@ -19,42 +19,67 @@ FindingKind = Literal[
     "latency",
     "coverage",
 ]
-UNREAD_CLASSES: Final = frozenset({"NOT_READ", "LSO_STUCK", "TOPIC_RECREATED"})
-"""Classes that no accepted finding settles: a later run does, or the acceptance of a topic."""
-PERMANENT_CLASSES: Final = frozenset(
-    {
-        *("FOREIGN", "MANIFEST_BREAK", "RETENTION_GAP", "LOG_TRUNCATED"),
-        *("UNKNOWN_ID", "PG_REGRESSION", "ROLLED_BACK", "DUPLICATE", "DUPLICATE_LATE"),
-        *("ORDER_INVERSION", "POSITION_DRIFT", "WRONG_PARTITION", "WRONG_OFFSET"),
-    }
+UNREAD_CAUSES: Final = (
+    "UNVERIFIABLE/not_read",
+    "UNVERIFIABLE/open_transaction",
+    "LOG_CHANGED/recreated",
 )
-"""Classes of what nothing undoes. A run that does not see such a finding again proves nothing: its
+"""Causes that no accepted finding settles: a later run does, or the acceptance of a topic."""
+PERMANENT_CAUSES: Final = (
+    "ORPHAN/rolled_back",
+    "ORPHAN/unknown",
+    "ORPHAN/forgotten",
+    "FOREIGN/record",
+    "DUPLICATE/repeated",
+    "DUPLICATE/late",
+    "WRONG_PLACE/partition",
+    "WRONG_OFFSET/recorded",
+    "ORDER_INVERSION/key",
+    "POSITION_DRIFT/header",
+    "UNVERIFIABLE/expired",
+    "LOG_CHANGED/truncated",
+    "MANIFEST_BREAK/chain",
+)
+"""Causes of what nothing undoes. A run that does not see such a finding again proves nothing: its
 evidence has expired, was compacted, or cannot be judged any more. So the finding stays open."""
-REPAIRABLE_CLASSES: Final = (
-    *("LOST", "SKIPPED"),
-    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
+REPAIRABLE_CAUSES: Final = (
+    "LOST/published",
+    "LOST/skipped",
+    "ALTERED/value",
+    "ALTERED/key",
+    "ALTERED/header",
+    "WRONG_PLACE/topic",
 )
-"""Classes whose message can be published again: no record has its content."""
+"""Causes whose message can be published again: no record has its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFinding:
-    """A finding as one run saw it; ``detail`` is its evidence, without any value."""
+    """A finding as one run saw it; ``detail`` is which cause of its class it has.
+
+    ``evidence`` is without any value.
+    """
 
     finding_id: str
     kind: str
     finding_class: str
+    detail: str
     severity: str
     half_id: HalfId | None
     topic: str | None
-    detail: Mapping[str, Any]
+    evidence: Mapping[str, Any]
     status: str = "open"
     """The current status; a run saves each finding as open."""
 
     @property
+    def cause(self) -> str:
+        """Its class and its detail."""
+        return f"{self.finding_class}/{self.detail}"
+
+    @property
     def message_id(self) -> str | None:
         """The id of the message that it is about, if it is about one."""
-        return self.detail.get("message_id")
+        return self.evidence.get("message_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +93,8 @@ class TrackedFinding(StoredFinding):
     accepted_until: datetime | None
     """Set while the status is accepted. After it the finding is open again if a run sees it."""
     history: Sequence[Mapping[str, Any]]
-    """The last changes, oldest first: ``at``, ``event``, ``run_id``, and the class, severity and
-    status after the change. ``run_id`` is null if a rerun or an operator changed it."""
+    """The last changes, oldest first: ``at``, ``event``, ``run_id``, and the class, detail,
+    severity and status after it. ``run_id`` is null if a rerun or an operator made the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,22 +141,22 @@ class FindingChanges:
     """Findings that were open and that no run can verify any more: their evidence has expired."""
     known_ids: frozenset[str] = field(default=frozenset(), compare=False)
     """The findings of the run that were open or accepted before it."""
-    closed_by_class: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The number of findings of each class that the run closes as resolved or fixed."""
-    unverifiable_by_class: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The number of findings of each class that become unverifiable."""
+    closed_by_cause: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of findings of each cause that the run closes as resolved or fixed."""
+    unverifiable_by_cause: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of findings of each cause that become unverifiable."""
 
 
-def first_of_each_class(
+def first_of_each_cause(
     reported: Sequence[Mapping[str, Any]], shown: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return of each class that is shown the first finding of the report, which says what to do.
+    """Return of each cause that is shown the first finding of the report, which says what to do.
 
     Both are in the form of the API. A run whose report is no longer kept has nothing ``reported``.
     """
     listed = {each["finding_id"] for each in shown}
-    first: dict[str, Mapping[str, Any]] = {}
+    first: dict[tuple[str, str], Mapping[str, Any]] = {}
     for each in reported:
         if each["finding_id"] in listed:
-            first.setdefault(each["class"], each)
+            first.setdefault((each["class"], each["detail"]), each)
     return list(first.values())

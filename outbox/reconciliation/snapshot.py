@@ -121,13 +121,13 @@ class UndecidedCounts(NamedTuple):
 class Stalled:
     """An undecided half or a group that makes no progress in the snapshot.
 
-    The values are facts, not conclusions; ``detail`` is JSON.
+    The values are facts, not conclusions; ``evidence`` is JSON.
     """
 
-    finding_class: str
-    """`STUCK_HALF`: it should have been parked or ended two intervals ago. `CHECK_SILENT`: halves
+    cause: str
+    """`STUCK/half`: it should have been parked or ended two intervals ago. `STUCK/checks`: halves
     of the group are due, but its check endpoint is not called."""
-    detail: Mapping[str, Any]
+    evidence: Mapping[str, Any]
     producer_group: str
     half_id: HalfId | None = None
     nonce: Nonce | None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from outbox.reconciliation.finding import StoredFinding
 from spark.audit.audit import Audit
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.finding_class import Cause, GradedCause, Severity
 from spark.findings.verdict import EXIT_CLEAN, EXIT_INCONCLUSIVE, Tolerance, exit_code
 from spark.jvm.spark_errors import RunNotFound
 from spark.report.report import Report, format_count
@@ -39,14 +39,14 @@ class Rerun:
     findings: Sequence[StoredFinding]
 
     @property
-    def open(self) -> Mapping[GradedClass, int]:
-        """The number of those still open, by class and severity."""
+    def open(self) -> Mapping[GradedCause, int]:
+        """The number of those still open, by cause and severity."""
         return dict(Counter(map(_graded, (f for f in self.findings if f.status == OPEN))))
 
     @property
     def new(self) -> int:
         """The number of other findings: not open in any run, or too many to be kept."""
-        total = sum(self.report.class_counts.values())
+        total = sum(self.report.cause_counts.values())
         return self.report.changes.new + total - len(self.report.findings)
 
     def exit_code(self, tolerance: Tolerance) -> int:
@@ -71,7 +71,12 @@ class Rerun:
             "complete": self.report.complete,
             "open": sum(self.open.values()),
             "findings": [
-                {"finding_id": f.finding_id, "class": f.finding_class, "status": f.status}
+                {
+                    "finding_id": f.finding_id,
+                    "class": f.finding_class,
+                    "detail": f.detail,
+                    "status": f.status,
+                }
                 for f in self.findings
             ],
             "new": self.new,
@@ -79,9 +84,7 @@ class Rerun:
 
     def lines(self) -> str:
         """Return the text for a terminal."""
-        text = "".join(
-            f"{f.status:<12} {f.finding_class:<18} {f.finding_id}\n" for f in self.findings
-        )
+        text = "".join(f"{f.status:<12} {f.cause:<29} {f.finding_id}\n" for f in self.findings)
         still, of = format_count(sum(self.open.values())), format_count(len(self.findings))
         text += f"{still} of {of} findings of {self.of} are open at the cut of {self._cut_at}\n"
         if not self.new:
@@ -131,5 +134,5 @@ def _no_report(options: Options) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _graded(found: StoredFinding) -> GradedClass:
-    return GradedClass(FindingClass(found.finding_class), Severity[found.severity.upper()])
+def _graded(found: StoredFinding) -> GradedCause:
+    return GradedCause(Cause(found.cause), Severity[found.severity.upper()])

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from outbox.messages.manifest import Kind, Position
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import LOW_BITS, HalfId
-from outbox.reconciliation.finding import PERMANENT_CLASSES
+from outbox.reconciliation.finding import PERMANENT_CAUSES
 from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings, with_unlisted_ends
@@ -24,12 +24,12 @@ from spark.compare.decision_table import Decision
 from spark.cut.cut_plan import Gap, Plan
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
 
-BREAK: Final = FindingClass.MANIFEST_BREAK
+BREAK: Final = Cause.MANIFEST_BREAK_CHAIN
 BREAKS_READ: Final = 1000
 BREAKS_SHOWN: Final = 20
 
@@ -97,16 +97,17 @@ def gap_finding(gap: Gap) -> Finding:
     topic, number = gap.partition
     whole = number == WHOLE_TOPIC
     place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
-    subjects = {
-        **dict.fromkeys(("NOT_READ", "LSO_STUCK"), place),
-        **dict.fromkeys(PERMANENT_CLASSES, f"{place}:{gap.finding_class}:{gap.reason}"),
+    cause = Cause(gap.cause)
+    subjects: dict[str, str] = {
+        **dict.fromkeys((Cause.UNVERIFIABLE_NOT_READ, Cause.UNVERIFIABLE_OPEN_TRANSACTION), place),
+        **dict.fromkeys(PERMANENT_CAUSES, f"{place}:{cause}:{gap.reason}"),
     }
     return Finding(
-        finding_class=FindingClass(gap.finding_class),
-        subject=subjects.get(gap.finding_class, f"{place}:{gap.finding_class}"),
+        cause=cause,
+        subject=subjects.get(cause, f"{place}:{cause}"),
         topic=topic,
         partition=None if whole else number,
-        detail={"reason": gap.reason},
+        evidence={"reason": gap.reason},
     )
 
 
@@ -114,11 +115,11 @@ def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> tuple[Finding, 
     """Return one finding for each shard with commits that wait longer than the grace."""
     return tuple(
         Finding(
-            finding_class=FindingClass.OVERDUE,
+            cause=Cause.UNPUBLISHED_OVERDUE,
             subject=f"shard:{row['shard']}",
             shard=row["shard"],
             decision=Decision.COMMIT.value,
-            detail={
+            evidence={
                 "overdue": row["overdue"],
                 "oldest_committed_at": utc_text(row["oldest"]),
                 "grace_seconds": grace_seconds,
@@ -140,7 +141,7 @@ def break_findings(
     messages of the shard that are ``unlogged`` are named, because their rows may be the ones that
     the manifests list.
     """
-    known = {each.shard: each.detail for each in before if each.finding_class is BREAK}
+    known = {each.shard: each.evidence for each in before if each.cause is BREAK}
     breaks: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         breaks.setdefault(row["partition"], []).append(row)
@@ -159,7 +160,7 @@ def _break_finding(
     by_place = {(row["offset"], row["fault"]): row for row in (*known.get("breaks", ()), *rows)}
     missing = dict.fromkeys((*known.get("not_in_commit_log", ()), *names))
     shown = [by_place[place] for place in sorted(by_place)]
-    detail: dict[str, Any] = {"breaks": shown[:BREAKS_SHOWN]}
+    evidence: dict[str, Any] = {"breaks": shown[:BREAKS_SHOWN]}
     if missing:
-        detail["not_in_commit_log"] = [*missing][:BREAKS_SHOWN]
-    return Finding(finding_class=BREAK, subject=f"shard:{shard}", shard=shard, detail=detail)
+        evidence["not_in_commit_log"] = [*missing][:BREAKS_SHOWN]
+    return Finding(cause=BREAK, subject=f"shard:{shard}", shard=shard, evidence=evidence)

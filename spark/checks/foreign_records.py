@@ -1,8 +1,8 @@
 """Counts the records that no message explains because they name none.
 
 A record without ``outbox_message_id`` is another writer's: FOREIGN, where a topic's rule forbids
-other writers. A record whose ``outbox_message_id`` is malformed claims to be ours: UNKNOWN_ID.
-Nothing else is known about them, so there is one finding per topic and class.
+other writers. A record whose ``outbox_message_id`` is malformed claims to be ours: ORPHAN/unknown.
+Nothing else is known about them, so there is one finding per topic and cause.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import TopicRules, rule_of
 
 PartitionRecords = Mapping[str, Mapping[str, int]]
 """By partition number: the number of records, the first offset and the last offset."""
-Group = tuple[FindingClass, str]
-"""The class of records, and their topic."""
+Group = tuple[Cause, str]
+"""The cause of a finding about records, and their topic."""
 
 
 def findings(
     records: DataFrame, rules: TopicRules, before: Iterable[Finding] = ()
 ) -> Iterator[Finding]:
-    """Yield one finding per class and topic, with counts by partition.
+    """Yield one finding per cause and topic, with counts by partition.
 
     ``before`` are the findings that earlier runs left open: the records they counted are not read
     again.
     """
-    known = {(f.finding_class, f.topic or ""): f.detail for f in before if f.half_id is None}
+    known = {(f.cause, f.topic or ""): f.evidence for f in before if f.half_id is None}
     groups: dict[Group, dict[str, Mapping[str, int]]] = {}
     for row in count_by_partition(records).collect():
-        found = FindingClass.UNKNOWN_ID if row["malformed"] else FindingClass.FOREIGN
+        found = Cause.ORPHAN_UNKNOWN if row["malformed"] else Cause.FOREIGN_RECORD
         counts = {name: row[name] for name in ("records", "first", "last")}
         groups.setdefault((found, row["topic"]), {})[str(row["partition"])] = counts
     for (found, topic), partitions in sorted(groups.items()):
-        if found is FindingClass.UNKNOWN_ID or not _allowed(topic, rules):
+        if found is Cause.ORPHAN_UNKNOWN or not _allowed(topic, rules):
             earlier = known.get((found, topic), {}).get("partitions", {})
             yield topic_finding(found, topic, add_counts(earlier, partitions))
 
@@ -71,20 +71,20 @@ def add_counts(earlier: PartitionRecords, now: PartitionRecords) -> dict[str, di
     }
 
 
-def topic_finding(found: FindingClass, topic: str, partitions: PartitionRecords) -> Finding:
+def topic_finding(found: Cause, topic: str, partitions: PartitionRecords) -> Finding:
     """Return the finding of a topic; its place is the first record in its first partition."""
     number, first = next(iter(partitions.items()))
-    name = "foreign" if found is FindingClass.FOREIGN else "malformed"
-    detail: dict[str, Any] = {"records": sum(each["records"] for each in partitions.values())}
+    name = "foreign" if found is Cause.FOREIGN_RECORD else "malformed"
+    evidence: dict[str, Any] = {"records": sum(each["records"] for each in partitions.values())}
     return Finding(
-        finding_class=found,
+        cause=found,
         subject=f"{name}:{topic}",
         topic=topic,
         partition=int(number),
         offset=first["first"],
-        detail=detail | {"partitions": partitions},
+        evidence=evidence | {"partitions": partitions},
     )
 
 
 def _allowed(topic: str, rules: TopicRules) -> bool:
-    return rule_of(topic, rules).severity_of(FindingClass.FOREIGN) is None
+    return rule_of(topic, rules).severity_of(Cause.FOREIGN_RECORD) is None

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from spark.columns import schemas
 from spark.columns.collected_times import utc_text
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import LatencyTarget
 
 SAMPLE: Final = 200_000
@@ -79,10 +79,10 @@ def slow_topics(timed: DataFrame, targets: Mapping[str, LatencyTarget]) -> DataF
 def slow_finding(row: Any) -> Finding:
     """Return the finding of a topic that was too slow for too long."""
     return Finding(
-        finding_class=FindingClass.LATENCY_SLO,
+        cause=Cause.LATENCY_SLOW,
         subject=f"topic:{row['topic']}",
         topic=row["topic"],
-        detail={
+        evidence={
             "target_p99_seconds": row["target"],
             "minutes_above": row["minutes"],
             "first_minute": utc_text(row["first_minute"]),
@@ -124,12 +124,12 @@ def skew_finding(row: Any, stamped_by: str | None) -> Finding:
     names = ("p0.1", "p50", "p95", "p99", "p99.9")
     seconds = {name: micros / 1e6 for name, micros in zip(names, row["at"], strict=True)}
     return Finding(
-        finding_class=FindingClass.CLOCK_SKEW,
+        cause=Cause.LATENCY_CLOCK_SKEW,
         subject=f"clocks:{row['topic']}",
         topic=row["topic"],
         partition=row["worst"]["partition"],
         offset=row["worst"]["offset"],
-        detail={
+        evidence={
             "sampled": row["sampled"],
             "before_commit": row["before_commit"],
             "after_cut": row["after_cut"],

@@ -16,7 +16,7 @@ from outbox.messages.message_id import HalfId
 from spark.checks import keys
 from spark.columns import expected_partition
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import TopicRules, rule_of
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def findings(
 
     ``before`` are the findings that earlier runs left open: their records are not read again.
     """
-    wrong = FindingClass.WRONG_PARTITION
-    known = {f.topic: f.detail for f in before if f.finding_class is wrong and f.half_id is None}
+    wrong = Cause.WRONG_PLACE_PARTITION
+    known = {f.topic: f.evidence for f in before if f.cause is wrong and f.half_id is None}
     for row in rows:
         ids = [HalfId(each["half_id"]) for each in row["first"]]
         halves = snapshot.halves(ids)
@@ -90,12 +90,12 @@ def _finding(row: Any, names: Mapping[HalfId, str], earlier: Mapping[str, Any]) 
         for each in row["first"]
     ]
     return Finding(
-        finding_class=FindingClass.WRONG_PARTITION,
+        cause=Cause.WRONG_PLACE_PARTITION,
         subject=f"topic:{row['topic']}",
         topic=row["topic"],
         partition=shown[0]["partition"],
         offset=shown[0]["offset"],
-        detail={
+        evidence={
             "records": row["records"] + earlier.get("records", 0),
             "keys": row["keys"],
             "first": [*earlier.get("first", ()), *shown][:SHOWN],

@@ -21,7 +21,7 @@ from spark.columns.staging import stage_counted
 from spark.compare.decision_table import Decision, Listed
 from spark.compare.matches import HEADER, PLACE
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 GROUP: Final = ("topic", "partition", "shard")
 """Within these columns offsets rise with ranks, except for records that were held."""
@@ -159,7 +159,7 @@ def disorder_finding(row: Any) -> Finding:
     """Return the finding of a row of ``disordered_messages``; the worse of two faults names it."""
     inverted = row["behind"] is not None
     return Finding(
-        finding_class=FindingClass.ORDER_INVERSION if inverted else FindingClass.POSITION_DRIFT,
+        cause=Cause.ORDER_INVERSION_KEY if inverted else Cause.POSITION_DRIFT_HEADER,
         subject=f"message:{row['message_id']}",
         half_id=row["half_id"],
         message_id=row["message_id"],
@@ -172,11 +172,11 @@ def disorder_finding(row: Any) -> Finding:
         decision=Decision.COMMIT.value,
         decided_at=in_utc(row["committed_at"]),
         record_time=in_utc(row["time"]),
-        detail=_inversion_detail(row) | _drift_detail(row),
+        evidence=_inversion_evidence(row) | _drift_evidence(row),
     )
 
 
-def _inversion_detail(row: Any) -> dict[str, Any]:
+def _inversion_evidence(row: Any) -> dict[str, Any]:
     """Return the evidence of an inversion: the later commit before it, and the distance."""
     behind = row["behind"]
     if behind is None:
@@ -189,7 +189,7 @@ def _inversion_detail(row: Any) -> dict[str, Any]:
     }
 
 
-def _drift_detail(row: Any) -> dict[str, Any]:
+def _drift_evidence(row: Any) -> dict[str, Any]:
     """Return the evidence of a drift: what the header names instead of the position."""
     if row["named"] is None:
         return {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import HalfId
@@ -20,7 +20,9 @@ from spark.compare.facts import Judgement, Unverifiable, unverifiable_reason
 from spark.cut.cut_plan import ShardCut
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
+
+EXPIRED: Final = Cause.UNVERIFIABLE_EXPIRED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +106,10 @@ def retired_findings(
     """
     return tuple(
         Finding(
-            finding_class=FindingClass.RETENTION_GAP,
-            subject=f"shard:{shard}:RETENTION_GAP:{end.xid}.{end.n}",
+            cause=EXPIRED,
+            subject=f"shard:{shard}:{EXPIRED}:{end.xid}.{end.n}",
             shard=shard,
-            detail={
+            evidence={
                 "read_up_to": list(before.positions[shard]),
                 "retired_up_to": list(end),
                 "kept_from_xid": kept_from,
@@ -118,7 +120,7 @@ def retired_findings(
     )
 
 
-def retention_finding(partition: Partition, detail: Mapping[str, Any]) -> Finding:
+def retention_finding(partition: Partition, evidence: Mapping[str, Any]) -> Finding:
     """Return the finding of a partition whose log begins after the first offset to read.
 
     The topic is empty for messages whose halves were retired before a run judged them.
@@ -127,11 +129,11 @@ def retention_finding(partition: Partition, detail: Mapping[str, Any]) -> Findin
     topic = partition.topic
     place = f"topic:{topic}" if whole else f"partition:{topic}/{partition.number}"
     return Finding(
-        finding_class=FindingClass.RETENTION_GAP,
-        subject=f"{place}:RETENTION_GAP:{detail['last_committed_at']}",
+        cause=EXPIRED,
+        subject=f"{place}:{EXPIRED}:{evidence['last_committed_at']}",
         topic=topic or None,
         partition=None if whole else partition.number,
-        detail=detail,
+        evidence=evidence,
     )
 
 

@@ -24,7 +24,7 @@ from spark.compare.decision_table import Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
 from spark.compare.matches import PLACE
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
@@ -52,7 +52,7 @@ def sample(
     Those that were ``reported`` INCONSISTENT are looked at again, whatever the digest.
     """
     one_of = max(1, messages // MESSAGES)
-    altered = (each for each in reported if each.finding_class is FindingClass.INCONSISTENT)
+    altered = (each for each in reported if each.cause is Cause.INCONSISTENT_ROW)
     again = [{"half_id": each.half_id} for each in altered]
     records, positions = known.where("NOT redriven"), commits
     chosen: Column = is_sampled(one_of, turn)
@@ -104,7 +104,7 @@ def message_findings(sampled: SampledMessage) -> Iterator[Finding]:
         yield altered
     elif row is not None:
         evidence = {"expected": requested, "actual": row["partition"]}
-        yield _finding(FindingClass.WRONG_PARTITION, sampled, row, evidence)
+        yield _finding(Cause.WRONG_PLACE_PARTITION, sampled, row, evidence)
 
 
 def is_recorded_elsewhere(sampled: SampledMessage) -> bool:
@@ -121,7 +121,7 @@ def place_findings(
 
     One cause, such as a restore, makes the places of many messages wrong.
     """
-    known = {each.subject: each.detail for each in before}
+    known = {each.subject: each.evidence for each in before}
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for each in wrong:
         row, note = each.rows[0], each.recorded
@@ -139,10 +139,10 @@ def place_findings(
         earlier = known.get(subject, {}).get("messages", ())
         shown = {each["message_id"]: each for each in (*earlier, *messages)}
         yield Finding(
-            finding_class=FindingClass.WRONG_OFFSET,
+            cause=Cause.WRONG_OFFSET_RECORDED,
             subject=subject,
             topic=topic,
-            detail={
+            evidence={
                 "differs": part,
                 "in_sample": len(messages),
                 "messages": [*shown.values()][:SHOWN],
@@ -151,11 +151,11 @@ def place_findings(
 
 
 def _finding(
-    finding_class: FindingClass, sampled: SampledMessage, row: Any, detail: Mapping[str, Any]
+    cause: Cause, sampled: SampledMessage, row: Any, evidence: Mapping[str, Any]
 ) -> Finding:
     half = sampled.known.half
     return Finding(
-        finding_class=finding_class,
+        cause=cause,
         subject=f"message:{half.message_id}",
         half_id=half.half_id,
         message_id=str(half.message_id),
@@ -171,5 +171,5 @@ def _finding(
         decision=Decision.COMMIT.value,
         decided_at=in_utc(row["committed_at"]),
         record_time=in_utc(row["published_at"]),
-        detail=detail,
+        evidence=evidence,
     )

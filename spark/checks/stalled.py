@@ -12,7 +12,7 @@ from outbox.messages.message_id import message_id_of, shard_in
 from outbox.reconciliation.snapshot import Stalled
 from spark.compare.decision_table import Decision
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 
 def findings(stalled: Iterable[Stalled]) -> tuple[Finding, ...]:
@@ -21,11 +21,11 @@ def findings(stalled: Iterable[Stalled]) -> tuple[Finding, ...]:
 
 
 def _finding(found: Stalled) -> Finding:
-    finding_class = FindingClass(found.finding_class)
+    cause = Cause(found.cause)
     if found.half_id is not None and found.nonce is not None:
         message_id = str(message_id_of(found.half_id, found.nonce))
         return Finding(
-            finding_class=finding_class,
+            cause=cause,
             subject=f"message:{message_id}",
             half_id=found.half_id,
             message_id=message_id,
@@ -33,11 +33,11 @@ def _finding(found: Stalled) -> Finding:
             producer_group=found.producer_group,
             shard=shard_in(found.half_id),
             decision=Decision.NONE.value,
-            detail=found.detail,
+            evidence=found.evidence,
         )
     return Finding(
-        finding_class=finding_class,
-        subject=f"group:{found.producer_group}:{finding_class}",
+        cause=cause,
+        subject=f"group:{found.producer_group}:{cause}",
         producer_group=found.producer_group,
-        detail=found.detail,
+        evidence=found.evidence,
     )

@@ -17,7 +17,7 @@ from spark.checks.unlogged_commits import LOOK_BACK
 from spark.compare.decision_table import Decision
 from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
@@ -48,7 +48,7 @@ def content_finding(known: KnownHalf, position: tuple[int, int]) -> Finding | No
     if actual == half.content_digest:
         return None
     return Finding(
-        finding_class=FindingClass.INCONSISTENT,
+        cause=Cause.INCONSISTENT_ROW,
         subject=f"stored:{half.half_id}",
         half_id=half.half_id,
         message_id=str(half.message_id),
@@ -61,14 +61,14 @@ def content_finding(known: KnownHalf, position: tuple[int, int]) -> Finding | No
         decided_at=known.decided_at,
         expected_digest=half.content_digest,
         actual_digest=actual,
-        detail={"half_message": OTHER_CONTENT},
+        evidence={"half_message": OTHER_CONTENT},
     )
 
 
 def _finding(changed: ChangedCommit, known: KnownHalf | None) -> Finding:
     message = known.half.message if known else None
     return Finding(
-        finding_class=FindingClass.INCONSISTENT,
+        cause=Cause.INCONSISTENT_ROW,
         subject=f"stored:{changed.half_id}",
         half_id=changed.half_id,
         message_id=str(known.half.message_id) if known else None,
@@ -81,7 +81,7 @@ def _finding(changed: ChangedCommit, known: KnownHalf | None) -> Finding:
         decided_at=changed.committed_at,
         expected_digest=changed.digest,
         actual_digest=changed.half_digest,
-        detail=dict(_differences(changed)),
+        evidence=dict(_differences(changed)),
     )
 
 

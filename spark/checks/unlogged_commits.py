@@ -18,7 +18,7 @@ from spark.columns import schemas
 from spark.compare.decision_table import Decision
 from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
@@ -69,7 +69,7 @@ def _finding(half_id: HalfId, halves: Mapping[HalfId, KnownHalf]) -> Finding:
     known = halves.get(half_id)
     message_id = str(known.half.message_id) if known else str(half_id)
     return Finding(
-        finding_class=FindingClass.SKIPPED,
+        cause=Cause.LOST_SKIPPED,
         subject=f"message:{message_id}",
         half_id=half_id,
         message_id=message_id if known else None,
@@ -80,7 +80,7 @@ def _finding(half_id: HalfId, halves: Mapping[HalfId, KnownHalf]) -> Finding:
         decision=Decision.COMMIT.value,
         decided_at=known.decided_at if known else None,
         expected_digest=known.half.content_digest if known else None,
-        detail={"commit_log": NO_ROW},
+        evidence={"commit_log": NO_ROW},
     )
 
 

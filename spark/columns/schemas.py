@@ -91,6 +91,7 @@ FINDINGS: Final = pa.schema(
         "finding_id": pa.string(),
         "kind": pa.string(),
         "class": pa.string(),
+        "detail": pa.string(),
         "severity": pa.string(),
         "status": pa.string(),
         "message_id": pa.string(),
@@ -103,7 +104,7 @@ FINDINGS: Final = pa.schema(
         "decision": pa.string(),
         "decided_at": TIME,
         "record_time": TIME,
-        "detail": pa.string(),
+        "evidence": pa.string(),
     }
 )
 """The table of the findings: all of them, without any value."""

@@ -1,4 +1,4 @@
-"""The decision table: one pure function from the facts of a message to classes of findings.
+"""The decision table: one pure function from the facts of a message to causes of findings.
 
 A missing record is judged by the position of the manifests, an unexpected one by the snapshot. Read
 this module first; the others of this folder only collect the facts.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 
 class Decision(StrEnum):
@@ -81,65 +81,65 @@ class Facts:
     """Its topic was read up to the cut, and its recorded place has not expired."""
 
 
-def classify(facts: Facts) -> tuple[FindingClass, ...]:
-    """Return the classes of a message's faults: none, or up to two of different kinds."""
+def classify(facts: Facts) -> tuple[Cause, ...]:
+    """Return the causes of a message's findings: none, or up to two of different kinds."""
     if facts.decision is not Decision.COMMIT:
         return _unexpected(facts) if facts.copies + facts.ahead else ()
     if facts.matched_before:
-        return _repeated(facts, FindingClass.DUPLICATE_LATE) if facts.copies else ()
+        return _repeated(facts, Cause.DUPLICATE_LATE) if facts.copies else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
-    return (*_duplicate(facts), *MISMATCH_CLASSES[facts.content])
+    return (*_duplicate(facts), *MISMATCH_CAUSES[facts.content])
 
 
-def _duplicate(facts: Facts) -> tuple[FindingClass, ...]:
-    return _repeated(facts, FindingClass.DUPLICATE) if facts.copies > 1 else ()
+def _duplicate(facts: Facts) -> tuple[Cause, ...]:
+    return _repeated(facts, Cause.DUPLICATE_REPEATED) if facts.copies > 1 else ()
 
 
-def _repeated(facts: Facts, unexplained: FindingClass) -> tuple[FindingClass, ...]:
-    """Return the class of an additional record, by whether a repair explains it."""
+def _repeated(facts: Facts, unexplained: Cause) -> tuple[Cause, ...]:
+    """Return the cause of an additional record, by whether a repair explains it."""
     explained = facts.redriven + (0 if facts.matched_before else 1)
     if facts.redriven and facts.copies <= explained:
-        return (FindingClass.REDRIVEN,)
+        return (Cause.DUPLICATE_REDRIVEN,)
     return (unexplained,)
 
 
-MISMATCH_CLASSES: Final[dict[Content, tuple[FindingClass, ...]]] = {
+MISMATCH_CAUSES: Final[dict[Content, tuple[Cause, ...]]] = {
     Content.SAME: (),
-    Content.TOPIC: (FindingClass.WRONG_TOPIC,),
-    Content.VALUE: (FindingClass.CORRUPT_VALUE,),
-    Content.KEY: (FindingClass.WRONG_KEY,),
-    Content.HEADER: (FindingClass.HEADER_DRIFT,),
+    Content.TOPIC: (Cause.WRONG_PLACE_TOPIC,),
+    Content.VALUE: (Cause.ALTERED_VALUE,),
+    Content.KEY: (Cause.ALTERED_KEY,),
+    Content.HEADER: (Cause.ALTERED_HEADER,),
 }
 
 
-def _unexpected(facts: Facts) -> tuple[FindingClass, ...]:
+def _unexpected(facts: Facts) -> tuple[Cause, ...]:
     if facts.decision is Decision.ROLLBACK:
-        return (FindingClass.ROLLED_BACK,)
+        return (Cause.ORPHAN_ROLLED_BACK,)
     if facts.decision is Decision.NONE:
-        return (FindingClass.UNDECIDED,)
+        return (Cause.ORPHAN_UNDECIDED,)
     if facts.forgotten:
-        return (FindingClass.PG_REGRESSION,)
-    return () if facts.retired and not facts.again else (FindingClass.UNKNOWN_ID,)
+        return (Cause.ORPHAN_FORGOTTEN,)
+    return () if facts.retired and not facts.again else (Cause.ORPHAN_UNKNOWN,)
 
 
-def _missing(facts: Facts) -> tuple[FindingClass, ...]:
+def _missing(facts: Facts) -> tuple[Cause, ...]:
     if facts.listed in (Listed.PUBLISHED, Listed.PUBLISHED_BEFORE):
-        return (FindingClass.LOST,)
+        return (Cause.LOST_PUBLISHED,)
     was_held = facts.unlisted or facts.listed is Listed.HELD
     if was_held and facts.held is Held.RELEASED and facts.release_read:
-        return (FindingClass.LOST,)
+        return (Cause.LOST_PUBLISHED,)
     if facts.listed is Listed.HELD:
         return _HELD[facts.held]
     if facts.unlisted:
-        return (FindingClass.LOST,) if facts.held is Held.NEVER else _HELD[facts.held]
-    return (FindingClass.SKIPPED,)
+        return (Cause.LOST_PUBLISHED,) if facts.held is Held.NEVER else _HELD[facts.held]
+    return (Cause.LOST_SKIPPED,)
 
 
-_HELD: Final[dict[Held, tuple[FindingClass, ...]]] = {
-    Held.OPEN: (FindingClass.HELD,),
-    Held.DROPPED: (FindingClass.GIVEN_UP,),
+_HELD: Final[dict[Held, tuple[Cause, ...]]] = {
+    Held.OPEN: (Cause.UNPUBLISHED_HELD,),
+    Held.DROPPED: (Cause.UNPUBLISHED_GIVEN_UP,),
     Held.RELEASED: (),
-    Held.NEVER: (FindingClass.SKIPPED,),
+    Held.NEVER: (Cause.LOST_SKIPPED,),
 }
 """RELEASED: the release is newer than the cut. NEVER: listed as held, but no row holds it."""

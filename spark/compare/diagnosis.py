@@ -21,7 +21,7 @@ from spark.compare.facts import (
     unverifiable_reason,
 )
 from spark.findings.finding import OTHER_WRITER, RETIRED, Finding
-from spark.findings.finding_class import FindingClass, Kind
+from spark.findings.finding_class import Cause, Kind
 from spark.findings.finding_rules import RULES
 
 
@@ -35,7 +35,7 @@ def findings_of_suspect(suspect: Suspect, judgement: Judgement) -> tuple[Finding
         else:
             found.append(_message_finding(suspect, each))
     if unverifiable_reason(suspect, judgement) is Unverifiable.COMPACTED:
-        found.append(_message_finding(suspect, FindingClass.COMPACTED))
+        found.append(_message_finding(suspect, Cause.UNVERIFIABLE_COMPACTED))
     for copy in suspect.strangers:
         found += [
             _record_finding(suspect, each, copy, judgement)
@@ -48,11 +48,11 @@ def _stranger(suspect: Suspect, copy: Copy) -> Facts:
     return Facts(decision=Decision.ABSENT, copies=1, forgotten=suspect.is_missing_in_postgres(copy))
 
 
-def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:
+def _message_finding(suspect: Suspect, cause: Cause) -> Finding:
     message_id = suspect.named_id
     known = suspect.known
     return Finding(
-        finding_class=finding_class,
+        cause=cause,
         subject=f"message:{message_id}",
         half_id=suspect.half_id,
         message_id=message_id,
@@ -64,7 +64,7 @@ def _message_finding(suspect: Suspect, finding_class: FindingClass) -> Finding:
         **_of_known(known),
         **_place_of(suspect.first),
         expected_digest=suspect.digest,
-        detail=_evidence(suspect),
+        evidence=_evidence(suspect),
     )
 
 
@@ -76,14 +76,12 @@ def _record_evidence(
     return {RETIRED: True} if is_retired(suspect, judgement) else {}
 
 
-def _record_finding(
-    suspect: Suspect, finding_class: FindingClass, copy: Copy, judgement: Judgement
-) -> Finding:
+def _record_finding(suspect: Suspect, cause: Cause, copy: Copy, judgement: Judgement) -> Finding:
     topic, number = copy.partition
     stranger = copy in suspect.strangers
     known = None if stranger else suspect.known
     return Finding(
-        finding_class=finding_class,
+        cause=cause,
         subject=f"record:{topic}/{number}/{copy.offset}/{copy.message_id}",
         half_id=suspect.half_id,
         message_id=copy.message_id,
@@ -93,7 +91,7 @@ def _record_finding(
         decided_at=known.decided_at if known else None,
         **_of_known(known),
         **_place_of(copy),
-        detail=_record_evidence(suspect, known, judgement),
+        evidence=_record_evidence(suspect, known, judgement),
     )
 
 
@@ -133,21 +131,24 @@ def _is_of_another_writer(copy: Copy, suspect: Suspect) -> bool:
 
 def _evidence(suspect: Suspect) -> dict[str, Any]:
     """Return the evidence from the stores for a report."""
-    detail: dict[str, Any] = {"copies": suspect.copies, "manifests": list(suspect.listed)}
+    evidence: dict[str, Any] = {"copies": suspect.copies, "manifests": list(suspect.listed)}
     if len(suspect.own) > 1:
-        detail["places"] = [
+        evidence["places"] = [
             {"topic": c.partition.topic, "partition": c.partition.number, "offset": c.offset}
             | {"batch_no": c.batch_no, "redriven": c.redriven, "same": c.digest == suspect.digest}
             for c in suspect.own
         ]
         if any(_is_of_another_writer(copy, suspect) for copy in suspect.own):
-            detail[OTHER_WRITER] = True
+            evidence[OTHER_WRITER] = True
     if suspect.comparison is not None:
-        detail["differs"] = dict(suspect.comparison.detail)
+        evidence["differs"] = dict(suspect.comparison.evidence)
     if suspect.place is not None:
-        detail["recorded"] = {"partition": suspect.place.partition, "offset": suspect.place.offset}
+        evidence["recorded"] = {
+            "partition": suspect.place.partition,
+            "offset": suspect.place.offset,
+        }
     if suspect.hold is not None:
-        detail["publish_error"] = suspect.hold.publish_error
-        detail["held_at"] = suspect.hold.held_at.isoformat()
-        detail["held_in_shard"] = suspect.hold.waiting
-    return detail
+        evidence["publish_error"] = suspect.hold.publish_error
+        evidence["held_at"] = suspect.hold.held_at.isoformat()
+        evidence["held_in_shard"] = suspect.hold.waiting
+    return evidence

@@ -195,5 +195,5 @@ def _with_comparisons(
 def _comparison(known: KnownHalf, record: LogRecord | None) -> Comparison:
     if record is None:
         reason = "by digest alone: the record could not be read again"
-        return Comparison(content=Content.VALUE, detail={"compared": reason})
+        return Comparison(content=Content.VALUE, evidence={"compared": reason})
     return compare(known.half, record)

@@ -1,7 +1,7 @@
 """Compares a record with its half message field by field, and shows differences without content.
 
 Used where the digests differ. The worst difference names the finding, the others
-are in its detail. Pure.
+are in its evidence. Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Comparison:
     """The worst difference, and the evidence of each difference without any value."""
 
     content: Content
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 def compare(half: HalfMessage, record: LogRecord) -> Comparison:
@@ -42,8 +42,8 @@ def compare(half: HalfMessage, record: LogRecord) -> Comparison:
     if names := _header_differences(half, record):
         differences[Content.HEADER] = names
     worst = next(iter(differences), Content.VALUE)
-    detail = {each.value: evidence for each, evidence in differences.items()}
-    return Comparison(content=worst, detail=detail or {Content.VALUE.value: ALTERED})
+    evidence = {each.value: found for each, found in differences.items()}
+    return Comparison(content=worst, evidence=evidence or {Content.VALUE.value: ALTERED})
 
 
 def _header_differences(half: HalfMessage, record: LogRecord) -> list[str]:

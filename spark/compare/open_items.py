@@ -19,7 +19,7 @@ from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
 from spark.cut.carry_over import COMMIT, JSON_OPTIONS, LISTING, RECORD
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 FINDING: Final = "finding"
 """Side of a carried finding."""
@@ -80,7 +80,7 @@ def carried_findings(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
         if row.side == FINDING:
             facts = json.loads(row.facts)
             times = {name: facts[name] and datetime.fromisoformat(facts[name]) for name in TIMES}
-            named = {"finding_class": FindingClass(facts["finding_class"])}
+            named = {"cause": Cause(facts["cause"])}
             position = facts["position"] and tuple(facts["position"])
             yield Finding(**{**facts, **times, **named, "position": position})
 

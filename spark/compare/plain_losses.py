@@ -2,12 +2,13 @@
 
 To look a message up costs a hundred times as much. A manifest lists a plain loss as published, no
 topic has a record of it, and nothing explains that: its topic was read, and its record cannot have
-expired. ``diagnosis`` calls it LOST too, whatever else is known of it.
+expired. ``diagnosis`` finds it LOST too, whatever else is known of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,7 +19,9 @@ from spark.compare.decision_table import Decision
 from spark.compare.expiry import PUBLISHED
 from spark.compare.facts import Judgement
 from spark.findings.finding import SOURCE
-from spark.findings.finding_class import FindingClass, Kind
+from spark.findings.finding_class import Cause, Kind
+
+LOST: Final = Cause.LOST_PUBLISHED
 
 
 def plain_losses(
@@ -75,13 +78,14 @@ def _columns() -> tuple[Column | str, ...]:
     """Return the columns of ``schemas.FINDINGS`` that depend on the message."""
     place = F.when(F.col("offset").isNotNull(), F.struct("partition", "offset"))
     manifests = F.array("listed").alias("manifests")
-    detail = F.struct(F.lit(0).alias("copies"), manifests, place.alias("recorded"))
+    evidence = F.struct(F.lit(0).alias("copies"), manifests, place.alias("recorded"))
     return (
         *("half_id", "finding_id", "message_id", "topic", "producer_group"),
         F.col("half_id").bitwiseAND(SHARDS - 1).alias("shard"),
         F.lit(Kind.MISSING.value).alias("kind"),
-        F.lit(FindingClass.LOST.value).alias("class"),
+        F.lit(LOST.finding_class.value).alias("class"),
+        F.lit(LOST.detail).alias("detail"),
         F.lit(Decision.COMMIT.value).alias("decision"),
         F.col("committed_at").alias("decided_at"),
-        F.to_json(detail).alias("detail"),
+        F.to_json(evidence).alias("evidence"),
     )

@@ -121,7 +121,7 @@ def full_read_reason(previous: Previous, log: LogCut, snapshot: SnapshotIdentity
         if each.end < previous.ends.get(each.partition, each.start):
             return f"{each.partition.topic}/{each.partition.number} ends before the last cut"
     for gap in log.changes:
-        if gap.finding_class == "LOG_TRUNCATED":
+        if gap.cause == "LOG_CHANGED/truncated":
             return f"{gap.partition.topic}/{gap.partition.number} was truncated: {gap.reason}"
     return _unlisted_reason(previous, log)
 

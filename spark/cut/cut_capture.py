@@ -82,7 +82,7 @@ def _with_history(
 ) -> cut_plan.LogCut:
     """Return the cut with the changes of the log."""
     gaps = log_history.unreadable_ranges(before, described, wanted, log.records)
-    unread = {each.partition for each in gaps if each.finding_class != "RETENTION_GAP"}
+    unread = {each.partition for each in gaps if each.cause != "UNVERIFIABLE/expired"}
     readable = tuple(
         each
         for each in log.records

@@ -44,7 +44,7 @@ class Range:
 class Gap:
     """A part of the plan that cannot be read to its end, with the reason."""
 
-    finding_class: str
+    cause: str
     partition: Partition
     reason: str
 
@@ -74,7 +74,7 @@ class LogCut:
     @property
     def unread_topics(self) -> frozenset[str]:
         """Topics not completely read up to the cut: none of their messages is judged as missing."""
-        unread = (gap for gap in self.gaps if gap.finding_class != "RETENTION_GAP")
+        unread = (gap for gap in self.gaps if gap.cause != "UNVERIFIABLE/expired")
         return self.excluded | {gap.partition.topic for gap in unread}
 
     @property
@@ -85,7 +85,7 @@ class LogCut:
     @property
     def expired_topics(self) -> frozenset[str]:
         """Topics with records that expired before any run had read them."""
-        expired = (gap for gap in self.gaps if gap.finding_class == "RETENTION_GAP")
+        expired = (gap for gap in self.gaps if gap.cause == "UNVERIFIABLE/expired")
         return frozenset(gap.partition.topic for gap in expired)
 
     @property
@@ -220,12 +220,12 @@ def gaps(
         errors.update(answer.errors)
     silent = [p for p in partitions if any(p not in answer.offsets for answer in answers)]
     unread = [
-        Gap(finding_class="NOT_READ", partition=p, reason=errors.get(p, "no answer"))
+        Gap(cause="UNVERIFIABLE/not_read", partition=p, reason=errors.get(p, "no answer"))
         for p in sorted(set(silent))
     ]
     blocked = [
         Gap(
-            finding_class="LSO_STUCK",
+            cause="UNVERIFIABLE/open_transaction",
             partition=p,
             reason=f"a transaction stayed open for {STABLE_WAIT_SECONDS} s",
         )
@@ -238,7 +238,7 @@ def gone_manifests(topic: str, before: LogState, present: Collection[Partition])
     """Return the partitions of the progress topic that are gone; before its first batch, none."""
     wanted = [Partition(topic, shard) for shard in range(SHARDS)] if before.positions else []
     return tuple(
-        Gap(finding_class="NOT_READ", partition=each, reason="the partition is gone")
+        Gap(cause="UNVERIFIABLE/not_read", partition=each, reason="the partition is gone")
         for each in wanted
         if each not in present
     )

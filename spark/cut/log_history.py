@@ -43,11 +43,18 @@ def unreadable_ranges(
         end = before.ends.get(each.partition, each.start)
         if each.start > end:
             reason = f"offsets {end} to {each.start - 1} expired before they were read"
-            found.append(_gap("RETENTION_GAP", each.partition, reason))
+            found.append(_gap("UNVERIFIABLE/expired", each.partition, reason))
     missing = {each for each in wanted if each in before.topic_ids and each not in described}
-    found += [_gap("NOT_READ", p, "the topic is gone") for p in before.ends if p.topic in missing]
+    found += [
+        _gap("UNVERIFIABLE/not_read", p, "the topic is gone")
+        for p in before.ends
+        if p.topic in missing
+    ]
     refused = [(name, why) for name, why in described.items() if isinstance(why, str)]
-    return (*found, *(_gap("NOT_READ", Partition(n, WHOLE_TOPIC), why) for n, why in refused))
+    return (
+        *found,
+        *(_gap("UNVERIFIABLE/not_read", Partition(n, WHOLE_TOPIC), why) for n, why in refused),
+    )
 
 
 def facts_in(described: Mapping[str, TopicFacts | str]) -> dict[str, TopicFacts]:
@@ -66,13 +73,17 @@ def changes(
     ``found`` is the record at each anchor now, or the next one where that record no longer exists.
     """
     cut_off = [
-        _gap("LOG_TRUNCATED", each.partition, reason)
+        _gap("LOG_CHANGED/truncated", each.partition, reason)
         for each in ranges
         if (reason := _truncation_reason(each, before, topics, found))
     ]
     counted = [(name, before.counts.get(name, t.partitions), t) for name, t in topics.items()]
     grown = [
-        _gap("PARTITIONS_CHANGED", Partition(name, WHOLE_TOPIC), f"{n} before, {t.partitions} now")
+        _gap(
+            "LOG_CHANGED/partitions",
+            Partition(name, WHOLE_TOPIC),
+            f"{n} before, {t.partitions} now",
+        )
         for name, n, t in sorted(counted, key=lambda each: each[0])
         if n != t.partitions and before.topic_ids.get(name) == t.id
     ]
@@ -102,7 +113,7 @@ def recreations(log: LogCut) -> tuple[Gap, ...]:
     """Return the recreated topics that are not accepted."""
     return tuple(
         _gap(
-            "TOPIC_RECREATED",
+            "LOG_CHANGED/recreated",
             Partition(topic, WHOLE_TOPIC),
             f"the topic {former} is {log.topics[topic].id} now",
         )
@@ -192,8 +203,8 @@ def digest_of(record: LogRecord) -> int:
     )
 
 
-def _gap(finding_class: str, partition: Partition, reason: str) -> Gap:
-    return Gap(finding_class=finding_class, partition=partition, reason=reason)
+def _gap(cause: str, partition: Partition, reason: str) -> Gap:
+    return Gap(cause=cause, partition=partition, reason=reason)
 
 
 def _truncation_reason(

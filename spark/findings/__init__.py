@@ -1,1 +1,1 @@
-"""Findings: classes, rules, evidence, the ledger of a run, and the verdict."""
+"""Findings: classes, causes, rules, evidence, the ledger of a run, and the verdict."""

@@ -1,7 +1,7 @@
 """A finding: its stable id and its evidence. Pure.
 
 The id is the chained XXH64 of kind, source and subject. So the same fault has the same id in every
-run, also when its class is refined.
+run, also when its cause is refined.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any, Final
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
 from outbox.messages.message_id import HalfId
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.finding_class import Cause, GradedCause, Severity
 from spark.findings.finding_rules import RULES, Rule
 
 SOURCE: Final = ""
 """The name of the audited cell; one installation has one cell, without a name."""
 SEED: Final = 42
 RETIRED: Final = "retired"
-"""The detail of a record whose message, if there was one, is older than what is stored."""
+"""The evidence of a record whose message, if there was one, is older than what is stored."""
 FIND_WRITER: Final = (
     "Another writer wrote a record that is in no batch of the relay: find it, and restrict the"
     " write ACL of the topic to the relay. Consumers must deduplicate by outbox_message_id."
 )
 """What to do about a duplicate of which the relay wrote one record only."""
 OTHER_WRITER: Final = "other_writer"
-"""The detail of a message with a record that its relay has not written."""
+"""The evidence of a message with a record that its relay has not written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One fault with its evidence, without any value."""
 
-    finding_class: FindingClass
+    cause: Cause
     subject: str
     half_id: HalfId | None = None
     message_id: str | None = None
@@ -53,40 +53,40 @@ class Finding:
     record_time: datetime | None = None
     expected_digest: int | None = None
     actual_digest: int | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
     given_severity: Severity | None = None
-    """The severity by the rule of its topic; None is the severity of its class."""
+    """The severity by the rule of its topic; None is the severity of its cause."""
     stored_id: str | None = None
     """The id under which an earlier run has stored it; this run cannot see it, and has no subject.
     """
 
     @property
     def severity(self) -> Severity:
-        """The severity by the rule of its topic, or else of its class."""
+        """The severity by the rule of its topic, or else of its cause."""
         return self.rule.severity if self.given_severity is None else self.given_severity
 
     @property
-    def graded(self) -> GradedClass:
-        """The class with this severity."""
-        return GradedClass(self.finding_class, self.severity)
+    def graded(self) -> GradedCause:
+        """The cause with this severity."""
+        return GradedCause(self.cause, self.severity)
 
     @property
     def rule(self) -> Rule:
-        """The rule of its class."""
-        return RULES[self.finding_class]
+        """The rule of its cause."""
+        return RULES[self.cause]
 
     @property
     def action(self) -> str:
         """What an operator should do."""
-        return FIND_WRITER if OTHER_WRITER in self.detail else self.rule.action
+        return FIND_WRITER if OTHER_WRITER in self.evidence else self.rule.action
 
     @property
     def lasting(self) -> bool:
         """It stays open even if later runs do not see it."""
         if self.stored_id is not None:
             return False
-        unknown = self.finding_class is FindingClass.UNKNOWN_ID
-        read_once = unknown and (self.half_id is None or RETIRED in self.detail)
+        unknown = self.cause is Cause.ORPHAN_UNKNOWN
+        read_once = unknown and (self.half_id is None or RETIRED in self.evidence)
         return self.rule.lasting or read_once
 
     @property
@@ -102,7 +102,8 @@ class Finding:
         return {
             "finding_id": self.finding_id,
             "kind": self.rule.kind.value,
-            "class": self.finding_class.value,
+            "class": self.cause.finding_class.value,
+            "detail": self.cause.detail,
             "severity": self.severity.name.lower(),
             "message_id": self.message_id,
             "topic": self.topic,
@@ -118,7 +119,7 @@ class Finding:
             "record_time": self.record_time.isoformat() if self.record_time else None,
             "expected_digest": hexadecimal(self.expected_digest),
             "actual_digest": hexadecimal(self.actual_digest),
-            "detail": dict(self.detail),
+            "evidence": dict(self.evidence),
         }
 
 

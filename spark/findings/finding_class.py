@@ -1,4 +1,4 @@
-"""The classes of findings, their kinds and their severities."""
+"""The classes of findings and their causes, their kinds and their severities."""
 
 from __future__ import annotations
 
@@ -34,45 +34,81 @@ class FindingClass(StrEnum):
     """Every class of finding."""
 
     LOST = "LOST"
-    SKIPPED = "SKIPPED"
-    HELD = "HELD"
-    GIVEN_UP = "GIVEN_UP"
-    OVERDUE = "OVERDUE"
-    ROLLED_BACK = "ROLLED_BACK"
-    UNDECIDED = "UNDECIDED"
-    UNKNOWN_ID = "UNKNOWN_ID"
-    PG_REGRESSION = "PG_REGRESSION"
+    UNPUBLISHED = "UNPUBLISHED"
+    ORPHAN = "ORPHAN"
     FOREIGN = "FOREIGN"
     DUPLICATE = "DUPLICATE"
-    DUPLICATE_LATE = "DUPLICATE_LATE"
-    REDRIVEN = "REDRIVEN"
-    WRONG_TOPIC = "WRONG_TOPIC"
-    CORRUPT_VALUE = "CORRUPT_VALUE"
-    WRONG_KEY = "WRONG_KEY"
-    HEADER_DRIFT = "HEADER_DRIFT"
+    ALTERED = "ALTERED"
+    WRONG_PLACE = "WRONG_PLACE"
     INCONSISTENT = "INCONSISTENT"
-    WRONG_PARTITION = "WRONG_PARTITION"
     WRONG_OFFSET = "WRONG_OFFSET"
     ORDER_INVERSION = "ORDER_INVERSION"
     POSITION_DRIFT = "POSITION_DRIFT"
-    LATENCY_SLO = "LATENCY_SLO"
-    CLOCK_SKEW = "CLOCK_SKEW"
-    STUCK_HALF = "STUCK_HALF"
-    CHECK_SILENT = "CHECK_SILENT"
-    RETENTION_GAP = "RETENTION_GAP"
-    LOG_TRUNCATED = "LOG_TRUNCATED"
-    TOPIC_RECREATED = "TOPIC_RECREATED"
-    PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
-    COMPACTED = "COMPACTED"
-    NOT_READ = "NOT_READ"
-    LSO_STUCK = "LSO_STUCK"
+    LATENCY = "LATENCY"
+    STUCK = "STUCK"
+    UNVERIFIABLE = "UNVERIFIABLE"
+    LOG_CHANGED = "LOG_CHANGED"
     MANIFEST_BREAK = "MANIFEST_BREAK"
 
 
-class GradedClass(NamedTuple):
-    """A class with the severity of a finding; a topic may set a different severity."""
+class Cause(StrEnum):
+    """Every cause of a finding: its class and its detail, which names one cause of the class."""
 
-    finding_class: FindingClass
+    LOST_PUBLISHED = "LOST/published"
+    LOST_SKIPPED = "LOST/skipped"
+    UNPUBLISHED_HELD = "UNPUBLISHED/held"
+    UNPUBLISHED_GIVEN_UP = "UNPUBLISHED/given_up"
+    UNPUBLISHED_OVERDUE = "UNPUBLISHED/overdue"
+    ORPHAN_ROLLED_BACK = "ORPHAN/rolled_back"
+    ORPHAN_UNDECIDED = "ORPHAN/undecided"
+    ORPHAN_UNKNOWN = "ORPHAN/unknown"
+    ORPHAN_FORGOTTEN = "ORPHAN/forgotten"
+    FOREIGN_RECORD = "FOREIGN/record"
+    DUPLICATE_REPEATED = "DUPLICATE/repeated"
+    DUPLICATE_LATE = "DUPLICATE/late"
+    DUPLICATE_REDRIVEN = "DUPLICATE/redriven"
+    ALTERED_VALUE = "ALTERED/value"
+    ALTERED_KEY = "ALTERED/key"
+    ALTERED_HEADER = "ALTERED/header"
+    WRONG_PLACE_TOPIC = "WRONG_PLACE/topic"
+    WRONG_PLACE_PARTITION = "WRONG_PLACE/partition"
+    INCONSISTENT_ROW = "INCONSISTENT/row"
+    WRONG_OFFSET_RECORDED = "WRONG_OFFSET/recorded"
+    ORDER_INVERSION_KEY = "ORDER_INVERSION/key"
+    POSITION_DRIFT_HEADER = "POSITION_DRIFT/header"
+    LATENCY_SLOW = "LATENCY/slow"
+    LATENCY_CLOCK_SKEW = "LATENCY/clock_skew"
+    STUCK_HALF = "STUCK/half"
+    STUCK_CHECKS = "STUCK/checks"
+    UNVERIFIABLE_EXPIRED = "UNVERIFIABLE/expired"
+    UNVERIFIABLE_NOT_READ = "UNVERIFIABLE/not_read"
+    UNVERIFIABLE_OPEN_TRANSACTION = "UNVERIFIABLE/open_transaction"
+    UNVERIFIABLE_COMPACTED = "UNVERIFIABLE/compacted"
+    LOG_CHANGED_TRUNCATED = "LOG_CHANGED/truncated"
+    LOG_CHANGED_RECREATED = "LOG_CHANGED/recreated"
+    LOG_CHANGED_PARTITIONS = "LOG_CHANGED/partitions"
+    MANIFEST_BREAK_CHAIN = "MANIFEST_BREAK/chain"
+
+    @property
+    def finding_class(self) -> FindingClass:
+        """The class."""
+        return FindingClass(self.partition("/")[0])
+
+    @property
+    def detail(self) -> str:
+        """The detail."""
+        return self.partition("/")[2]
+
+
+def causes_named(name: str) -> tuple[Cause, ...]:
+    """Return the causes with this name, CLASS or CLASS/detail; none if there is no such name."""
+    return tuple(each for each in Cause if name in (each, each.finding_class))
+
+
+class GradedCause(NamedTuple):
+    """A cause with the severity of a finding; a topic may set a different severity."""
+
+    cause: Cause
     severity: Severity
 
 

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.finding import UNREAD_CLASSES
+from outbox.reconciliation.finding import UNREAD_CAUSES
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
 from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, GradedClass, Kind, Place, Severity, Span
+from spark.findings.finding_class import Cause, GradedCause, Kind, Place, Severity, Span
 from spark.findings.finding_rules import RULES
 from spark.findings.topic_rules import TopicRules, apply_topic_rule, rule_of
 
@@ -44,9 +44,9 @@ class Ledger:
     rules: TopicRules = field(default_factory=dict)
     """The rules of operators by topic; they are applied to every finding."""
     compacted_topics: frozenset[str] = frozenset()
-    counts: Counter[tuple[GradedClass, Place]] = field(default_factory=Counter)
-    """By class with its severity, and by topic and producer group."""
-    spans: dict[GradedClass, Span] = field(default_factory=dict)
+    counts: Counter[tuple[GradedCause, Place]] = field(default_factory=Counter)
+    """By cause with its severity, and by topic and producer group."""
+    spans: dict[GradedCause, Span] = field(default_factory=dict)
     """The first and the last time of what is faulty: of the decision, or else of the record."""
     kept: list[Finding] = field(default_factory=list)
     lasting: dict[str, Finding] = field(default_factory=dict)
@@ -76,11 +76,11 @@ class Ledger:
 
     def enter_losses(self, losses: DataFrame) -> None:
         """Count plain losses and write them to Parquet; none of them is kept on the driver."""
-        lost, by_topic = FindingClass.LOST, dict[str, str]()
+        lost, by_topic = Cause.LOST_PUBLISHED, dict[str, str]()
         for row in _loss_counts(losses).collect():
             topic, group, count, first, last = row
             ruled = rule_of(topic, self.rules).severity_of(lost)
-            graded = GradedClass(lost, RULES[lost].severity if ruled is None else ruled)
+            graded = GradedCause(lost, RULES[lost].severity if ruled is None else ruled)
             self.counts[graded, Place(topic, group)] += count
             self._extend(graded, in_utc(first), in_utc(last))
             by_topic[topic] = graded.severity.name.lower()
@@ -93,7 +93,7 @@ class Ledger:
     def accepts(self, finding: Finding) -> bool:
         """Return whether a finding is accepted; what was not read cannot be accepted."""
         accepted = finding.finding_id in self.accepted_ids
-        return accepted and finding.finding_class.value not in UNREAD_CLASSES
+        return accepted and finding.cause not in UNREAD_CAUSES
 
     def excuses(self, finding: Finding) -> bool:
         """Return whether the rule of its topic removes a finding."""
@@ -107,8 +107,8 @@ class Ledger:
         self.kept.sort(key=severity_order)
         del self.kept[KEPT:]
 
-    def _extend(self, graded: GradedClass, *times: datetime | None) -> None:
-        """Extend the span of a class by those times that are known."""
+    def _extend(self, graded: GradedCause, *times: datetime | None) -> None:
+        """Extend the span of a cause by those times that are known."""
         known = [*self.spans.get(graded, ()), *filter(None, times)]
         if known:
             self.spans[graded] = min(known), max(known)
@@ -134,7 +134,7 @@ class Ledger:
         totals = dict.fromkeys((kind.value for kind in Kind), 0)
         for (each, _), n in self.counts.items():
             if each.severity > Severity.INFO:
-                totals[RULES[each.finding_class].kind.value] += n
+                totals[RULES[each.cause].kind.value] += n
         return totals
 
     def _write(self, findings: list[Finding]) -> None:
@@ -154,8 +154,8 @@ def _loss_counts(losses: DataFrame) -> DataFrame:
 
 
 def severity_order(finding: Finding) -> tuple[int, str, str, str]:
-    """Return the sort key for reports: severity, then class, topic and subject."""
-    return -finding.severity, finding.finding_class, finding.topic or "", finding.subject
+    """Return the sort key for reports: severity, then cause, topic and subject."""
+    return -finding.severity, finding.cause, finding.topic or "", finding.subject
 
 
 def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
         "status": status,
         "decided_at": finding.decided_at,
         "record_time": finding.record_time,
-        "detail": json.dumps(finding.detail, sort_keys=True),
+        "evidence": json.dumps(finding.evidence, sort_keys=True),
     }
     return {name: values[name] for name in schemas.FINDINGS.names}
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from outbox.reconciliation.finding import StoredFinding
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, Severity
+from spark.findings.finding_class import Cause, Severity
 
 STORED_EVIDENCE: Final = (
     *("message_id", "partition", "offset", "key_hash", "shard", "producer_group"),
@@ -24,28 +24,29 @@ def stored_finding(finding: Finding) -> StoredFinding:
         finding_id=finding.finding_id,
         kind=values["kind"],
         finding_class=values["class"],
+        detail=values["detail"],
         severity=values["severity"],
         half_id=finding.half_id,
         topic=finding.topic,
-        detail={**finding.detail, **{name: values[name] for name in STORED_EVIDENCE}},
+        evidence={**finding.evidence, **{name: values[name] for name in STORED_EVIDENCE}},
     )
 
 
 def remaining_finding(stored: StoredFinding) -> Finding:
     """Return a finding of an earlier run that this run cannot see, and that is still open."""
-    evidence: dict[str, Any] = {name: stored.detail.get(name) for name in STORED_EVIDENCE}
+    fields: dict[str, Any] = {name: stored.evidence.get(name) for name in STORED_EVIDENCE}
     for name in TIMES:
-        evidence[name] = evidence[name] and datetime.fromisoformat(evidence[name])
-    evidence["key_hash"] = _signed(evidence["key_hash"])
+        fields[name] = fields[name] and datetime.fromisoformat(fields[name])
+    fields["key_hash"] = _signed(fields["key_hash"])
     return Finding(
-        finding_class=FindingClass(stored.finding_class),
+        cause=Cause(stored.cause),
         given_severity=Severity[stored.severity.upper()],
         subject="",
         stored_id=stored.finding_id,
         half_id=stored.half_id,
         topic=stored.topic,
-        detail={k: v for k, v in stored.detail.items() if k not in STORED_EVIDENCE},
-        **evidence,
+        evidence={k: v for k, v in stored.evidence.items() if k not in STORED_EVIDENCE},
+        **fields,
     )
 
 

@@ -1,6 +1,6 @@
 """The rules that operators set for a topic, or for all topics with a prefix. Pure.
 
-``{"invoices.": {"latency_p99_seconds": 2, "ordered": false, "severity": {"HELD": "low"}}}``: if
+``{"invoices.": {"latency_p99_seconds": 2, "ordered": false, "severity": {"LOST": "high"}}}``: if
 several names match a topic, only the rule of the longest name applies. The rules are applied once,
 before a finding is entered. The checks that produce findings do not know them.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from outbox.errors import ConfigurationError
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, Kind, Severity
+from spark.findings.finding_class import Cause, Kind, Severity, causes_named
 
 P99: Final = "latency_p99_seconds"
 MINUTES: Final = "latency_minutes"
@@ -21,12 +21,9 @@ DEFAULT_MINUTES: Final = 5
 FOREIGN: Final = {"off": None, "low": Severity.LOW, "high": Severity.HIGH}
 PARTITIONERS: Final = {"murmur2": True, "any": False}
 """By name: whether a key determines the partition of its records."""
-ORDER_CLASSES: Final = (FindingClass.ORDER_INVERSION,)
 REPAIRABLE: Final = (Kind.MISSING, Kind.MISMATCH)
-LESSER_CLASSES: Final = {
-    FindingClass.ORDER_INVERSION: (FindingClass.POSITION_DRIFT, "outbox_batch"),
-}
-"""The lesser fault that a finding may contain in its detail, and the name of that detail."""
+DRIFT: Final = "outbox_batch"
+"""The evidence of POSITION_DRIFT, which a finding of ORDER_INVERSION may contain too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +45,12 @@ class TopicRule:
     keyed: bool = True
     """A key determines the partition of its records."""
     latency: LatencyTarget | None = None
-    severities: Mapping[FindingClass, Severity] = field(default_factory=dict)
+    severities: Mapping[Cause, Severity] = field(default_factory=dict)
 
-    def severity_of(self, finding_class: FindingClass) -> Severity | None:
-        """Return the severity of a class in this topic; None is the severity of the class."""
-        own = self.foreign if finding_class is FindingClass.FOREIGN else None
-        return self.severities.get(finding_class, own)
+    def severity_of(self, cause: Cause) -> Severity | None:
+        """Return the severity of a cause in this topic; None is the severity by its own rule."""
+        own = self.foreign if cause is Cause.FOREIGN_RECORD else None
+        return self.severities.get(cause, own)
 
 
 TopicRules = Mapping[str, TopicRule]
@@ -93,21 +90,20 @@ def apply_topic_rule(
         return None
     free = not rule.ordered and judged.topic not in compacted
     noted = {"ordered": False} if free and judged.rule.kind in REPAIRABLE else {}
-    severity = rule.severity_of(judged.finding_class)
-    return replace(judged, given_severity=severity, detail={**judged.detail, **noted})
+    severity = rule.severity_of(judged.cause)
+    return replace(judged, given_severity=severity, evidence={**judged.evidence, **noted})
 
 
 def _judged(finding: Finding, rule: TopicRule) -> Finding | None:
     """Return the rest of a finding: itself, a lesser fault of the same message, or None."""
-    found = finding.finding_class
-    if found is FindingClass.FOREIGN and rule.severity_of(found) is None:
+    if finding.cause is Cause.FOREIGN_RECORD and rule.severity_of(finding.cause) is None:
         return None
-    if found not in ORDER_CLASSES or rule.ordered:
+    if finding.cause is not Cause.ORDER_INVERSION_KEY or rule.ordered:
         return finding
-    lesser, name = LESSER_CLASSES.get(found, (found, ""))
-    if name not in finding.detail:
+    if DRIFT not in finding.evidence:
         return None
-    return replace(finding, finding_class=lesser, detail={name: finding.detail[name]})
+    drift = {DRIFT: finding.evidence[DRIFT]}
+    return replace(finding, cause=Cause.POSITION_DRIFT_HEADER, evidence=drift)
 
 
 def _rule(name: str, given: Any) -> TopicRule:
@@ -148,16 +144,19 @@ def _keyed(name: str, given: Any) -> bool:
     return PARTITIONERS[given]
 
 
-def _severities(name: str, given: Any) -> dict[FindingClass, Severity]:
+def _severities(name: str, given: Any) -> dict[Cause, Severity]:
+    """Return the severity of each cause; CLASS/detail goes before CLASS."""
     if not isinstance(given, Mapping):
         raise _wrong(name, "severity must be an object of classes and severities")
-    levels = {each.name.lower(): each for each in Severity}
-    for found, level in given.items():
-        if found not in FindingClass.__members__:
+    levels, severities = {each.name.lower(): each for each in Severity}, dict[Cause, Severity]()
+    for found, level in sorted(given.items()):
+        causes = causes_named(found)
+        if not causes:
             raise _wrong(name, f"severity of {found!r}, which is not a class")
         if not isinstance(level, str) or level not in levels:
             raise _wrong(name, f"severity of {found} must be one of {', '.join(levels)}")
-    return {FindingClass[found]: levels[level] for found, level in given.items()}
+        severities |= dict.fromkeys(causes, levels[level])
+    return severities
 
 
 def _latency(name: str, given: Any) -> LatencyTarget:

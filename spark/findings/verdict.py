@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from outbox.errors import ConfigurationError
-from spark.findings.finding_class import FindingClass, GradedClass, Kind, Severity
+from spark.findings.finding_class import Cause, GradedCause, Kind, Severity, causes_named
 from spark.findings.finding_rules import RULES
 
 EXIT_CLEAN: Final = 0
@@ -29,12 +29,12 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-def verdict_of(found: Collection[GradedClass]) -> Verdict:
-    """Return the verdict from the classes and severities of all open findings.
+def verdict_of(found: Collection[GradedCause]) -> Verdict:
+    """Return the verdict from the causes and severities of all open findings.
 
-    A part of the plan that was not judged is an open finding of a class that is ``partial``.
+    A part of the plan that was not judged is an open finding of a cause that is ``partial``.
     """
-    whole = [each for each in found if not RULES[each.finding_class].partial]
+    whole = [each for each in found if not RULES[each.cause].partial]
     if any(each.severity > Severity.INFO for each in whole):
         return Verdict.FINDINGS
     if len(whole) < len(found):
@@ -44,29 +44,30 @@ def verdict_of(found: Collection[GradedClass]) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The tolerated findings: those below ``fail_on``, and at most ``most`` per kind or class.
+    """The tolerated findings: those below ``fail_on``, and at most ``most`` of each of its names.
 
-    The number of a class goes before that of its kind.
+    A cause is judged by the most special of its names: CLASS/detail, CLASS, or its kind.
     """
 
     fail_on: Severity = Severity.LOW
     most: Mapping[str, int] = field(default_factory=dict)
 
-    def passes(self, counts: Mapping[GradedClass, int]) -> bool:
+    def passes(self, counts: Mapping[GradedCause, int]) -> bool:
         """Return whether all of these findings are tolerated."""
-        of_class, of_kind = Counter[FindingClass](), Counter[Kind]()
+        found, judged = Counter[str](), set[Cause]()
         for each, n in counts.items():
             if n and self.fail_on <= each.severity > Severity.INFO:
-                of_class[each.finding_class] += n
-                of_kind[RULES[each.finding_class].kind] += n
-        judged = {each: n for each, n in of_class.items() if not RULES[each].partial}
-        return all(
-            n <= self.most[each] if each in self.most else self._within(RULES[each].kind, of_kind)
-            for each, n in judged.items()
-        )
+                judged.add(each.cause)
+                found.update(dict.fromkeys(_names_of(each.cause), n))
+        return all(RULES[each].partial or self._tolerates(each, found) for each in judged)
 
-    def _within(self, kind: Kind, found: Mapping[Kind, int]) -> bool:
-        return kind in self.most and found[kind] <= self.most[kind]
+    def _tolerates(self, cause: Cause, found: Mapping[str, int]) -> bool:
+        limited = next((name for name in _names_of(cause) if name in self.most), None)
+        return limited is not None and found[limited] <= self.most[limited]
+
+
+def _names_of(cause: Cause) -> tuple[str, ...]:
+    return cause.value, cause.finding_class.value, RULES[cause].kind.value
 
 
 def limits(text: str) -> dict[str, int]:
@@ -79,8 +80,7 @@ def limits(text: str) -> dict[str, int]:
 
 def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     """Return the tolerance. Raises ConfigurationError for an unknown kind or class."""
-    known = {*(each.value for each in Kind), *(each.value for each in FindingClass)}
-    unknown = sorted(set(most) - known)
+    unknown = sorted(name for name in set(most) - set(Kind) if not causes_named(name))
     if unknown:
         kinds = ", ".join(Kind)
         raise ConfigurationError(
@@ -90,11 +90,11 @@ def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
     return Tolerance(fail_on=Severity[fail_on.upper()], most=dict(most))
 
 
-def exit_code(counts: Mapping[GradedClass, int], tolerance: Tolerance) -> int:
+def exit_code(counts: Mapping[GradedCause, int], tolerance: Tolerance) -> int:
     """Return 0 if clean or tolerated, 7 for findings, 8 if not everything was read."""
     present = {each for each, n in counts.items() if n}
     if verdict_of(present) is Verdict.FINDINGS and not tolerance.passes(counts):
         return EXIT_FINDINGS
-    if any(RULES[each.finding_class].partial for each in present):
+    if any(RULES[each.cause].partial for each in present):
         return EXIT_INCONCLUSIVE
     return EXIT_CLEAN

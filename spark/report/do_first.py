@@ -1,4 +1,4 @@
-"""What to do about the findings of a run: its classes, the worst first, one command each. Pure."""
+"""What to do about the findings of a run: its causes, the worst first, one command each. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any, Final
 
 from spark.findings.finding import OTHER_WRITER, Finding
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from spark.findings.finding_class import Cause, GradedCause, Severity
 from spark.findings.finding_rules import RULES
 from spark.report.report import Report
 
@@ -17,35 +17,36 @@ OF_RUN: Final = "outbox reconcile show {run_id}"
 
 
 def do_first(report: Report) -> list[dict[str, Any]]:
-    """Return the classes that need an operator, the worst first."""
-    rows = class_rows(report).items()
+    """Return the causes that need an operator, the worst first."""
+    rows = cause_rows(report).items()
     return [row for graded, row in rows if graded.severity > Severity.INFO]
 
 
-def class_rows(report: Report) -> dict[GradedClass, dict[str, Any]]:
-    """Return the classes that occurred as JSON values, the worst first.
+def cause_rows(report: Report) -> dict[GradedCause, dict[str, Any]]:
+    """Return the causes that occurred as JSON values, the worst first.
 
-    The command is that for the first finding of a class, the times are of what is faulty.
+    The command is that for the first finding of a cause, the times are of what is faulty.
     """
-    examples: dict[GradedClass, Finding] = {}
+    examples: dict[GradedCause, Finding] = {}
     for finding in report.findings:
         examples.setdefault(finding.graded, finding)
-    topics: dict[GradedClass, Counter[str]] = {}
-    for (graded, place), n in report.class_counts.items():
+    topics: dict[GradedCause, Counter[str]] = {}
+    for (graded, place), n in report.cause_counts.items():
         topics.setdefault(graded, Counter())[place.topic] += n
-    ordered = sorted(topics, key=lambda each: (-each.severity, each.finding_class))
+    ordered = sorted(topics, key=lambda each: (-each.severity, each.cause))
     return {each: _row(report, each, topics[each], examples.get(each)) for each in ordered}
 
 
 def _row(
-    report: Report, graded: GradedClass, topics: Counter[str], example: Finding | None
+    report: Report, graded: GradedCause, topics: Counter[str], example: Finding | None
 ) -> dict[str, Any]:
-    """Return the row of a class; ``example`` is None if only worse findings were kept."""
-    rule = RULES[graded.finding_class]
+    """Return the row of a cause; ``example`` is None if only worse findings were kept."""
+    rule = RULES[graded.cause]
     first, last = report.spans.get(graded, (None, None))
     return {
         "kind": rule.kind.value,
-        "class": graded.finding_class.value,
+        "class": graded.cause.finding_class.value,
+        "detail": graded.cause.detail,
         "severity": graded.severity.name.lower(),
         "findings": topics.total(),
         "topics": [{"topic": name or None, "findings": n} for name, n in topics.most_common()],
@@ -60,7 +61,7 @@ def _row(
 
 
 def period(row: dict[str, Any]) -> str:
-    """Return the first and the last time of a class for people, to the second; empty without."""
+    """Return the first and the last time of a cause for people, to the second; empty without."""
     ends = [f"{row[name][:19]}Z" for name in ("first", "last") if row[name]]
     return " – ".join(dict.fromkeys(ends))
 
@@ -82,11 +83,11 @@ def command(finding: Finding, run_id: str) -> str:
         "shard": finding.shard,
         "topic": finding.topic,
         "partition": finding.partition,
-        "pid": finding.detail.get("pid"),
+        "pid": finding.evidence.get("pid"),
     }
     known = {name: value for name, value in facts.items() if value is not None}
-    templates = [finding.rule.command, RULES[FindingClass.FOREIGN].command]
-    for template in templates[::-1] if OTHER_WRITER in finding.detail else templates:
+    templates = [finding.rule.command, RULES[Cause.FOREIGN_RECORD].command]
+    for template in templates[::-1] if OTHER_WRITER in finding.evidence else templates:
         if all(name in known for _, name, _, _ in Formatter().parse(template) if name):
             return template.format(**known)
     return OF_RUN.format(**known)

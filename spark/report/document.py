@@ -25,7 +25,7 @@ def document(
     accepted = of_topics(report.accepted, topics)[: SHOWN - len(shown)]
     listed = [finding_document(each, report) for each in shown]
     listed += [finding_document(each, report, ACCEPTED) for each in accepted]
-    omitted = sum(report.class_counts.values()) + len(report.accepted) - len(listed)
+    omitted = sum(report.cause_counts.values()) + len(report.accepted) - len(listed)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": report.run_id,

@@ -11,16 +11,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from outbox.reconciliation.log import WHOLE_TOPIC
-from spark.findings.finding_class import GradedClass
+from spark.findings.finding_class import GradedCause
 from spark.findings.finding_rules import RULES
-from spark.report.do_first import class_rows, period
+from spark.report.do_first import cause_rows, period
 from spark.report.document import document, finding_document, of_topics
 from spark.report.report import Report, format_count, place_name
 from spark.report.topic_counts import COLUMNS
 
 
 def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
-    """Return the page; it lists at most ``samples`` findings per class."""
+    """Return the page; it lists at most ``samples`` findings per cause."""
     template = _environment().get_template("report.html.j2")
     return template.render(_template_values(report, samples, topics))
 
@@ -63,15 +63,15 @@ def _in_seconds(seconds: float) -> str:
 
 
 def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the findings by class, the worst first, each with its evidence and command."""
-    by_class: dict[GradedClass, list[dict[str, Any]]] = {}
+    """Return the findings by cause, the worst first, each with its evidence and command."""
+    by_cause: dict[GradedCause, list[dict[str, Any]]] = {}
     for finding in of_topics(report.findings, topics):
-        listed = by_class.setdefault(finding.graded, [])
+        listed = by_cause.setdefault(finding.graded, [])
         if len(listed) < samples:
             new = finding.finding_id not in report.changes.known_ids
             listed.append({**finding_document(finding, report), "new": new})
     totals = report.graded_of(topics)
     return [
-        {**row, "findings": by_class.get(graded, []), "total": totals.get(graded, 0)}
-        for graded, row in class_rows(report).items()
+        {**row, "findings": by_cause.get(graded, []), "total": totals.get(graded, 0)}
+        for graded, row in cause_rows(report).items()
     ]

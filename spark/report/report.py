@@ -15,7 +15,7 @@ from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from outbox.reconciliation.run import CheckpointUpdate, ExpiredEvidence, FinishedRun
 from spark.cut.cut_plan import Plan
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, GradedClass, Kind, Place, Span
+from spark.findings.finding_class import FindingClass, GradedCause, Kind, Place, Span, causes_named
 from spark.findings.verdict import Verdict
 from spark.report.topic_counts import PlaceCounts, with_findings
 
@@ -72,8 +72,8 @@ class Report:
     counts: Counts
     duration_seconds: float
     """From the start to the verdict; the time to store the report is not known before."""
-    class_counts: Mapping[tuple[GradedClass, Place], int]
-    """By class with its severity, and by topic and producer group."""
+    cause_counts: Mapping[tuple[GradedCause, Place], int]
+    """By cause with its severity, and by topic and producer group."""
     totals: Mapping[str, int]
     findings: Sequence[Finding]
     """The findings that count, the worst first."""
@@ -84,7 +84,7 @@ class Report:
     show_keys: bool = False
     unverifiable: Mapping[Partition, int] = field(default_factory=dict)
     """The unverifiable messages by recorded place, or by topic without one."""
-    spans: Mapping[GradedClass, Span] = field(default_factory=dict)
+    spans: Mapping[GradedCause, Span] = field(default_factory=dict)
     """The first and the last time of what is faulty, of the findings whose time is known."""
     read: PlaceCounts = field(default_factory=dict)
     """What the run has read, by topic and producer group."""
@@ -107,12 +107,12 @@ class Report:
     @property
     def resolves(self) -> bool:
         """Open findings that this run does not see again are closed by it."""
-        return self.complete and len(self.findings) == sum(self.class_counts.values())
+        return self.complete and len(self.findings) == sum(self.cause_counts.values())
 
     @property
     def by_place(self) -> PlaceCounts:
         """What was read and what was found, by topic and producer group."""
-        return with_findings(self.read, self.class_counts)
+        return with_findings(self.read, self.cause_counts)
 
     @property
     def full_because(self) -> str | None:
@@ -157,33 +157,34 @@ class Report:
         return self.previous.run_id if self.previous else None
 
     @property
-    def new_by_class(self) -> dict[GradedClass, int]:
-        """The number of kept findings that were not open before, by class and severity."""
+    def new_by_cause(self) -> dict[GradedCause, int]:
+        """The number of kept findings that were not open before, by cause and severity."""
         new = (f.graded for f in self.findings if f.finding_id not in self.changes.known_ids)
         return dict(Counter(new))
 
     @property
-    def graded(self) -> dict[GradedClass, int]:
-        """The number of findings of each class and severity."""
+    def graded(self) -> dict[GradedCause, int]:
+        """The number of findings of each cause and severity."""
         return self.graded_of(())
 
-    def graded_of(self, topics: Sequence[str]) -> dict[GradedClass, int]:
+    def graded_of(self, topics: Sequence[str]) -> dict[GradedCause, int]:
         """Return the same for these topics and findings without one; without topics, for all."""
-        counted: Counter[GradedClass] = Counter()
-        for (each, place), n in self.class_counts.items():
+        counted: Counter[GradedCause] = Counter()
+        for (each, place), n in self.cause_counts.items():
             if not topics or not place.topic or place.topic in topics:
                 counted[each] += n
         return dict(counted)
 
-    def count(self, *classes: FindingClass) -> int:
-        """Return the number of findings of these classes."""
-        return sum(n for (each, _), n in self.class_counts.items() if each.finding_class in classes)
+    def count(self, name: str) -> int:
+        """Return the number of findings of a class or of a cause."""
+        causes = causes_named(name)
+        return sum(n for (each, _), n in self.cause_counts.items() if each.cause in causes)
 
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
         totals = {kind: format_count(n) for kind, n in self.totals.items()}
-        lost = format_count(self.count(FindingClass.LOST, FindingClass.SKIPPED))
+        lost = format_count(self.count(FindingClass.LOST))
         kinds = (Kind.DUPLICATE, Kind.UNEXPECTED, Kind.MISMATCH, Kind.DISORDERED)
         others = ", ".join(f"{totals[kind]} {kind}" for kind in kinds)
         return (

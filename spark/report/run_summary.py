@@ -26,5 +26,5 @@ def summary(report: Report) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     at = f", {period(row)}" if row["first"] else ""
-    found = f"{row['severity']} {row['class']} {format_count(row['findings'])}"
+    found = f"{row['severity']} {row['class']}/{row['detail']} {format_count(row['findings'])}"
     return f"{found}{at}: {row['command']}\n"

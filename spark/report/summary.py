@@ -39,7 +39,7 @@ def summarize(
         duration_seconds=(context.clock.now() - run.started_at).total_seconds(),
         verdict=verdict_of({each for each, _ in ledger.counts}),
         counts=counts,
-        class_counts=dict(ledger.counts),
+        cause_counts=dict(ledger.counts),
         spans=dict(ledger.spans),
         read=aggregates.read,
         totals=ledger.totals(),

@@ -12,8 +12,9 @@ from spark.report.document import finding_document, of_topics
 from spark.report.report import Report
 
 COLUMNS: Final = (
-    *("finding_id", "kind", "class", "severity", "status", "message_id", "topic", "partition"),
-    *("offset", "key", "key_hash", "producer_group", "shard", "decision", "decided_at", "command"),
+    *("finding_id", "kind", "class", "detail", "severity", "status", "message_id", "topic"),
+    *("partition", "offset", "key", "key_hash", "producer_group", "shard", "decision"),
+    *("decided_at", "command"),
 )
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """The starts of a cell that a spreadsheet would run as a formula."""

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark.columns.frames import Frames
-from spark.findings.finding_class import GradedClass, Kind, Place, Severity
+from spark.findings.finding_class import GradedCause, Kind, Place, Severity
 from spark.findings.finding_rules import RULES
 
 COLUMNS: Final = ("committed", "records", "missing", "duplicate", "lag")
@@ -38,11 +38,11 @@ def read_counts(frames: Frames, committed: DataFrame) -> PlaceCounts:
     return counts
 
 
-def with_findings(read: PlaceCounts, found: Mapping[tuple[GradedClass, Place], int]) -> PlaceCounts:
+def with_findings(read: PlaceCounts, found: Mapping[tuple[GradedCause, Place], int]) -> PlaceCounts:
     """Return the counts with the missing and the duplicate messages among the findings."""
     counts = {place: Counter(each) for place, each in read.items()}
     for (graded, place), n in found.items():
-        kind = RULES[graded.finding_class].kind
+        kind = RULES[graded.cause].kind
         if kind in (Kind.MISSING, Kind.DUPLICATE) and graded.severity > Severity.INFO:
             counts.setdefault(place, Counter())[kind.value] += n
     return counts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import MESSAGE_ID, Record
@@ -22,9 +23,14 @@ def run(parts: RunContext, options: Options) -> Report:
     return report
 
 
-def classes(report: Report) -> Counter[str]:
-    """Count the findings by class."""
-    return Counter(each.finding_class.value for each in report.findings)
+def causes(report: Report) -> Counter[str]:
+    """Count the findings by cause."""
+    return Counter(each.cause.value for each in report.findings)
+
+
+def cause_in(row: Mapping[str, Any]) -> str:
+    """Return the cause of a finding as JSON or a table has it."""
+    return f"{row['class']}/{row['detail']}"
 
 
 def commit(writer: OutboxWriter, topic: str, count: int) -> list[HalfMessage]:

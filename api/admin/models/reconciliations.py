@@ -46,7 +46,8 @@ class FindingQuery(PageQuery):
     """The filters of a run's findings, and their page."""
 
     kind: FindingKind | None = None
-    finding_class: str | None = Field(None, pattern=r"^[A-Z_]{1,40}$")
+    finding_class: str | None = Field(None, pattern=r"^[A-Z_]{1,40}(/[a-z_]{1,40})?$")
+    """CLASS or CLASS/detail."""
     status: FindingStatus | None = None
     topic: TopicText | None = None
     hour: Moment | None = None
@@ -65,6 +66,7 @@ class FindingEventResource(BaseModel):
     at: datetime
     event: FindingChange
     finding_class: str = Field(serialization_alias="class")
+    detail: str
     severity: str
     status: FindingStatus
     run_id: str | None
@@ -76,6 +78,7 @@ class FindingResource(BaseModel):
     finding_id: str
     kind: str
     finding_class: str = Field(serialization_alias="class")
+    detail: str
     severity: str
     status: str
     message_id: str | None
@@ -85,5 +88,5 @@ class FindingResource(BaseModel):
     found_at: datetime
     updated_at: datetime
     accepted_until: datetime | None
-    detail: dict[str, Any]
+    evidence: dict[str, Any]
     history: list[FindingEventResource]

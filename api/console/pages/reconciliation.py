@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from api.console.visit import Visit
-from outbox.reconciliation.finding import first_of_each_class
+from outbox.reconciliation.finding import first_of_each_cause
 
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
@@ -30,7 +30,7 @@ async def show(visit: Visit) -> Response:
         run=run,
         totals=await visit.api.get(f"/v1{path}/totals"),
         page=page,
-        steps=first_of_each_class(run["findings"], page["data"]),
+        steps=first_of_each_cause(run["findings"], page["data"]),
         given=given,
     )
 

@@ -12,11 +12,11 @@ from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
 from cli.service.lists import Cursor, Limit, print_page
-from outbox.reconciliation.finding import first_of_each_class
+from outbox.reconciliation.finding import first_of_each_cause
 
 ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
-FINDING_COLUMNS = ("finding_id", "severity", "class", "status", "topic", "message_id")
+FINDING_COLUMNS = ("finding_id", "severity", "class", "detail", "status", "topic", "message_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
 NO_RUNS = (
     "no finished runs: make one with `outbox reconcile run`; only a key of all groups sees them"
@@ -83,7 +83,7 @@ def show(
     none = f"no findings of the kind {kind}" if kind else "no findings"
     print_rows(invocation, page["data"], FINDING_COLUMNS, page, none=none)
     if invocation.output is Output.TABLE:
-        for each in first_of_each_class(document.get("findings", ()), page["data"]):
+        for each in first_of_each_cause(document.get("findings", ()), page["data"]):
             meaning, action, command = each["meaning"], each["action"], each["command"]
-            invocation.say(f"{each['class']}: {meaning}. {action} Next: {command}")
+            invocation.say(f"{each['class']}/{each['detail']}: {meaning}. {action} Next: {command}")
     invocation.say_more(page)

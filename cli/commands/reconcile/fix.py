@@ -28,22 +28,28 @@ from cli.invocation.output import print_rows
 from cli.service.api_client import api_client
 from cli.service.bulk_progress import BULK, wait_finished
 
-COLUMNS = ("finding_id", "plan", "class", "topic", "message_id")
+COLUMNS = ("finding_id", "plan", "class", "detail", "topic", "message_id")
 PLANNING = "outbox reconcile fix: plan"
 """The reason of a dry run: the API requires one, but does not store it."""
 NOTHING_LOST = "the run has no open finding that a publication would repair"
 
 
 class LostClass(StrEnum):
-    """The classes of finding whose messages can be published again."""
+    """Which findings of the class LOST are meant, whose messages can be published again."""
 
     LOST = "LOST"
-    SKIPPED = "SKIPPED"
+    PUBLISHED = "LOST/published"
+    SKIPPED = "LOST/skipped"
 
 
-Classes = Annotated[
-    list[LostClass] | None,
-    typer.Option("--class", metavar="CLASS", help="LOST or SKIPPED.", show_default="both"),
+Lost = Annotated[
+    LostClass | None,
+    typer.Option(
+        "--class",
+        metavar="CLASS",
+        help="LOST, LOST/published or LOST/skipped.",
+        show_default=LostClass.LOST,
+    ),
 ]
 Names = Annotated[
     list[str] | None,
@@ -80,10 +86,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which findings to plan: the named ones, else those of the classes."""
+    """Which findings to plan: the named ones, else those of the class."""
 
     names: Sequence[str]
-    classes: Sequence[str]
+    finding_class: str
+    """CLASS or CLASS/detail."""
     rerun: bool
     """Check both stores again first."""
 
@@ -92,7 +99,7 @@ def fix(
     context: typer.Context,
     run_id: RunId,
     *,
-    classes: Classes = None,
+    lost: Lost = None,
     names: Names = None,
     rerun: Annotated[bool, typer.Option(help="Check both stores again first.")] = True,
     apply: Annotated[
@@ -110,7 +117,7 @@ def fix(
     A record that differs from its message is published again only if --finding names it.
     """
     _refuse_several("--apply and --accept", apply, accepted)
-    _refuse_several("--class and --finding", classes, names)
+    _refuse_several("--class and --finding", lost, names)
     if (apply or accepted) and not (reason or "").strip():
         raise CommandFailed("--reason is required; it is kept in the audit log", ExitCode.USAGE)
     who = who_and_why(operator, reason or PLANNING)
@@ -119,8 +126,8 @@ def fix(
             raise CommandFailed("--accept needs --until", ExitCode.USAGE)
         _accept(context, run_id, accepted, moment(until, "--until"), who)
     else:
-        by_class = [each.value for each in classes or list(LostClass)]
-        wanted = Wanted(names=names or (), classes=by_class, rerun=rerun)
+        finding_class = lost or LostClass.LOST
+        wanted = Wanted(names=names or (), finding_class=finding_class, rerun=rerun)
         more = {"max_items": max_items, "accept_order": accept_order}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, apply=apply)
@@ -159,7 +166,7 @@ def _republish(
         if wanted.names:
             rows = named_findings(api, run_id, wanted.names, order["max_items"])
         else:
-            rows = lost_findings(api, run_id, wanted.classes, order["max_items"])
+            rows = lost_findings(api, run_id, wanted.finding_class, order["max_items"])
         rerun = rerun_audit(run_id) if rows and wanted.rerun else Rerun()
         fill_plan(api, rows, order, rerun)
         plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from cli.invocation.exit_codes import CommandFailed, ExitCode
@@ -31,11 +30,9 @@ class Rerun:
     """Something could not be read: a resolved finding may still be shown as open."""
 
 
-def lost_findings(api: ApiClient, run_id: str, classes: Sequence[str], most: int) -> list[Row]:
-    """Return the run's open findings of these classes. Raises CommandFailed above ``most``."""
-    found = chain.from_iterable(
-        api.rows(_findings(run_id), {"finding_class": name, "status": OPEN}) for name in classes
-    )
+def lost_findings(api: ApiClient, run_id: str, finding_class: str, most: int) -> list[Row]:
+    """Return the run's open findings of this class. Raises CommandFailed above ``most``."""
+    found = api.rows(_findings(run_id), {"finding_class": finding_class, "status": OPEN})
     return [_row(each) for each in at_most(found, most, TOO_MANY)]
 
 
@@ -79,8 +76,8 @@ def fill_plan(api: ApiClient, rows: Sequence[Row], order: Row, rerun: Rerun) -> 
 
 
 def _row(found: Row) -> Row:
-    shown = {name: found[name] for name in ("finding_id", "class", "topic", "message_id")}
-    return {**shown, "key_hash": found["detail"].get("key_hash"), "plan": REPUBLISH}
+    shown = {name: found[name] for name in ("finding_id", "class", "detail", "topic", "message_id")}
+    return {**shown, "key_hash": found["evidence"].get("key_hash"), "plan": REPUBLISH}
 
 
 def _findings(run_id: str) -> str:

@@ -17,7 +17,7 @@ from outbox.postgres.messages.minute_counts import count
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import UNREAD_CLASSES
+from outbox.reconciliation.finding import UNREAD_CAUSES
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AnyPool, AsyncConnection
@@ -56,14 +56,14 @@ class PostgresOperations:
         An unread part of the plan cannot be accepted: a run that did not read it is not clean.
         Raises TimePast.
         """
-        asked = {"finding_id": finding_id, "until": until, "unread": sorted(UNREAD_CLASSES)}
+        asked = {"finding_id": finding_id, "until": until, "unread": list(UNREAD_CAUSES)}
         async with transaction(self._pool) as connection:
             [found] = await rows_of(connection, SQL["accept"], asked)
             if found["past"]:
                 raise TimePast
-            if found["class"] is None:
+            if found["cause"] is None:
                 return False
-            detail = {"class": found["class"], "until": until.isoformat()}
+            detail = {"cause": found["cause"], "until": until.isoformat()}
             entry = audit_entry("finding.accept", finding_id, action, detail, found["half_id"])
             await connection.execute(*entry)
         return True

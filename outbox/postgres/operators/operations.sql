@@ -1,9 +1,8 @@
 -- name: recheck
 -- Begins a new round of an undecided half. The new round voids the older references; a parked half is resumed, and
--- then its spent checks and its age start again (otherwise they are kept). Appends a reference that is due now.
--- Creates the
--- delay class "now" of the group if it is missing. recheck.rechecked_at is where the age starts. ``place`` numbers the rechecks of this transaction. Locks the
--- half's recheck row.
+-- then its spent checks and its age start again (otherwise they are kept). Appends a reference that is due now. Creates
+-- the delay class "now" of the group if it is missing. recheck.rechecked_at is where the age starts. ``place`` numbers
+-- the rechecks of this transaction. Locks the half's recheck row.
 WITH flush AS MATERIALIZED (
     SELECT outbox.current_xid() AS xid, clock_timestamp() AS at
 ), half AS MATERIALIZED (
@@ -40,17 +39,18 @@ RETURNING due_at
 
 -- name: accept
 -- Accepts a finding that is open, or accepted until another time, with an event of its history. Returns one row: whether
--- the time is past (then nothing is changed), and the class, NULL if no finding was accepted.
+-- the time is past (then nothing is changed), and the cause, NULL if no finding was accepted.
 WITH asked AS MATERIALIZED (
     SELECT %(until)s::timestamptz <= clock_timestamp() AS past
 ), accepted AS (
     UPDATE outbox.reconciliation_finding
     SET status = 'accepted', accepted_until = %(until)s, updated_at = clock_timestamp()
     FROM asked
-    WHERE NOT past AND finding_id = %(finding_id)s AND status IN ('open', 'accepted') AND class <> ALL (%(unread)s::text[])
-    RETURNING finding_id, half_id, class, severity, status
+    WHERE NOT past AND finding_id = %(finding_id)s AND status IN ('open', 'accepted')
+        AND class || '/' || detail <> ALL (%(unread)s::text[])
+    RETURNING finding_id, half_id, class, detail, severity, status
 ), noted AS (
-    INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status)
-    SELECT finding_id, 'accepted', class, severity, status FROM accepted
+    INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, detail, severity, status)
+    SELECT finding_id, 'accepted', class, detail, severity, status FROM accepted
 )
-SELECT past, accepted.half_id, accepted.class FROM asked LEFT JOIN accepted ON true
+SELECT past, accepted.half_id, accepted.class || '/' || accepted.detail AS cause FROM asked LEFT JOIN accepted ON true

@@ -19,7 +19,7 @@ from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.messages.half_rows import read_whole_halves
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import REPAIRABLE_CLASSES
+from outbox.reconciliation.finding import REPAIRABLE_CAUSES
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
@@ -38,7 +38,7 @@ async def judge_findings(
         "finding_ids": list(finding_ids),
         "groups": order.groups,
         "accept_order": order.accept_order,
-        "classes": list(REPAIRABLE_CLASSES),
+        "causes": list(REPAIRABLE_CAUSES),
     }
     rows = await rows_of(connection, SQL["judge"], asked)
     allowed = sorted({HalfId(row["half_id"]) for row in rows if row["refused"] is None})
@@ -62,7 +62,7 @@ async def enter_repair(
     asked = {
         "half_id": status.half_id,
         "repair": str(number),
-        "classes": list(REPAIRABLE_CLASSES),
+        "causes": list(REPAIRABLE_CAUSES),
     }
     if not await rows_of(connection, SQL["enter"], asked):
         return False

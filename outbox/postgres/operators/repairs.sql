@@ -4,7 +4,8 @@
 -- message of the same flush counts as newer. A repair that the relay has published is pending until a run that began
 -- after it has judged the message.
 WITH asked AS MATERIALIZED (
-    SELECT f.finding_id, f.status, f.class, coalesce((f.detail ->> 'ordered')::boolean, true) AS ordered, h.half_id, h.topic_id, h.key, o.xid,
+    SELECT f.finding_id, f.status, f.class || '/' || f.detail AS cause, h.half_id, h.topic_id, h.key, o.xid,
+        coalesce((f.evidence ->> 'ordered')::boolean, true) AS ordered,
         EXISTS (SELECT FROM outbox.held_record r
             WHERE r.half_id = f.half_id AND r.dropped_at IS NULL
                 AND (r.released_at IS NULL OR r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at))
@@ -14,9 +15,7 @@ WITH asked AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT half_id, producer_group_id, topic_id, key FROM outbox.half_message WHERE half_id = f.half_id OFFSET 0
     ) h ON true
-    LEFT JOIN LATERAL (
-        SELECT xid FROM outbox.op_message WHERE half_id = h.half_id AND decision = 1 OFFSET 0
-    ) o ON true
+    LEFT JOIN LATERAL (SELECT xid FROM outbox.op_message WHERE half_id = h.half_id AND decision = 1 OFFSET 0) o ON true
     WHERE f.finding_id = ANY (%(finding_ids)s::text[])
         AND (%(groups)s::int4[] IS NULL OR h.producer_group_id = ANY (%(groups)s::int4[]))
 ), overtaken AS MATERIALIZED (
@@ -28,7 +27,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT a.finding_id, a.half_id, CASE
     WHEN a.status <> 'open' THEN 'not-open'
-    WHEN a.class <> ALL (%(classes)s::text[]) THEN 'not-lost'
+    WHEN a.cause <> ALL (%(causes)s::text[]) THEN 'not-lost'
     WHEN a.xid IS NULL THEN 'not-stored'
     WHEN a.pending THEN 'repair-pending'
     WHEN EXISTS (SELECT FROM overtaken v WHERE v.half_id = a.half_id) THEN 'order-risk'
@@ -49,7 +48,8 @@ LEFT JOIN outbox.commit_log c ON c.shard = (h.half_id & 15)::int2 AND c.xid = o.
 WHERE h.half_id = %(half_id)s AND EXISTS (
     SELECT FROM outbox.reconciliation_finding f
     LEFT JOIN outbox.reconciliation_run seen ON seen.run_id = f.last_run_id
-    WHERE f.half_id = h.half_id AND f.status = 'open' AND f.class = ANY (%(classes)s::text[])
+    WHERE f.half_id = h.half_id AND f.status = 'open'
+        AND f.class || '/' || f.detail = ANY (%(causes)s::text[])
         AND NOT EXISTS (SELECT FROM outbox.held_record r
             WHERE r.half_id = h.half_id AND r.repair IS NOT NULL AND r.released_at > least(seen.started_at, seen.cut_at)))
 ON CONFLICT (half_id) DO UPDATE SET (held_at, publish_error, attempts, next_attempt_at, repair, topic_wide,

@@ -18,7 +18,7 @@ from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.audit_session import audit_session
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges, StoredFinding
+from outbox.reconciliation.finding import PERMANENT_CAUSES, FindingChanges, StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence, StoredRun
 
 SQL: Final = load(__name__)
@@ -60,8 +60,8 @@ class PostgresFindings:
             fixed=statuses["fixed"],
             unverifiable=statuses["unverifiable"],
             known_ids=known,
-            closed_by_class=_by_class(unseen, ENDED),
-            unverifiable_by_class=_by_class(unseen, ("unverifiable",)),
+            closed_by_cause=_by_cause(unseen, ENDED),
+            unverifiable_by_cause=_by_cause(unseen, ("unverifiable",)),
         )
 
     def remaining(
@@ -71,7 +71,7 @@ class PostgresFindings:
 
         Either their topic is excluded from the run. Or their message was missing, and is older than
         the manifests. Or they are faults that an earlier run has seen in the log: their record has
-        expired or their class is permanent, and their message, if they have one, is still stored.
+        expired or their cause is permanent, and their message, if they have one, is still stored.
         Those stay open until an operator settles them.
         """
         with audit_session(self._database_url) as connection:
@@ -142,7 +142,7 @@ def _unseen(
         "excluded_topics": list(expired.excluded_topics),
         "unlisted": list(expired.unlisted),
         "excused": list(expired.excused),
-        "permanent": sorted(PERMANENT_CLASSES),
+        "permanent": list(PERMANENT_CAUSES),
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["unseen"], asked).fetchall()
@@ -155,9 +155,9 @@ def _close(connection: Connection, unseen: Sequence[Unseen], run_id: str | None)
     connection.execute(SQL["close"], {"run_id": run_id, **changed})
 
 
-def _by_class(unseen: Iterable[Unseen], statuses: Sequence[str]) -> Counter[str]:
+def _by_cause(unseen: Iterable[Unseen], statuses: Sequence[str]) -> Counter[str]:
     return Counter(
-        finding.finding_class
+        finding.cause
         for finding, next_status in unseen
         if finding.status == OPEN and next_status in statuses
     )

@@ -8,27 +8,28 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
 -- missing is carried by each run, so without evidence it is unverifiable. Without a next status a finding stays as it is:
--- a fault in the log, as long as its half is stored, when a record of it has expired or its class is permanent; a permanent
+-- a fault in the log, as long as its half is stored, when a record of it has expired or its cause is permanent; a permanent
 -- finding about no stored half; one about an excluded topic's content; one about a missing message that no manifest lists
 -- any more. What the rules of its topic do not know is resolved. A partial run closes only unverifiable ones.
-SELECT finding_id, kind, class AS finding_class, status, next_status, severity, half_id, topic, detail FROM (
-    SELECT f.finding_id, f.kind, f.class, f.status, f.severity, f.half_id, f.topic, f.detail, CASE
+SELECT finding_id, kind, class AS finding_class, detail, status, next_status, severity, half_id, topic, evidence FROM (
+    SELECT f.finding_id, f.kind, f.class, f.detail, f.status, f.severity, f.half_id, f.topic, f.evidence, CASE
         WHEN f.finding_id = ANY (%(excused)s::text[]) THEN 'resolved'
         WHEN expired.unread AND NOT expired.half THEN NULL
-        WHEN f.class = ANY (%(permanent)s::text[]) AND (f.half_id IS NULL OR f.detail ? 'retired') THEN NULL
+        WHEN expired.permanent AND (f.half_id IS NULL OR f.evidence ? 'retired') THEN NULL
         WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
             WHERE h.half_id = f.half_id AND h.repair IS NOT NULL AND h.released_at IS NOT NULL) THEN 'fixed'
-        WHEN NOT (expired.half OR expired.record OR f.class = ANY (%(permanent)s::text[])) THEN 'resolved'
+        WHEN NOT (expired.half OR expired.record OR expired.permanent) THEN 'resolved'
         WHEN f.kind = 'missing' OR NOT EXISTS (
             SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id) THEN 'unverifiable'
         END AS next_status
     FROM outbox.reconciliation_finding f
     CROSS JOIN LATERAL (
         SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
+            f.class || '/' || f.detail = ANY (%(permanent)s::text[]) AS permanent,
             f.half_id IS NOT NULL AND EXISTS (
-                SELECT FROM jsonb_to_recordset(coalesce(f.detail -> 'places', '[]')
-                    || (f.detail || jsonb_build_object('topic', f.topic))) AS place (topic text, "partition" int4, "offset" int8)
+                SELECT FROM jsonb_to_recordset(coalesce(f.evidence -> 'places', '[]')
+                    || (f.evidence || jsonb_build_object('topic', f.topic))) AS place (topic text, "partition" int4, "offset" int8)
                 JOIN unnest(%(topics)s::text[], %(partitions)s::int4[], %(starts)s::int8[]) AS log (topic, "partition", start)
                     USING (topic, "partition")
                 WHERE place."offset" < log.start) AS record,
@@ -47,10 +48,10 @@ WITH closed AS (
     UPDATE outbox.reconciliation_finding f SET status = closing.status, updated_at = clock_timestamp()
     FROM unnest(%(finding_ids)s::text[], %(statuses)s::text[]) AS closing (finding_id, status)
     WHERE f.finding_id = closing.finding_id AND f.status IN ('open', 'accepted')
-    RETURNING f.finding_id, f.class, f.severity, f.status
+    RETURNING f.finding_id, f.class, f.detail, f.severity, f.status
 )
-INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
-SELECT finding_id, status, class, severity, status, %(run_id)s FROM closed
+INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, detail, severity, status, run_id)
+SELECT finding_id, status, class, detail, severity, status, %(run_id)s FROM closed
 
 -- name: lock_open
 -- Reads and locks those of these findings that are open.
@@ -82,7 +83,7 @@ SELECT run_id FROM outbox.reconciliation_run WHERE run_id = %(run_id)s
 
 -- name: statuses
 -- Reads the findings that a run saw: first seen in it or before, and last seen in it or later.
-SELECT f.finding_id, f.kind, f.class AS finding_class, f.severity, f.half_id, f.topic, f.detail, f.status
+SELECT f.finding_id, f.kind, f.class AS finding_class, f.detail, f.severity, f.half_id, f.topic, f.evidence, f.status
 FROM outbox.reconciliation_run r
 CROSS JOIN outbox.reconciliation_finding f
 JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
@@ -92,36 +93,37 @@ ORDER BY f.finding_id
 
 -- name: save_findings
 -- Inserts findings by their stable ids, or updates them to this run. An accepted finding stays accepted until its time
--- ends. A new or reopened finding, and another class or severity, add an event to the history. Without a run, which is a
--- rerun of stored findings, the run that saw them last does not change.
+-- ends. A new or reopened finding, and another class, detail or severity, add an event to the history. Without a run,
+-- which is a rerun of stored findings, the run that saw them last does not change.
 WITH seen AS (
-    SELECT finding_id, kind, finding_class AS class, severity, half_id, topic, detail
+    SELECT finding_id, kind, finding_class AS class, detail, severity, half_id, topic, evidence
     FROM json_to_recordset(%(seen)s) AS seen (
-        finding_id text, kind text, finding_class text, severity text, half_id int8, topic text, detail jsonb)
+        finding_id text, kind text, finding_class text, detail text, severity text, half_id int8, topic text, evidence jsonb)
 ), before AS (
-    SELECT finding_id, f.class, f.severity, f.status, f.last_run_id
+    SELECT finding_id, f.class, f.detail, f.severity, f.status, f.last_run_id
     FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)
 ), saved AS (
     INSERT INTO outbox.reconciliation_finding AS known (
-        finding_id, first_run_id, last_run_id, status, kind, class, severity, half_id, topic, detail)
-    SELECT finding_id, run_id, run_id, 'open', kind, s.class, s.severity, half_id, topic, detail
+        finding_id, first_run_id, last_run_id, status, kind, class, detail, severity, half_id, topic, evidence)
+    SELECT finding_id, run_id, run_id, 'open', kind, s.class, s.detail, s.severity, half_id, topic, evidence
     FROM seen s LEFT JOIN before b USING (finding_id)
     CROSS JOIN LATERAL (SELECT coalesce(%(run_id)s, b.last_run_id) AS run_id) saving
     ON CONFLICT (finding_id) DO UPDATE SET
-        last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, severity = excluded.severity,
-        half_id = excluded.half_id, topic = excluded.topic, detail = excluded.detail, updated_at = clock_timestamp(),
+        last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, detail = excluded.detail,
+        severity = excluded.severity, half_id = excluded.half_id, topic = excluded.topic, evidence = excluded.evidence,
+        updated_at = clock_timestamp(),
         status = CASE WHEN known.status = 'accepted' AND known.accepted_until > clock_timestamp()
             THEN known.status ELSE 'open' END
-    RETURNING finding_id, class, severity, status
+    RETURNING finding_id, class, detail, severity, status
 ), changed AS (
-    SELECT finding_id, s.class, s.severity, s.status, CASE
+    SELECT finding_id, s.class, s.detail, s.severity, s.status, CASE
         WHEN b.status IS NULL THEN 'found'
         WHEN s.status = 'open' AND b.status <> 'open' THEN 'reopened'
-        WHEN (s.class, s.severity) <> (b.class, b.severity) THEN 'refined' END AS event
+        WHEN (s.class, s.detail, s.severity) <> (b.class, b.detail, b.severity) THEN 'refined' END AS event
     FROM saved s LEFT JOIN before b USING (finding_id)
 )
-INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, severity, status, run_id)
-SELECT finding_id, event, class, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
+INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, detail, severity, status, run_id)
+SELECT finding_id, event, class, detail, severity, status, %(run_id)s FROM changed WHERE event IS NOT NULL
 
 -- name: delete_old_findings
 -- Deletes findings that were closed before the retention time, with their history.

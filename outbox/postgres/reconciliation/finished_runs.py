@@ -61,8 +61,9 @@ class PostgresReconciliationRuns:
 
         They come the worst first, then by id.
 
-        ``wanted`` are values that a finding must have: its kind, finding_class, status, topic, and
-        the beginning of the hour in which its message was decided, or else its record written.
+        ``wanted`` are values that a finding must have: its kind, finding_class (CLASS or
+        CLASS/detail), status, topic, and the beginning of the hour in which its message was
+        decided, or else its record written.
         """
         asked = {"run_id": run_id, "limit": limit, "after": after, "events": EVENTS_SHOWN}
         return await self._rows(TrackedFinding, "findings", NO_FILTER | wanted | asked)

@@ -16,10 +16,10 @@ SELECT body FROM outbox.reconciliation_report WHERE run_id = %(run_id)s AND form
 -- name: findings
 -- Reads the findings above info that a run saw, the worst first, then by id: first seen in it or before, and last seen in
 -- it or later. The last events of each are in order, oldest first.
-SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.severity, f.half_id,
-    f.topic, f.detail, f.found_at, f.updated_at, CASE WHEN f.status = 'accepted' THEN f.accepted_until END AS accepted_until,
+SELECT f.finding_id, f.first_run_id, f.last_run_id, f.status, f.kind, f.class AS finding_class, f.detail, f.severity,
+    f.half_id, f.topic, f.evidence, f.found_at, f.updated_at, CASE f.status WHEN 'accepted' THEN f.accepted_until END AS accepted_until,
     (SELECT coalesce(jsonb_agg(jsonb_build_object('at', e.happened_at, 'event', e.event, 'finding_class', e.class,
-            'severity', e.severity, 'status', e.status, 'run_id', e.run_id) ORDER BY e.id), '[]')
+            'detail', e.detail, 'severity', e.severity, 'status', e.status, 'run_id', e.run_id) ORDER BY e.id), '[]')
         FROM (SELECT * FROM outbox.reconciliation_finding_event e
             WHERE e.finding_id = f.finding_id ORDER BY e.id DESC LIMIT %(events)s) e) AS history
 FROM outbox.reconciliation_run r
@@ -32,11 +32,11 @@ WHERE r.run_id = %(run_id)s AND f.severity <> 'info'
     AND (%(after)s = '' OR (place.n, f.finding_id) > (
         array_position(ARRAY['critical', 'high', 'medium', 'low'], seen.severity), seen.finding_id))
     AND (%(kind)s::text IS NULL OR f.kind = %(kind)s)
-    AND (%(finding_class)s::text IS NULL OR f.class = %(finding_class)s)
+    AND (%(finding_class)s::text IS NULL OR %(finding_class)s IN (f.class, f.class || '/' || f.detail))
     AND (%(status)s::text IS NULL OR f.status = %(status)s)
     AND (%(topic)s::text IS NULL OR f.topic = %(topic)s)
     AND (%(hour)s::timestamptz IS NULL OR date_trunc('hour',
-        coalesce(f.detail ->> 'decided_at', f.detail ->> 'record_time')::timestamptz, 'UTC') = %(hour)s)
+        coalesce(f.evidence ->> 'decided_at', f.evidence ->> 'record_time')::timestamptz, 'UTC') = %(hour)s)
 ORDER BY place.n, f.finding_id
 LIMIT %(limit)s
 
@@ -45,7 +45,7 @@ LIMIT %(limit)s
 -- in which the message was decided, or else its record written. Returns the largest counts.
 WITH seen AS MATERIALIZED (
     SELECT f.kind, f.topic, f.status, date_trunc('hour',
-        coalesce(f.detail ->> 'decided_at', f.detail ->> 'record_time')::timestamptz, 'UTC') AS hour
+        coalesce(f.evidence ->> 'decided_at', f.evidence ->> 'record_time')::timestamptz, 'UTC') AS hour
     FROM outbox.reconciliation_run r
     JOIN outbox.reconciliation_finding f ON f.finding_id > ''
     JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at

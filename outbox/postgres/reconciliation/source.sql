@@ -220,16 +220,16 @@ WITH policy AS MATERIALIZED (
         AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = w.half_id)
         AND NOT EXISTS (SELECT FROM outbox.parked_message k WHERE k.half_id = w.half_id AND k.resumed_at IS NULL)
 )
-SELECT 'STUCK_HALF' AS finding_class, l.name AS producer_group, l.half_id, h.nonce, t.name AS topic, jsonb_build_object(
+SELECT 'STUCK/half' AS cause, l.name AS producer_group, l.half_id, h.nonce, t.name AS topic, jsonb_build_object(
     'end_demanded_by', CASE WHEN l.checked THEN 'check_max' ELSE 'max_age' END,
     'end_due_at', CASE WHEN l.checked THEN l.at ELSE l.aged_at END, 'checks_spent', l.check_count,
-    'last_outcome', (SELECT outcome FROM outbox.check_attempt WHERE half_id = l.half_id ORDER BY look_id DESC LIMIT 1)) AS detail
+    'last_outcome', (SELECT outcome FROM outbox.check_attempt WHERE half_id = l.half_id ORDER BY look_id DESC LIMIT 1)) AS evidence
 FROM late l
 CROSS JOIN LATERAL (SELECT nonce, topic_id FROM outbox.half_message WHERE half_id = l.half_id) h
 JOIN outbox.topic t ON t.id = h.topic_id
 WHERE l.checked OR l.aged_at < l.bound
 UNION ALL
-SELECT 'CHECK_SILENT', l.name, NULL, NULL, NULL, jsonb_build_object('due_since', min(l.at),
+SELECT 'STUCK/checks', l.name, NULL, NULL, NULL, jsonb_build_object('due_since', min(l.at),
     'last_heartbeat_at', (SELECT updated_at FROM outbox.progress WHERE name = 'heartbeat:check'))
 FROM late l
 WHERE l.asked
@@ -238,4 +238,4 @@ HAVING NOT EXISTS (
     SELECT FROM outbox.check_attempt a
     JOIN outbox.half_message h ON h.half_id = a.half_id
     WHERE a.asked_at > l.bound AND a.asked_at <= %(at)s + interval '2 minutes' AND h.producer_group_id = l.id)
-ORDER BY finding_class DESC, half_id, producer_group
+ORDER BY cause DESC, half_id, producer_group

@@ -214,14 +214,16 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     service.end(message_id, "COMMIT", wait=20)
     service.wait_state(message_id, "PUBLISHED")
     half_id, _ = parse_message_id(message_id)
-    lost = replace(make_finding(f"f-{run_id}"), half_id=half_id, detail={"message_id": message_id})
+    lost = replace(
+        make_finding(f"f-{run_id}"), half_id=half_id, evidence={"message_id": message_id}
+    )
     store = PostgresRunStore(service.facts()["database_url"])
     store.save(make_run(run_id, findings=(lost,)))
     fix = ("reconcile", "fix", run_id, "--no-rerun")
     plan = outbox(*fix).json()["plan"]
     assert [(row["message_id"], row["plan"]) for row in plan] == [(message_id, "republish")]
     assert outbox(*fix, "--apply").code == ExitCode.USAGE
-    assert outbox(*fix, "--class", "SKIPPED").json()["plan"] == []
+    assert outbox(*fix, "--class", "LOST/skipped").json()["plan"] == []
     assert outbox(*fix, "--finding", lost.finding_id).json()["plan"] == plan
     assert outbox(*fix, "--finding", "nothing").code == ExitCode.NOT_FOUND
     monkeypatch.setenv("OUTBOX_RECONCILE_JARS_DIR", "/nowhere")

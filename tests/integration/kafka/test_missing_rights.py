@@ -211,7 +211,7 @@ def test_a_topic_that_the_audit_may_not_judge_is_a_gap_that_names_the_right(
         wait_for(lambda: isinstance(reader.describe([TOPIC])[TOPIC], str))
         without = cut()
     (gap,) = without.gaps
-    assert (gap.finding_class, gap.partition) == ("NOT_READ", Partition(TOPIC, WHOLE_TOPIC))
+    assert (gap.cause, gap.partition) == ("UNVERIFIABLE/not_read", Partition(TOPIC, WHOLE_TOPIC))
     assert words(rule).search(gap.reason)
     assert without.records == ()
     wait_for(lambda: not isinstance(reader.describe([TOPIC])[TOPIC], str))

@@ -30,12 +30,11 @@ def test_records_of_strangers_stay_a_finding_as_long_as_the_rule_of_their_topic_
 ) -> None:
     store = PostgresRunStore(database_url)
     foreign = replace(
-        make_finding("a"),
+        make_finding("a", "FOREIGN/record"),
         kind="unexpected",
-        finding_class="FOREIGN",
         severity="low",
         half_id=None,
-        detail={"records": 3, "partition": 0, "offset": 7},
+        evidence={"records": 3, "partition": 0, "offset": 7},
     )
     store.save(make_run("one", findings=(foreign,)))
     ledger = Ledger(run_id="two", folder=tmp_path, rules=topic_rules(rules))

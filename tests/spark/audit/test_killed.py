@@ -24,7 +24,7 @@ from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.settings.environment import process_environment
 from spark.audit.audit import Audit
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.report.report import Report
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_waiting import wait_for
@@ -174,7 +174,7 @@ def test_a_run_killed_between_its_transaction_and_its_files_has_been(
     assert wait_for(lambda: free(installation.database_url))
     report = next_run(session, installation, tmp_path / "next")
     assert (report.plan.origin.run_id, report.counts.records) == (run_id, 0)
-    assert (report.changes.new, report.count(FindingClass.LOST)) == (0, 1)
+    assert (report.changes.new, report.count(Cause.LOST_PUBLISHED)) == (0, 1)
 
 
 def test_a_run_killed_at_the_end_of_its_last_stage_or_in_its_transaction_never_was(
@@ -196,4 +196,4 @@ def test_a_run_killed_at_the_end_of_its_last_stage_or_in_its_transaction_never_w
     assert stored(url) == before
     report = next_run(session, installation, tmp_path / "next")
     before_it = [None, *runs(url)][-1]
-    assert (report.plan.origin.run_id, report.count(FindingClass.LOST)) == (before_it, 1)
+    assert (report.plan.origin.run_id, report.count(Cause.LOST_PUBLISHED)) == (before_it, 1)

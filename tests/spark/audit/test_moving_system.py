@@ -20,7 +20,7 @@ from outbox.reconciliation.snapshot import JdbcAddress, RelayCut
 from spark.audit.audit import Audit
 from spark.cut import sources
 from spark.cut.reader import SnapshotMismatch
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
@@ -106,10 +106,10 @@ def test_what_is_not_yet_published_is_in_flight_and_overdue_after_the_grace(
 
     writer.produce(writer.record(undecided, batch=f"{undecided.shard}.99.0"))
     old = Audit(parts, make_options(writer, tmp_path, grace_seconds=0)).run()
-    found = {each.finding_class: each for each in old.findings}
-    assert found.keys() == {FindingClass.OVERDUE, FindingClass.UNDECIDED}
-    overdue = found[FindingClass.OVERDUE]
-    assert (overdue.shard, overdue.detail["overdue"]) == (later[0].shard, 5)
+    found = {each.cause: each for each in old.findings}
+    assert found.keys() == {Cause.UNPUBLISHED_OVERDUE, Cause.ORPHAN_UNDECIDED}
+    overdue = found[Cause.UNPUBLISHED_OVERDUE]
+    assert (overdue.shard, overdue.evidence["overdue"]) == (later[0].shard, 5)
 
 
 def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_nothing(
@@ -122,7 +122,7 @@ def test_a_partition_that_does_not_answer_makes_the_run_inconclusive_and_loses_n
     silent = SilentPartition(writer.bootstrap_servers, Partition(topic, 0))
     report = Audit(replace(parts, log_reader=silent), options).run()
     assert report.verdict is Verdict.INCONCLUSIVE
-    assert [each.finding_class for each in report.findings] == [FindingClass.NOT_READ]
+    assert [each.cause for each in report.findings] == [Cause.UNVERIFIABLE_NOT_READ]
     assert report.partitions_read == (1, 2)
 
 
@@ -143,7 +143,7 @@ def test_a_transaction_that_stays_open_makes_the_run_inconclusive(
     report = Audit(replace(parts, clock=JumpingClock()), options).run()
     hanging.abort_transaction(30)
     assert report.verdict is Verdict.INCONCLUSIVE
-    assert [each.finding_class for each in report.findings] == [FindingClass.LSO_STUCK]
+    assert [each.cause for each in report.findings] == [Cause.UNVERIFIABLE_OPEN_TRANSACTION]
 
 
 @pytest.mark.parametrize(

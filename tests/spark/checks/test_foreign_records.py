@@ -42,7 +42,7 @@ def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSessio
     )
     (found,) = foreign_records.findings(first, RULES)
     assert (found.topic, found.partition, found.offset) == ("ours", 0, 3)
-    assert found.detail == {
+    assert found.evidence == {
         "records": 3,
         "partitions": {
             "0": {"records": 2, "first": 3, "last": 9},
@@ -51,8 +51,8 @@ def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSessio
     }
     (more,) = foreign_records.findings(records(session, ("ours", 0, 12, None)), RULES, [found])
     assert more.finding_id == found.finding_id
-    assert more.detail["records"] == 4
-    assert more.detail["partitions"]["0"] == {"records": 3, "first": 3, "last": 12}
+    assert more.evidence["records"] == 4
+    assert more.evidence["partitions"]["0"] == {"records": 3, "first": 3, "last": 12}
     assert list(foreign_records.findings(records(session, ("ours", 0, 13, 8)), RULES, [more])) == []
 
 
@@ -61,5 +61,5 @@ def test_a_malformed_message_id_claims_to_be_ours_whatever_the_rule_of_its_topic
 ) -> None:
     given = [{"topic": "others", "partition": 1, "offset": at, "message_id": "?"} for at in (4, 6)]
     (found,) = foreign_records.findings(schemas.frame_of(session, given, RECORDS), {})
-    assert (found.finding_class, found.topic, found.offset) == ("UNKNOWN_ID", "others", 4)
-    assert (found.detail["records"], found.lasting) == (2, True)
+    assert (found.cause, found.topic, found.offset) == ("ORPHAN/unknown", "others", 4)
+    assert (found.evidence["records"], found.lasting) == (2, True)

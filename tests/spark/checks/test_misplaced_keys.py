@@ -35,8 +35,8 @@ def test_each_run_finds_the_misplaced_records_that_it_reads_and_adds_them_up(
             writer.end(halves, Resolution.COMMIT)
         writer.publish(lambda record: (elsewhere(record),))
         report = run(parts, options)
-        detail = found(report)
-        known.append((detail["records"], detail["keys"]))
+        evidence = found(report)
+        known.append((evidence["records"], evidence["keys"]))
         assert report.plan.origin.mode == ("incremental" if len(known) == 2 else "full")
     assert known == [(2, 1), (4, 1)]
 
@@ -51,8 +51,8 @@ def elsewhere(record: Record) -> Record:
 def found(report: Report) -> Any:
     """Return the evidence of the one finding."""
     (finding,) = report.findings
-    assert finding.finding_class.value == "WRONG_PARTITION"
-    return finding.detail
+    assert finding.cause.value == "WRONG_PLACE/partition"
+    return finding.evidence
 
 
 def test_a_topic_whose_keys_may_be_anywhere_is_not_judged() -> None:

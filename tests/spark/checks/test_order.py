@@ -127,12 +127,14 @@ class History:
         for row in self.rows:
             if not row.redriven and self.drawn[row.number].status != "S":
                 firsts.setdefault((row.number, row.partition), row.offset)
-        found = {self.ids[n]: "POSITION_DRIFT" for n in range(len(self.drawn)) if self._drifts(n)}
+        found = {
+            self.ids[n]: "POSITION_DRIFT/header" for n in range(len(self.drawn)) if self._drifts(n)
+        }
         for (a, partition), offset in firsts.items():
             for (b, other), lower in firsts.items():
                 same = partition == other and self.drawn[a].key == self.drawn[b].key is not None
                 if same and a < b and offset > lower:
-                    found[self.ids[a]] = "ORDER_INVERSION"
+                    found[self.ids[a]] = "ORDER_INVERSION/key"
         return found
 
     def _drifts(self, number: int) -> bool:
@@ -237,7 +239,7 @@ def test_the_findings_equal_the_oracles_with_and_without_bucket_checksums(
 def judged(
     session: SparkSession, histories: list[History], mode: Mode, stage_uri: str
 ) -> dict[HalfId, str]:
-    """Return the class that each message is found with."""
+    """Return the cause that each message is found with."""
     bodies = [
         {"partition": each.shard, "value": value}
         for each in histories
@@ -263,7 +265,7 @@ def judged(
     mismatch = bucket_checksums.mismatches(frames, mode, stage_uri, bucket_messages=1)
     paired = matches.matches_of(frames, mismatch, stage_uri)
     found = order.findings(paired.ranked, commits, records, listed, (), stage_uri)
-    return {each.half_id: each.finding_class.value for each in found if each.half_id is not None}
+    return {each.half_id: each.cause.value for each in found if each.half_id is not None}
 
 
 def _frame(session: SparkSession, rows: list[dict[str, Any]], schema: Any) -> Any:

@@ -11,7 +11,7 @@ from spark.checks.sample import MESSAGES
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, record_place, run
+from tests.spark.fixtures_stored_audit import causes, commit, record_place, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -30,16 +30,16 @@ def test_a_full_run_closes_no_finding_that_is_outside_its_sample(
     writer.publish()
     write = "UPDATE outbox.half_message SET value = %s WHERE half_id = %s"
     writer.execute(write, b"altered", altered.half_id)
-    found = {"WRONG_PARTITION": MISPLACED, "INCONSISTENT": 1}
-    assert classes(run(parts, options)) == found
+    found = {"WRONG_PLACE/partition": MISPLACED, "INCONSISTENT/row": 1}
+    assert causes(run(parts, options)) == found
     for _ in range(2):
         commit(writer, topic, MESSAGES)
     writer.publish()
     whole = run(parts, replace(options, full=True))
-    assert (classes(whole), whole.changes.resolved) == (found, 0)
+    assert (causes(whole), whole.changes.resolved) == (found, 0)
     writer.execute(write, altered.message.value, altered.half_id)
     repaired = run(parts, replace(options, full=True))
-    assert classes(repaired) == {"WRONG_PARTITION": MISPLACED}
+    assert causes(repaired) == {"WRONG_PLACE/partition": MISPLACED}
 
 
 def test_a_wrong_recorded_place_stays_open_when_no_run_can_look_at_it_any_more(
@@ -51,10 +51,10 @@ def test_a_wrong_recorded_place_stays_open_when_no_run_can_look_at_it_any_more(
     (half,) = commit(writer, topic, 1)
     writer.publish()
     record_place(writer, half, 1, 7)
-    assert classes(run(parts, options)) == {"WRONG_OFFSET": 1}
+    assert causes(run(parts, options)) == {"WRONG_OFFSET/recorded": 1}
     writer.end(writer.prepare(topic, 1, key=half.message.key), Resolution.COMMIT)
     writer.publish()
     writer.expire_manifests(half.shard, 1)
     later = run(parts, replace(options, full=True))
     assert (later.counts.baseline, later.changes.resolved) == (1, 0)
-    assert classes(later) == {"WRONG_OFFSET": 1}
+    assert causes(later) == {"WRONG_OFFSET/recorded": 1}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from outbox.messages.manifest import HELD, PUBLISHED, START, Kind, Position
 from outbox.messages.message import Resolution
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 MESSAGES: Final = 8
 """Messages of one history; the last one was never prepared."""
@@ -25,8 +25,8 @@ FAR: Final = 99
 """A batch that no relay has written."""
 FAULTS: Final = ("none", "none", "lost", "held", "twice", "altered", "headless", "skipped")
 Command = tuple[str, int, int]
-Open = frozenset[tuple[str, FindingClass]]
-"""What is open: subject and class; a late duplicate counts as a duplicate."""
+Open = frozenset[tuple[str, Cause]]
+"""What is open: subject and cause; a late duplicate counts as a duplicate."""
 
 
 class Cut(NamedTuple):
@@ -248,7 +248,7 @@ def open_at(history: History, cut: Cut, read_before: int = 0) -> Open:
 
 def _open(
     history: History, cut: Cut, message: int, read_before: int
-) -> Iterator[tuple[str, FindingClass]]:
+) -> Iterator[tuple[str, Cause]]:
     batches = [each for each in history.batches if each.at < cut.manifests]
     last = batches[-1].batch_no if batches else 0
     seen = [
@@ -257,11 +257,11 @@ def _open(
         if r.at < cut.records and r.message == message
     ]
     own = [(offset, r) for offset, r in seen if r.own]
-    yield from ((f"record:{offset}", FindingClass.UNKNOWN_ID) for offset, r in seen if not r.own)
+    yield from ((f"record:{offset}", Cause.ORPHAN_UNKNOWN) for offset, r in seen if not r.own)
     decision = history.decision(message, cut.decided)
     if decision is not Resolution.COMMIT:
-        unexpected = FindingClass.ROLLED_BACK if decision else FindingClass.UNDECIDED
-        unexpected = FindingClass.UNKNOWN_ID if message == ABSENT else unexpected
+        unexpected = Cause.ORPHAN_ROLLED_BACK if decision else Cause.ORPHAN_UNDECIDED
+        unexpected = Cause.ORPHAN_UNKNOWN if message == ABSENT else unexpected
         yield from ((f"record:{offset}", unexpected) for offset, _ in own)
         return
     newest = history.last_batch(cut.decided)
@@ -275,19 +275,25 @@ def _open(
         yield from _missing(history, cut, message, batches)
     if len(counted) > 1:
         duplicate = len(counted) <= explained
-        yield f"message:{message}", FindingClass.REDRIVEN if duplicate else FindingClass.DUPLICATE
+        yield (
+            f"message:{message}",
+            Cause.DUPLICATE_REDRIVEN if duplicate else Cause.DUPLICATE_REPEATED,
+        )
     if counted and not any(r.right for r in counted):
-        yield f"message:{message}", FindingClass.CORRUPT_VALUE
+        yield f"message:{message}", Cause.ALTERED_VALUE
 
 
 def _missing(
     history: History, cut: Cut, message: int, batches: Sequence[Batch]
-) -> Iterator[tuple[str, FindingClass]]:
+) -> Iterator[tuple[str, Cause]]:
     listed = {status for each in batches for m, status in each.entries if m == message}
     state = history.hold(message, cut.decided)
     if PUBLISHED in listed:
-        yield f"message:{message}", FindingClass.LOST
+        yield f"message:{message}", Cause.LOST_PUBLISHED
     elif HELD not in listed or state is None:
-        yield f"message:{message}", FindingClass.SKIPPED
+        yield f"message:{message}", Cause.LOST_SKIPPED
     elif state in ("open", "dropped"):
-        yield f"message:{message}", FindingClass.HELD if state == "open" else FindingClass.GIVEN_UP
+        yield (
+            f"message:{message}",
+            Cause.UNPUBLISHED_HELD if state == "open" else Cause.UNPUBLISHED_GIVEN_UP,
+        )

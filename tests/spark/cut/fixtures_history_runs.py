@@ -23,7 +23,7 @@ from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
 from spark.compare.facts import Judgement
 from spark.cut.checkpoint import cut_of, previous_of
 from spark.cut.reader import Reader, plan_read, read_frames
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.progress import Progress
 from tests.spark.cut.fixtures_histories import History, Open
 from tests.spark.cut.fixtures_scenarios import Cell, Moment, cells_of
@@ -83,14 +83,14 @@ def judge_suspects(rows: Sequence[Any], moment: Moment, *, continued: bool) -> d
     """Look up the suspects and judge them, a bounded number at a time."""
     judgement = Judgement(retired_below=HalfId(0), starts={}, continued=continued)
     world: Any = moment
-    found: dict[int, set[tuple[str, FindingClass]]] = {}
+    found: dict[int, set[tuple[str, Cause]]] = {}
     for start in range(0, len(rows), SUSPECTS_PER_CALL):
         for suspect in look_up(rows[start : start + SUSPECTS_PER_CALL], world, world):
             for each in findings_of_suspect(suspect, judgement):
                 number, subject = moment.cell_and_subject(each.subject)
-                late = each.finding_class is FindingClass.DUPLICATE_LATE
-                finding_class = FindingClass.DUPLICATE if late else each.finding_class
-                found.setdefault(number, set()).add((subject, finding_class))
+                late = each.cause is Cause.DUPLICATE_LATE
+                cause = Cause.DUPLICATE_REPEATED if late else each.cause
+                found.setdefault(number, set()).add((subject, cause))
     return {number: frozenset(some) for number, some in found.items()}
 
 

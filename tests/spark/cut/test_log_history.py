@@ -17,7 +17,7 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
@@ -109,7 +109,7 @@ def _run(
     session: SparkSession, writer: OutboxWriter, folder: Path, accepted: Iterable[str] = ()
 ) -> Report:
     parts = make_parts(session, writer)
-    rule = {"foreign": "low", "severity": {"FOREIGN": "info"}}
+    rule = {"foreign": "low", "severity": {"FOREIGN/record": "info"}}
     own = topic_rules({f"{writer.prefix}-{name}": rule for name in ("quiet", "expired")})
     accept = frozenset(accepted)
     report = Audit(parts, make_options(writer, folder, accept_topics=accept, topic_rules=own)).run()
@@ -139,29 +139,28 @@ def _grow(writer: OutboxWriter, topic: str) -> None:
 
 
 def test_an_unchanged_log_has_no_finding(story: Story) -> None:
-    found = Counter((each.finding_class.value, each.half_id) for each in story.first.findings)
+    found = Counter((each.cause.value, each.half_id) for each in story.first.findings)
     assert found == {
-        ("LOST", story.lost.half_id): 1,
-        ("WRONG_PARTITION", None): 1,
-        ("FOREIGN", None): 2,
+        ("LOST/published", story.lost.half_id): 1,
+        ("WRONG_PLACE/partition", None): 1,
+        ("FOREIGN/record", None): 2,
     }
 
 
 def test_expired_recreated_and_grown_topics_are_each_reported_once(story: Story) -> None:
-    found = Counter((each.finding_class.value, each.topic) for each in story.second.findings)
+    found = Counter((each.cause.value, each.topic) for each in story.second.findings)
     assert found == {
-        ("LOST", story.topic("expired")): 1,
-        ("RETENTION_GAP", story.topic("expired")): 2,
-        ("TOPIC_RECREATED", story.topic("recreated")): 1,
-        ("LOST", story.topic("recreated")): 8,
-        ("UNDECIDED", story.topic("recreated")): 1,
-        ("PARTITIONS_CHANGED", story.topic("grown")): 1,
-        ("FOREIGN", story.topic("quiet")): 1,
-        ("FOREIGN", story.topic("expired")): 1,
-        ("WRONG_PARTITION", story.topic("grown")): 1,
+        ("LOST/published", story.topic("expired")): 1,
+        ("UNVERIFIABLE/expired", story.topic("expired")): 2,
+        ("LOG_CHANGED/recreated", story.topic("recreated")): 1,
+        ("LOST/published", story.topic("recreated")): 8,
+        ("ORPHAN/undecided", story.topic("recreated")): 1,
+        ("LOG_CHANGED/partitions", story.topic("grown")): 1,
+        ("FOREIGN/record", story.topic("quiet")): 1,
+        ("FOREIGN/record", story.topic("expired")): 1,
+        ("WRONG_PLACE/partition", story.topic("grown")): 1,
     }
     assert story.second.verdict is Verdict.FINDINGS
-    assert story.second.count() == 0
 
 
 def test_an_accepted_topic_is_read_from_its_beginning_and_has_no_further_finding(
@@ -172,12 +171,12 @@ def test_an_accepted_topic_is_read_from_its_beginning_and_has_no_further_finding
     assert story.third.plan.origin.sentence == (
         f"full run: {accepted} was recreated, and is accepted"
     )
-    found = [(f.finding_class, f.half_id) for f in story.third.findings if f.topic == accepted]
-    assert found == [("UNDECIDED", story.phantom.half_id)]
+    found = [(f.cause, f.half_id) for f in story.third.findings if f.topic == accepted]
+    assert found == [("ORPHAN/undecided", story.phantom.half_id)]
 
 
 def test_a_topic_that_has_grown_has_no_further_finding(story: Story) -> None:
-    assert FindingClass.PARTITIONS_CHANGED not in {f.finding_class for f in story.third.findings}
+    assert Cause.LOG_CHANGED_PARTITIONS not in {f.cause for f in story.third.findings}
 
 
 def test_what_a_recreated_topic_lacks_is_lost_before_it_can_be_accepted(
@@ -192,15 +191,15 @@ def test_what_a_recreated_topic_lacks_is_lost_before_it_can_be_accepted(
     _run(session, writer, tmp_path)
     _recreate(writer, topic)
     lost = _run(session, writer, tmp_path, accepted={topic})
-    assert Counter(f.finding_class for f in lost.findings) == {
-        "LOST": 3,
-        "TOPIC_RECREATED": 1,
-        "HELD": 1,
+    assert Counter(f.cause for f in lost.findings) == {
+        "LOST/published": 3,
+        "LOG_CHANGED/recreated": 1,
+        "UNPUBLISHED/held": 1,
     }
     accepted = _run(session, writer, tmp_path, accepted={topic})
-    assert accepted.changes.unverifiable_by_class == {"LOST": 3}
+    assert accepted.changes.unverifiable_by_cause == {"LOST/published": 3}
     writer.release(held, lambda record: ())
     reports = [accepted, _run(session, writer, tmp_path)]
-    found = [[(each.finding_class, each.half_id) for each in r.findings] for r in reports]
-    assert found == [[("HELD", held.half_id)], [("LOST", held.half_id)]]
+    found = [[(each.cause, each.half_id) for each in r.findings] for r in reports]
+    assert found == [[("UNPUBLISHED/held", held.half_id)], [("LOST/published", held.half_id)]]
     assert [each.counts.unverifiable for each in reports] == [3, 0]

@@ -16,7 +16,7 @@ from devservers.kafka import EmbeddedKafka
 from tests.fixtures_paths import PROJECT
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.jvm.fixtures_clusters import SMALL_JOB, connect_server
-from tests.spark.jvm.fixtures_planted_faults import classes_found, plant_faults
+from tests.spark.jvm.fixtures_planted_faults import causes_found, plant_faults
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -47,7 +47,7 @@ def test_an_audit_on_spark_connect_names_each_planted_fault_and_no_more(
     assert done.returncode == 7, done.stderr[-2000:]
     (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
     report = json.loads(written.read_text("utf-8"))
-    assert classes_found(report) == faults
+    assert causes_found(report) == faults
     assert report["coverage"]["ratio"] == 1
     (stage,) = (tmp_path / "stage").iterdir()
     assert not [each for each in stage.iterdir() if each.is_dir()], "the run emptied it"

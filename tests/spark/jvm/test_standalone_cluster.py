@@ -21,7 +21,7 @@ from devservers.kafka import EmbeddedKafka
 from devservers.loopback import LOOPBACK, free_ports
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.jvm.fixtures_clusters import QUICK, SMALL_JOB
-from tests.spark.jvm.fixtures_planted_faults import classes_found, plant_faults
+from tests.spark.jvm.fixtures_planted_faults import causes_found, plant_faults
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -87,7 +87,7 @@ def test_two_executors_find_each_planted_fault_and_no_more(
     assert done.returncode == 7, done.stdout[-2000:]
     (written,) = (tmp_path / "reports").glob("run_id=*/report.json")
     report = json.loads(written.read_text("utf-8"))
-    assert classes_found(report) == faults
+    assert causes_found(report) == faults
     assert report["coverage"]["ratio"] == 1
     ran = ["Running task" in log for log in cluster.executor_logs()]
     assert ran == [True] * EXECUTORS

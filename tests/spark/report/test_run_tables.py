@@ -21,7 +21,8 @@ from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
 pytestmark = ON_SPARK
 
 LOSS = (
-    *("hex(id) AS finding_id", "'LOST' AS class", "'points' AS topic", "'shop' AS producer_group"),
+    *("hex(id) AS finding_id", "'LOST' AS class", "'published' AS detail"),
+    *("'points' AS topic", "'shop' AS producer_group"),
     "TIMESTAMP '2026-01-01 12:00:03Z' AS decided_at",
 )
 
@@ -46,7 +47,7 @@ def test_spark_duckdb_and_pandas_read_all_runs_as_one_table(
         ledger = Ledger(run_id=run_id, folder=folder / "findings")
         ledger.enter([make_finding(1, decided_at=NOON), make_finding(2, producer_group="shop")])
         ledger.enter_losses(session.range(losses).selectExpr(*LOSS))
-        report = make_report(run_id=run_id, folder=folder, class_counts=ledger.counts)
+        report = make_report(run_id=run_id, folder=folder, cause_counts=ledger.counts)
         add_run(report, {**document(report, {}), **stored_run(report, {}).row})
     for name, schema, key, rows in (
         ("findings", FINDINGS, "finding_id", 7),

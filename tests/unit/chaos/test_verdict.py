@@ -21,9 +21,9 @@ def verdict(run: Run, **ended: Any) -> Verdict:
     return verdict_of(facts, findings_of(run.left, run.calls, run.ended), run.left, run.calls)
 
 
-def audit(verdict: str, **classes: int) -> dict[str, Any]:
+def audit(verdict: str, *causes: str) -> dict[str, Any]:
     """Return what an audit found."""
-    return {"verdict": verdict, "sentence": "", "classes": classes}
+    return {"verdict": verdict, "sentence": "", "causes": dict.fromkeys(causes, 1)}
 
 
 def test_a_clean_run_passes() -> None:
@@ -60,7 +60,7 @@ def test_a_failure_of_the_harness_voids_a_run(ended: dict[str, Any], reason: str
 
 
 def test_an_audit_that_finds_what_is_not_there_is_a_violation() -> None:
-    assert verdict(clean_run(), spark=audit("findings", LOST=1)).verdict == VIOLATION
+    assert verdict(clean_run(), spark=audit("findings", "LOST/published")).verdict == VIOLATION
     assert verdict(clean_run(), spark=audit("clean")).verdict == PASS
 
 
@@ -70,5 +70,5 @@ def test_an_audit_must_name_orphans() -> None:
         del table["two"]
     run.left.lost.halves.add("two")
     run.left.already["two"] = {"id": "two"}
-    assert verdict(run, spark=audit("findings", PG_REGRESSION=1)).verdict == PASS
+    assert verdict(run, spark=audit("findings", "ORPHAN/forgotten")).verdict == PASS
     assert verdict(run, spark=audit("clean")).verdict == VIOLATION

@@ -16,7 +16,7 @@ from outbox.reconciliation.run import FinishedRun
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import Gap, LogCut, Plan, Range, ShardCut
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, Place
+from spark.findings.finding_class import Cause, Place
 from spark.findings.ledger import Ledger
 from spark.findings.verdict import verdict_of
 from spark.report.report import Counts, Report
@@ -25,9 +25,9 @@ NOON = datetime(2026, 1, 1, 12, 0, 3, tzinfo=UTC)
 
 
 def make_finding(number: int = 0, **fields: Any) -> Finding:
-    """Return a finding of a message; LOST unless said otherwise."""
+    """Return a finding of a message, lost unless said otherwise."""
     defaults: dict[str, Any] = {
-        "finding_class": FindingClass.LOST,
+        "cause": Cause.LOST_PUBLISHED,
         "subject": f"message:{number}",
         "half_id": HalfId(number),
         "message_id": f"00000000-0000-8000-8000-{number:012x}",
@@ -62,7 +62,7 @@ def make_report(
             unverifiable=0,
         ),
         "duration_seconds": 12.5,
-        "class_counts": counts,
+        "cause_counts": counts,
         "totals": Ledger(run_id="", folder=Path(), counts=counts).totals(),
         "findings": tuple(findings),
         "changes": FindingChanges(new=len(findings), resolved=0),

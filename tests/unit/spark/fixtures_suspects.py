@@ -13,7 +13,7 @@ from spark.columns.segments import JUDGED
 from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import Copy, Suspect
 from spark.compare.facts import Judgement
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from tests.fixtures_messages import make_message
 from tests.fixtures_records import render
 
@@ -78,9 +78,9 @@ def make_hold(**fields: Any) -> HeldRecord:
     return HeldRecord(**{**defaults, **fields})
 
 
-def classes(suspect: Suspect, judgement: Judgement = HERE) -> list[FindingClass]:
-    """Return the classes of what is found."""
-    return [finding.finding_class for finding in findings_of_suspect(suspect, judgement)]
+def causes(suspect: Suspect, judgement: Judgement = HERE) -> list[Cause]:
+    """Return the causes of what is found."""
+    return [finding.cause for finding in findings_of_suspect(suspect, judgement)]
 
 
 def read(**changes: Any) -> LogRecord:

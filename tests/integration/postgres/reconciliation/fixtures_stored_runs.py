@@ -38,22 +38,24 @@ def make_run(run_id: str, *finding_ids: str, **fields: Any) -> StoredRun:
     return StoredRun(**{**defaults, **fields})
 
 
-def make_finding(finding_id: str) -> StoredFinding:
-    """Return a finding of a lost message."""
+def make_finding(finding_id: str, cause: str = "LOST/published") -> StoredFinding:
+    """Return a finding of a message, lost unless said otherwise."""
+    finding_class, _, detail = cause.partition("/")
     return StoredFinding(
         finding_id=finding_id,
         kind="missing",
-        finding_class="LOST",
+        finding_class=finding_class,
+        detail=detail,
         severity="critical",
         half_id=HalfId(1),
         topic="points",
-        detail={"copies": 0},
+        evidence={"copies": 0},
     )
 
 
 def refined(finding_id: str) -> StoredFinding:
     """Return that finding as a later run refines it."""
-    return replace(make_finding(finding_id), finding_class="SKIPPED", detail={"copies": 2})
+    return replace(make_finding(finding_id, "LOST/skipped"), evidence={"copies": 2})
 
 
 def make_rerun(*seen: StoredFinding, after: str | None = "one", **fields: Any) -> StoredRun:

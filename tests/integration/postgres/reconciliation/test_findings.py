@@ -29,10 +29,10 @@ pytestmark = pytest.mark.postgres
 
 
 def history(database_url: str) -> list[tuple[str, str, str, str | None]]:
-    """Return the finding, event, class and run of every event, in order."""
+    """Return the finding, event, cause and run of every event, in order."""
     with psycopg.connect(database_url) as connection:
         return connection.execute(
-            "SELECT finding_id, event, class, run_id"
+            "SELECT finding_id, event, class || '/' || detail, run_id"
             " FROM outbox.reconciliation_finding_event"
             " ORDER BY id"
         ).fetchall()
@@ -70,12 +70,12 @@ def test_a_run_adds_an_event_for_each_change_and_none_for_an_unchanged_finding(
     store.save(make_run("four", findings=(refined("a"),)))
     store.save(make_run("five", findings=(refined("a"), make_finding("b"))))
     assert history(database_url) == [
-        ("a", "found", "LOST", "one"),
-        ("b", "found", "LOST", "one"),
-        ("a", "refined", "SKIPPED", "three"),
-        ("b", "refined", "LOST", "three"),
-        ("b", "resolved", "LOST", "four"),
-        ("b", "reopened", "LOST", "five"),
+        ("a", "found", "LOST/published", "one"),
+        ("b", "found", "LOST/published", "one"),
+        ("a", "refined", "LOST/skipped", "three"),
+        ("b", "refined", "LOST/published", "three"),
+        ("b", "resolved", "LOST/published", "four"),
+        ("b", "reopened", "LOST/published", "five"),
     ]
 
 
@@ -87,9 +87,9 @@ def test_an_event_shows_how_a_finding_was_closed(database_url: str) -> None:
     repair(database_url, HalfId(7))
     store.save(make_run("two", expired_evidence=ExpiredEvidence(half_ids=[HalfId(8)])))
     assert set(history(database_url)[3:]) == {
-        ("repaired", "fixed", "LOST", "two"),
-        ("expired", "unverifiable", "LOST", "two"),
-        ("absent", "resolved", "LOST", "two"),
+        ("repaired", "fixed", "LOST/published", "two"),
+        ("expired", "unverifiable", "LOST/published", "two"),
+        ("absent", "resolved", "LOST/published", "two"),
     }
 
 
@@ -107,10 +107,10 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
     change(database_url, "UPDATE outbox.reconciliation_finding SET accepted_until = now()")
     store.save(make_run("four", "a"))
     assert history(database_url) == [
-        ("a", "found", "LOST", "one"),
-        ("a", "accepted", "LOST", None),
-        ("a", "refined", "SKIPPED", "three"),
-        ("a", "reopened", "LOST", "four"),
+        ("a", "found", "LOST/published", "one"),
+        ("a", "accepted", "LOST/published", None),
+        ("a", "refined", "LOST/skipped", "three"),
+        ("a", "reopened", "LOST/published", "four"),
     ]
 
 
@@ -120,8 +120,8 @@ def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> No
     store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
     store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
     assert history(database_url)[3:] == [
-        ("a", "resolved", "LOST", None),
-        ("b", "refined", "SKIPPED", None),
+        ("a", "resolved", "LOST/published", None),
+        ("b", "refined", "LOST/skipped", None),
     ]
 
 
@@ -134,7 +134,7 @@ def test_a_finding_is_forgotten_with_its_history_and_no_other_ones(database_url:
         "UPDATE outbox.reconciliation_finding SET updated_at = now() - interval '91 days'",
     )
     store.save(make_run("three", "open"))
-    assert history(database_url) == [("open", "found", "LOST", "one")]
+    assert history(database_url) == [("open", "found", "LOST/published", "one")]
 
 
 async def test_operators_read_the_last_changes_oldest_first(database_url: str, pool: Pool) -> None:

@@ -72,7 +72,7 @@ def test_the_next_run_reopens_what_it_sees_and_leaves_the_others_closed(
 def test_a_partial_rerun_closes_only_unverifiable_findings(database_url: str) -> None:
     store = PostgresRunStore(database_url)
     expired = replace(
-        make_finding("record"), half_id=HalfId(9), detail={"partition": 0, "offset": 6}
+        make_finding("record"), half_id=HalfId(9), evidence={"partition": 0, "offset": 6}
     )
     found = (make_finding("retired"), expired, replace(make_finding("late"), half_id=HalfId(8)))
     store.save(make_run("one", findings=found, checkpoint=checkpoint_after(None)))

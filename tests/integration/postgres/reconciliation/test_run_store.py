@@ -11,7 +11,7 @@ from outbox.errors import RunOvertaken
 from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.reconciliation.finding import PERMANENT_CLASSES, FindingChanges
+from outbox.reconciliation.finding import PERMANENT_CAUSES, FindingChanges
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import ExpiredEvidence, StoredCheckpoint
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
@@ -76,10 +76,10 @@ def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
         replace(make_finding("retired"), half_id=HalfId(7)),
         replace(make_finding("found again"), half_id=HalfId(7)),
         replace(make_finding("late"), half_id=HalfId(8)),
-        replace(make_finding("fixed"), half_id=repaired.half_id, detail=expired),
-        replace(make_finding("record"), half_id=HalfId(9), detail=expired),
-        replace(make_finding("kept"), half_id=HalfId(9), detail={"partition": 0, "offset": 7}),
-        replace(make_finding("clocks"), half_id=None, kind="latency", detail=expired),
+        replace(make_finding("fixed"), half_id=repaired.half_id, evidence=expired),
+        replace(make_finding("record"), half_id=HalfId(9), evidence=expired),
+        replace(make_finding("kept"), half_id=HalfId(9), evidence={"partition": 0, "offset": 7}),
+        replace(make_finding("clocks"), half_id=None, kind="latency", evidence=expired),
     )
     store.save(make_run("one", findings=found))
     publish_again(database_url, repaired)
@@ -88,7 +88,10 @@ def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
     assert partial == FindingChanges(new=0, resolved=0, unverifiable=2)
     whole = store.changes(["found again"], True, expired_evidence)
     assert whole == FindingChanges(new=0, resolved=3, fixed=1, unverifiable=2)
-    assert (whole.closed_by_class, whole.unverifiable_by_class) == ({"LOST": 4}, {"LOST": 2})
+    assert (whole.closed_by_cause, whole.unverifiable_by_cause) == (
+        {"LOST/published": 4},
+        {"LOST/published": 2},
+    )
     again = (found[1],)
     store.save(make_run("two", findings=again, complete=False, expired_evidence=expired_evidence))
     still = {"found again", "late", "fixed", "kept", "clocks"}
@@ -106,7 +109,7 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
 ) -> None:
     store, half_id = PostgresRunStore(database_url), halves[0].half_id
     place = {"partition": 0, "offset": 6}
-    found = replace(make_finding("fault"), kind=kind, half_id=half_id, detail=place)
+    found = replace(make_finding("fault"), kind=kind, half_id=half_id, evidence=place)
     store.save(make_run("one", findings=(found,)))
     expired = ExpiredEvidence(
         half_ids=[half_id] if known == "by its half" else [],
@@ -148,14 +151,13 @@ def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_
     assert statuses(database_url)["lost"] == "fixed"
 
 
-@pytest.mark.parametrize("finding_class", sorted(PERMANENT_CLASSES))
+@pytest.mark.parametrize("cause", PERMANENT_CAUSES)
 def test_what_nothing_undoes_stays_open_though_no_run_sees_it_again(
-    database_url: str, halves: list[HalfMessage], finding_class: str
+    database_url: str, halves: list[HalfMessage], cause: str
 ) -> None:
     """With a half, until that is retired too; without one, until an operator accepts it."""
     store, half = PostgresRunStore(database_url), halves[0]
-    found = replace(make_finding("of a message"), finding_class=finding_class, kind="disordered")
-    found = replace(found, half_id=half.half_id)
+    found = replace(make_finding("of a message", cause), kind="disordered", half_id=half.half_id)
     whole = replace(found, finding_id="of a topic", half_id=None, kind="coverage")
     store.save(make_run("one", findings=(found, whole)))
     assert store.changes([], True, ExpiredEvidence()) == FindingChanges(new=0, resolved=0)

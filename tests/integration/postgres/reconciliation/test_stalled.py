@@ -17,7 +17,7 @@ from tests.fixtures_messages import make_group, make_message, store_group, store
 
 pytestmark = pytest.mark.postgres
 
-STUCK, SILENT = "STUCK_HALF", "CHECK_SILENT"
+STUCK, SILENT = "STUCK/half", "STUCK/checks"
 INTERVAL = 60
 MAX_AGE = 3600
 IMMUNITY = 6
@@ -47,17 +47,17 @@ def execute(url: str, statement: str, **given: Any) -> None:
         connection.execute(statement.encode(), given)
 
 
-def stalled_at(url: str, at: datetime, finding_class: str) -> list[Stalled]:
-    """Return what of a class makes no progress at some time."""
+def stalled_at(url: str, at: datetime, cause: str) -> list[Stalled]:
+    """Return what has a cause and makes no progress at some time."""
     with connect(url, "test") as connection:
         identity = SnapshotIdentity(exported_id="", visible="", taken_at=at)
         found = PostgresSnapshot(connection, identity).stalled()
-        return [each for each in found if each.finding_class == finding_class]
+        return [each for each in found if each.cause == cause]
 
 
 def moment(found: Stalled, name: str) -> datetime:
-    """Return a time of its detail."""
-    return datetime.fromisoformat(found.detail[name])
+    """Return a time of its evidence."""
+    return datetime.fromisoformat(found.evidence[name])
 
 
 def put_back(url: str, half: HalfMessage, **fields: Any) -> None:
@@ -98,7 +98,7 @@ def test_a_half_is_stalled_two_intervals_after_its_age_was_spent(
     assert moment(found, "end_due_at") == after(half, MAX_AGE)
     facts = ("max_age", 0, None)
     assert (
-        tuple(map(found.detail.get, ("end_demanded_by", "checks_spent", "last_outcome"))) == facts
+        tuple(map(found.evidence.get, ("end_demanded_by", "checks_spent", "last_outcome"))) == facts
     )
 
 
@@ -142,7 +142,7 @@ def test_a_group_is_silent_two_intervals_after_a_half_was_due(
     put_back(database_url, half)
     (queued,) = stalled_at(database_url, after(half, 2 * INTERVAL + 1), SILENT)
     assert moment(queued, "due_since") == after(half, 0)
-    assert queued.detail["last_heartbeat_at"] is None
+    assert queued.evidence["last_heartbeat_at"] is None
 
 
 @pytest.mark.parametrize(

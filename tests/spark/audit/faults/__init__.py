@@ -1,1 +1,1 @@
-"""Each fault that is planted in the stores is found, by class and id."""
+"""Each fault that is planted in the stores is found, by cause and id."""

@@ -1,4 +1,4 @@
-"""One fault of each class, planted in both stores."""
+"""One fault of each cause, planted in both stores."""
 
 from __future__ import annotations
 
@@ -19,43 +19,55 @@ Halves = Mapping[str, HalfMessage]
 
 
 CHANGED = {
-    "INCONSISTENT: rolled back": "op_message SET decision = 2",
-    "INCONSISTENT: of another transaction": "op_message SET xid = xid - 1",
-    "INCONSISTENT: another value": "half_message SET value = 'altered'",
-    "INCONSISTENT: another key": "half_message SET key = 'altered'",
-    "INCONSISTENT: another topic": "half_message SET topic_id = (SELECT max(id) FROM outbox.topic)",
-    "INCONSISTENT: another digest": "half_message SET content_digest = content_digest # 1",
-    "INCONSISTENT: another nonce": "half_message SET nonce = nonce # 1",
-    "INCONSISTENT: damaged headers": "half_message SET headers = '{x}'",
+    "INCONSISTENT/row: rolled back": "op_message SET decision = 2",
+    "INCONSISTENT/row: of another transaction": "op_message SET xid = xid - 1",
+    "INCONSISTENT/row: another value": "half_message SET value = 'altered'",
+    "INCONSISTENT/row: another key": "half_message SET key = 'altered'",
+    "INCONSISTENT/row: another topic": "half_message SET topic_id ="
+    " (SELECT max(id) FROM outbox.topic)",
+    "INCONSISTENT/row: another digest": "half_message SET content_digest = content_digest # 1",
+    "INCONSISTENT/row: another nonce": "half_message SET nonce = nonce # 1",
+    "INCONSISTENT/row: damaged headers": "half_message SET headers = '{x}'",
 }
 """Changes of PostgreSQL after publishing."""
 BEFORE = {
-    "INCONSISTENT: rolled back before it was published": "op_message SET decision = 2",
-    "CORRUPT_VALUE: altered before it was published": "half_message SET value = 'altered'",
+    "INCONSISTENT/row: rolled back before it was published": "op_message SET decision = 2",
+    "ALTERED/value: altered before it was published": "half_message SET value = 'altered'",
 }
 
 
 def plant(writer: OutboxWriter) -> dict[str, str | None]:
-    """Write both stores with one fault of each class; return the message id of each, if known."""
+    """Write both stores with one fault of each cause; return the message id of each, if known."""
     topic, other = f"{writer.prefix}-points", f"{writer.prefix}-other"
     writer.create_topics(topic, other)
     _publish_before(writer, topic)
     halves = writer.prepare(topic, 60, value=SECRET, headers=HEADERS)
     clean_elsewhere = writer.prepare(other, 3)
-    names = ("LOST", "SKIPPED", "HELD", "GIVEN_UP", "DUPLICATE", *ALTERED, *CHANGED, *BEFORE)
-    gone = ("INCONSISTENT: no decision", "INCONSISTENT: no half")
-    by_name = dict(zip((*names, *gone, "ROLLED_BACK", "UNDECIDED"), halves, strict=False))
-    by_name["SKIPPED: not in the commit log"] = _unlogged(writer, topic)
-    rolled_back, undecided = by_name["ROLLED_BACK"], by_name["UNDECIDED"]
+    names = (
+        "LOST/published",
+        "LOST/skipped",
+        "UNPUBLISHED/held",
+        "UNPUBLISHED/given_up",
+        "DUPLICATE/repeated",
+        *ALTERED,
+        *CHANGED,
+        *BEFORE,
+    )
+    gone = ("INCONSISTENT/row: no decision", "INCONSISTENT/row: no half")
+    by_name = dict(
+        zip((*names, *gone, "ORPHAN/rolled_back", "ORPHAN/undecided"), halves, strict=False)
+    )
+    by_name["LOST/skipped: not in the commit log"] = _unlogged(writer, topic)
+    rolled_back, undecided = by_name["ORPHAN/rolled_back"], by_name["ORPHAN/undecided"]
     writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
     writer.end(clean_elsewhere, Resolution.COMMIT)
     writer.end([rolled_back], Resolution.ROLLBACK)
     _change(writer, BEFORE, by_name)
-    held = [by_name["HELD"], by_name["GIVEN_UP"]]
+    held = [by_name["UNPUBLISHED/held"], by_name["UNPUBLISHED/given_up"]]
     writer.publish(
         partial(_altered, _alterations(by_name, other)),
         held=[each.half_id for each in held],
-        skipped=[by_name["SKIPPED"].half_id],
+        skipped=[by_name["LOST/skipped"].half_id],
     )
     _hold(writer, held)
     _produce_phantoms(writer, [rolled_back, undecided], halves[-1])
@@ -65,14 +77,14 @@ def plant(writer: OutboxWriter) -> dict[str, str | None]:
         writer.execute(f"DELETE FROM outbox.{table} WHERE half_id = %s", deleted)
     expected: dict[str, str | None]
     expected = {name: str(half.message_id) for name, half in by_name.items()}
-    renamed = by_name["INCONSISTENT: another nonce"]
-    expected["INCONSISTENT: another nonce"] = str(_stranger(renamed))
-    expected["INCONSISTENT: no half"] = None
+    renamed = by_name["INCONSISTENT/row: another nonce"]
+    expected["INCONSISTENT/row: another nonce"] = str(_stranger(renamed))
+    expected["INCONSISTENT/row: no half"] = None
     stranger = _stranger(halves[-1])
     return expected | {
-        "UNKNOWN_ID": str(message_id_of(unused_id(halves[-1], 1), NOWHERE)),
-        "PG_REGRESSION": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
-        "UNKNOWN_ID: of a known half": str(stranger),
+        "ORPHAN/unknown": str(message_id_of(unused_id(halves[-1], 1), NOWHERE)),
+        "ORPHAN/forgotten": str(message_id_of(unused_id(halves[-1], 2), NOWHERE)),
+        "ORPHAN/unknown: of a known half": str(stranger),
     }
 
 
@@ -97,9 +109,13 @@ def _unlogged(writer: OutboxWriter, topic: str) -> HalfMessage:
 
 
 ALTERED = (
-    *("WRONG_TOPIC", "WRONG_KEY", "CORRUPT_VALUE", "HEADER_DRIFT"),
-    *("WRONG_KEY: none", "CORRUPT_VALUE: null", "CORRUPT_VALUE: empty"),
-    *("HEADER_DRIFT: swapped", "HEADER_DRIFT: one more", "DUPLICATE: in another topic"),
+    *("WRONG_PLACE/topic", "ALTERED/key", "ALTERED/value", "ALTERED/header"),
+    *("ALTERED/key: none", "ALTERED/value: null", "ALTERED/value: empty"),
+    *(
+        "ALTERED/header: swapped",
+        "ALTERED/header: one more",
+        "DUPLICATE/repeated: in another topic",
+    ),
 )
 Alteration = Callable[[Record], Iterable[Record]]
 
@@ -116,22 +132,25 @@ def _publish_before(writer: OutboxWriter, topic: str) -> None:
 
 def _alterations(by_name: dict[str, HalfMessage], other: str) -> dict[str, Alteration]:
     made: dict[str, Alteration] = {
-        "LOST": lambda record: (),
-        "DUPLICATE": lambda record: (record, record),
-        "WRONG_TOPIC": lambda record: (record._replace(topic=other),),
-        "WRONG_KEY": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
-        "CORRUPT_VALUE": lambda record: (record._replace(value=SECRET + b"!"),),
-        "HEADER_DRIFT": lambda record: (
+        "LOST/published": lambda record: (),
+        "DUPLICATE/repeated": lambda record: (record, record),
+        "WRONG_PLACE/topic": lambda record: (record._replace(topic=other),),
+        "ALTERED/key": lambda record: (record._replace(key=b"=HYPERLINK(<b>)"),),
+        "ALTERED/value": lambda record: (record._replace(value=SECRET + b"!"),),
+        "ALTERED/header": lambda record: (
             record._replace(headers=(*record.headers[:-1], ("none", b""))),
         ),
-        "WRONG_KEY: none": lambda record: (record._replace(key=None),),
-        "CORRUPT_VALUE: null": lambda record: (record._replace(value=None),),
-        "CORRUPT_VALUE: empty": lambda record: (record._replace(value=b""),),
-        "HEADER_DRIFT: swapped": lambda record: (_with_last_headers_swapped(record),),
-        "HEADER_DRIFT: one more": lambda record: (
+        "ALTERED/key: none": lambda record: (record._replace(key=None),),
+        "ALTERED/value: null": lambda record: (record._replace(value=None),),
+        "ALTERED/value: empty": lambda record: (record._replace(value=b""),),
+        "ALTERED/header: swapped": lambda record: (_with_last_headers_swapped(record),),
+        "ALTERED/header: one more": lambda record: (
             record._replace(headers=(*record.headers, ("tenant", b"north"))),
         ),
-        "DUPLICATE: in another topic": lambda record: (record, record._replace(topic=other)),
+        "DUPLICATE/repeated: in another topic": lambda record: (
+            record,
+            record._replace(topic=other),
+        ),
     }
     return {str(by_name[name].message_id): alter for name, alter in made.items()}
 

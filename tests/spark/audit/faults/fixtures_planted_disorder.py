@@ -34,7 +34,7 @@ class Plant:
         return f"{self.writer.prefix}-{name}"
 
     def everything(self) -> set[tuple[str, str]]:
-        """Plant it all; return the class and subject of each finding that must be made."""
+        """Plant it all; return the cause and subject of each finding that must be made."""
         names = ("clean", "swapped", "headers", "split", "asked", "noted", "behind", "ahead")
         self.writer.create_topics(*(self.topic(name) for name in (*names, "slow")))
         self._clean()
@@ -69,7 +69,7 @@ class Plant:
             return (record, *kept) if _id_of(record) == str(second.message_id) else (record,)
 
         self.writer.publish(swap)
-        return {("ORDER_INVERSION", str(first.message_id))}
+        return {("ORDER_INVERSION/key", str(first.message_id))}
 
     def _swapped_headers(self) -> set[tuple[str, str]]:
         """Publish two records of a key in their order, each with the other's batch header."""
@@ -87,7 +87,7 @@ class Plant:
             return (_with_batch(record, None) if absent else record,)
 
         self.writer.publish(swap)
-        return {("POSITION_DRIFT", str(half.message_id)) for half in (*pair, *without)}
+        return {("POSITION_DRIFT/header", str(half.message_id)) for half in (*pair, *without)}
 
     def _split_key(self) -> set[tuple[str, str]]:
         """Publish the last of three records of a key elsewhere than the others."""
@@ -95,14 +95,14 @@ class Plant:
         halves = self._prepare("split", 3, key=key)
         self._commit([*halves, *self._prepare("split", 10)])
         self._elsewhere(halves[-1], 0)
-        return {("WRONG_PARTITION", self.topic("split"))}
+        return {("WRONG_PLACE/partition", self.topic("split"))}
 
     def _asked_partition(self) -> set[tuple[str, str]]:
         """Publish a record elsewhere than its producer asked for."""
         halves = self._prepare("asked", 2, partition=1)
         self._commit(halves)
         self._elsewhere(halves[0], 0)
-        return {("WRONG_PARTITION", str(halves[0].message_id))}
+        return {("WRONG_PLACE/partition", str(halves[0].message_id))}
 
     def _wrong_note(self) -> set[tuple[str, str]]:
         """Note the right place of one record, and a wrong one of another."""
@@ -112,7 +112,7 @@ class Plant:
         for half, offset in ((right, 0), (wrong, 7)):
             ids = (half.shard, [half.half_id], [0], [offset], half.half_id)
             self.writer.execute(NOTE, *ids)
-        return {("WRONG_OFFSET", self.topic("noted"))}
+        return {("WRONG_OFFSET/recorded", self.topic("noted"))}
 
     def _clocks(self) -> set[tuple[str, str]]:
         for name, ahead_ms in (("behind", -HALF_AN_HOUR), ("ahead", HALF_AN_HOUR)):
@@ -120,7 +120,7 @@ class Plant:
             self.writer.ahead_ms = ahead_ms
             self.writer.publish()
             self.writer.ahead_ms = 0
-        return {("CLOCK_SKEW", self.topic(name)) for name in ("behind", "ahead")}
+        return {("LATENCY/clock_skew", self.topic(name)) for name in ("behind", "ahead")}
 
     def _slow(self) -> set[tuple[str, str]]:
         """Let the commits of a topic be minutes older than their records."""
@@ -128,7 +128,7 @@ class Plant:
         self._commit(self._prepare("slow", 60))
         self.writer.execute(DELAYED, newest)
         self.writer.publish()
-        return {("LATENCY_SLO", self.topic("slow"))}
+        return {("LATENCY/slow", self.topic("slow"))}
 
     def _prepare(self, name: str, count: int, **fields: Any) -> list[HalfMessage]:
         return self.writer.prepare(self.topic(name), count, **fields)

@@ -10,7 +10,7 @@ from outbox.messages.message import Resolution
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, note_progress, run
+from tests.spark.fixtures_stored_audit import causes, commit, note_progress, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -33,4 +33,4 @@ def test_a_record_of_a_batch_that_no_relay_has_published_is_a_duplicate(
     copies = (writer.record(half, f"{half.shard}.{batch}.0") for half, batch in forged)
     writer.produce(*copies, writer.record(next_one, next_batch))
     report = run(parts, options)
-    assert (classes(report), report.counts.ahead) == ({"DUPLICATE": len(FORGED)}, 1)
+    assert (causes(report), report.counts.ahead) == ({"DUPLICATE/repeated": len(FORGED)}, 1)

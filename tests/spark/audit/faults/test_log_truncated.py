@@ -1,4 +1,4 @@
-"""What a real broker has lost or compacted: LOST where its log was truncated, else COMPACTED."""
+"""What a real broker has lost or compacted: LOST where its log was truncated, else UNVERIFIABLE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from outbox.messages.message_id import HalfId, parse_message_id
 from outbox.messages.record import MESSAGE_ID
 from outbox.reconciliation.log import LogEnd, Partition
 from spark.audit.audit import Audit
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
@@ -42,8 +42,8 @@ EAGER = {
     "delete.retention.ms": "1",
 }
 """A topic whose older records are removed at the cleaner's next pass, and tombstones soon after."""
-ClassAt = tuple[FindingClass, str | None, HalfId | None]
-"""Of a finding its class, topic and message."""
+ClassAt = tuple[Cause, str | None, HalfId | None]
+"""Of a finding its cause, topic and message."""
 EACH = 12
 LEFT = 2
 """Records of the compacted topic, one of each key that is left."""
@@ -68,7 +68,9 @@ class Story:
     @property
     def compacted(self) -> Counter[ClassAt]:
         """The expected findings about the messages that the cleaner removed."""
-        return Counter((FindingClass.COMPACTED, COMPACTED, h.half_id) for h in self.superseded)
+        return Counter(
+            (Cause.UNVERIFIABLE_COMPACTED, COMPACTED, h.half_id) for h in self.superseded
+        )
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +197,7 @@ def _by_offset(writer: OutboxWriter, topic: str) -> list[tuple[int, HalfId]]:
 
 def classes_of(report: Report) -> Counter[ClassAt]:
     """Return what a run has found."""
-    return Counter((each.finding_class, each.topic, each.half_id) for each in report.findings)
+    return Counter((each.cause, each.topic, each.half_id) for each in report.findings)
 
 
 def test_a_record_that_compaction_took_for_a_later_one_of_its_key_is_not_lost(
@@ -210,11 +212,11 @@ def test_each_message_of_a_truncated_log_is_lost_even_if_the_log_grew_again(
     story: Story,
 ) -> None:
     lost = Counter(
-        (FindingClass.LOST, topic, half_id)
+        (Cause.LOST_PUBLISHED, topic, half_id)
         for topic, half_ids in story.gone.items()
         for half_id in half_ids
     )
-    cut_off = Counter((FindingClass.LOG_TRUNCATED, topic, None) for topic in story.gone)
+    cut_off = Counter((Cause.LOG_CHANGED_TRUNCATED, topic, None) for topic in story.gone)
     assert lost.total() >= 2 * TAIL
     assert classes_of(story.second) == lost + cut_off + story.compacted
     assert story.second.verdict is Verdict.FINDINGS

@@ -34,5 +34,5 @@ def test_a_lost_row_of_the_commit_log_is_the_same_finding_in_one_run_and_in_two(
     assert [each.plan.origin.mode for each in runs] == ["incremental", "full"]
     for each in runs:
         (found,) = each.findings
-        assert (found.finding_class, found.shard) == ("MANIFEST_BREAK", unlogged.shard)
-        assert found.detail["not_in_commit_log"] == [str(unlogged.message_id)]
+        assert (found.cause, found.shard) == ("MANIFEST_BREAK/chain", unlogged.shard)
+        assert found.evidence["not_in_commit_log"] == [str(unlogged.message_id)]

@@ -17,7 +17,7 @@ from spark.checks.manifest_contents import (
     PUBLISHED_TWICE,
     UNLISTED_RECORD,
 )
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
@@ -91,8 +91,8 @@ def test_what_a_manifest_lists_is_compared_with_the_commits_the_records_and_the_
     for _ in "12":
         report = Audit(parts, options).run()
         store_run(report, parts.run_store, samples=50)
-        found = {f.shard: {row["fault"] for row in f.detail["breaks"]} for f in report.findings}
-        assert {f.finding_class for f in report.findings} == {FindingClass.MANIFEST_BREAK}
+        found = {f.shard: {row["fault"] for row in f.evidence["breaks"]} for f in report.findings}
+        assert {f.cause for f in report.findings} == {Cause.MANIFEST_BREAK_CHAIN}
         assert OTHER_COUNT in found.pop(d.shard)
         assert found == {
             a.shard: {OTHER_ENTRIES},

@@ -16,7 +16,7 @@ from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options
-from tests.spark.fixtures_stored_audit import commit
+from tests.spark.fixtures_stored_audit import cause_in, commit
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -43,7 +43,7 @@ def test_losses_that_are_not_looked_up_are_the_findings_that_looking_them_up_giv
         monkeypatch.setattr(module, "KEPT", LOOKED_UP)
     many = Audit(parts, make_options(writer, tmp_path / "many")).run()
     assert lost_in(many) == lost_in(each)
-    assert (many.class_counts, many.spans) == (each.class_counts, each.spans)
+    assert (many.cause_counts, many.spans) == (each.cause_counts, each.spans)
     assert many.counts.unverifiable == each.counts.unverifiable >= EXPIRED
     assert [f.half_id for f in many.findings] == [h.half_id for h in halves[:LOOKED_UP]]
 
@@ -63,6 +63,7 @@ def record_places(writer: OutboxWriter, expired: list[HalfId]) -> None:
 
 def lost_in(report: Report) -> set[tuple[object, ...]]:
     """Return what the Parquet files say of each lost message."""
-    columns = ("finding_id", "class", "severity", "message_id", "topic", "shard", "producer_group")
+    columns = ("finding_id", "severity", "message_id", "topic", "shard", "producer_group")
     rows = parquet.read_table(report.folder / "findings").to_pylist()
-    return {tuple(row[name] for name in columns) for row in rows if row["class"] == "LOST"}
+    lost = [row for row in rows if cause_in(row) == "LOST/published"]
+    return {tuple(row[name] for name in columns) for row in lost}

@@ -22,6 +22,7 @@ from tests.spark.audit.faults.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_stored_audit import cause_in
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -31,15 +32,15 @@ class Planted:
     """What was planted and what a run made of it."""
 
     expected: set[tuple[str, str]]
-    """Class, and message id or topic."""
+    """Cause, and message id or topic."""
     small: Report
     """Of a run in one partition in memory."""
     report: Report
     document: dict[str, Any]
 
     def finding(self, name: str) -> dict[str, Any]:
-        """Return the first finding of a class as the JSON shows it."""
-        return next(each for each in self.document["findings"] if each["class"] == name)
+        """Return the first finding of a cause as the JSON shows it."""
+        return next(each for each in self.document["findings"] if cause_in(each) == name)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_small_run_reports_what_a_distributed_run_reports(planted: Planted) ->
 
 
 def test_a40_each_planted_disorder_is_found_and_nothing_else(planted: Planted) -> None:
-    found = [(f.finding_class.value, f.message_id or f.topic) for f in planted.report.findings]
+    found = [(f.cause.value, f.message_id or f.topic) for f in planted.report.findings]
     assert set(found) == planted.expected
     assert len(found) == len(planted.expected)
 
@@ -83,38 +84,38 @@ def test_the_totals_and_the_sentence_count_them_by_kind(planted: Planted) -> Non
 
 
 def test_an_inversion_names_the_record_before_it(planted: Planted) -> None:
-    finding = planted.finding("ORDER_INVERSION")
-    assert finding["detail"]["offsets_apart"] == 1
-    assert finding["detail"]["behind_offset"] == finding["offset"] - 1
-    assert tuple(finding["detail"]["behind_position"]) > finding["position"]
+    finding = planted.finding("ORDER_INVERSION/key")
+    assert finding["evidence"]["offsets_apart"] == 1
+    assert finding["evidence"]["behind_offset"] == finding["offset"] - 1
+    assert tuple(finding["evidence"]["behind_position"]) > finding["position"]
 
 
 def test_a_misplaced_key_shows_its_first_records_and_their_partitions(planted: Planted) -> None:
-    (detail,) = (
-        each["detail"]
+    (evidence,) = (
+        each["evidence"]
         for each in planted.document["findings"]
-        if each["class"] == "WRONG_PARTITION" and each["message_id"] is None
+        if cause_in(each) == "WRONG_PLACE/partition" and each["message_id"] is None
     )
-    (first,) = detail["first"]
-    assert (detail["records"], detail["keys"]) == (1, 1)
+    (first,) = evidence["first"]
+    assert (evidence["records"], evidence["keys"]) == (1, 1)
     assert (first["partition"], first["expected"]) == (0, 1)
 
 
 def test_a_wrong_recorded_place_is_shown_with_the_true_place(planted: Planted) -> None:
-    (message,) = planted.finding("WRONG_OFFSET")["detail"]["messages"]
+    (message,) = planted.finding("WRONG_OFFSET/recorded")["evidence"]["messages"]
     assert message["recorded"] == {"partition": 0, "offset": 7}
     assert message["actual"] == {"partition": 0, "offset": 1}
 
 
 def test_skewed_clocks_are_reported_by_direction(planted: Planted) -> None:
-    details = {
-        each["topic"].rsplit("-", 1)[1]: each["detail"]
+    skewed = {
+        each["topic"].rsplit("-", 1)[1]: each["evidence"]
         for each in planted.document["findings"]
-        if each["class"] == "CLOCK_SKEW"
+        if cause_in(each) == "LATENCY/clock_skew"
     }
-    assert (details["behind"]["before_commit"], details["behind"]["after_cut"]) == (3, 0)
-    assert (details["ahead"]["before_commit"], details["ahead"]["after_cut"]) == (0, 3)
-    assert details["ahead"]["timestamp_type"] == "CreateTime"
+    assert (skewed["behind"]["before_commit"], skewed["behind"]["after_cut"]) == (3, 0)
+    assert (skewed["ahead"]["before_commit"], skewed["ahead"]["after_cut"]) == (0, 3)
+    assert skewed["ahead"]["timestamp_type"] == "CreateTime"
 
 
 def shown(report: Report) -> Mapping[str, Any]:
@@ -127,7 +128,7 @@ def shown(report: Report) -> Mapping[str, Any]:
     return {
         "findings": sorted((each.as_json() for each in report.findings), key=str),
         "counts": report.counts,
-        "classes": report.class_counts,
+        "causes": report.cause_counts,
         "read": report.read,
         "latencies": report.latencies,
         "log": {**report.log_state, "counted": counted},

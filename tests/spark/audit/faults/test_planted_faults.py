@@ -1,4 +1,4 @@
-"""One fault of each class is planted on real stores; a run finds exactly those, by class and id."""
+"""One fault of each cause is planted on real stores; a run finds exactly those, by cause and id."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.spark.audit.faults.fixtures_every_fault import SECRET, plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_stored_audit import cause_in
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -29,7 +30,7 @@ class Planted:
     """What was planted and what a run made of it."""
 
     expected: dict[str, str | None]
-    """Message id by class; None if the message has lost its row."""
+    """Message id by cause; None if the message has lost its row."""
     report: Report
     document: dict[str, Any]
     writer: OutboxWriter
@@ -40,7 +41,7 @@ class Planted:
         of_message = [
             each for each in self.document["findings"] if each["message_id"] == self.expected[name]
         ]
-        (found,) = [each for each in of_message if each["class"] == name.partition(":")[0]]
+        (found,) = [each for each in of_message if cause_in(each) == name.partition(":")[0]]
         return dict(found)
 
 
@@ -50,7 +51,7 @@ def planted(
     module_writer: OutboxWriter,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Planted:
-    """Plant one fault of each class among clean messages, and run once."""
+    """Plant one fault of each cause among clean messages, and run once."""
     writer, folder = module_writer, tmp_path_factory.mktemp("planted")
     expected = plant(writer)
     parts = make_parts(session, writer)
@@ -59,10 +60,10 @@ def planted(
     return Planted(expected, report, document, writer, folder)
 
 
-def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(planted: Planted) -> None:
-    expected: set[tuple[str, str | None]] = {("MANIFEST_BREAK", None)}  # of what was skipped
+def test_a40_each_planted_fault_is_found_by_cause_and_id_and_nothing_else(planted: Planted) -> None:
+    expected: set[tuple[str, str | None]] = {("MANIFEST_BREAK/chain", None)}  # of what was skipped
     expected |= {(name.partition(":")[0], message) for name, message in planted.expected.items()}
-    found = {(each.finding_class.value, each.message_id) for each in planted.report.findings}
+    found = {(each.cause.value, each.message_id) for each in planted.report.findings}
     assert found == expected
     assert len(planted.report.findings) == len(expected)
 
@@ -80,12 +81,12 @@ def test_a40_each_planted_fault_is_found_by_class_and_id_and_nothing_else(plante
 def test_a_changed_row_is_named_with_what_is_wrong_in_it(
     planted: Planted, fault: str, shown: dict[str, str]
 ) -> None:
-    assert planted.finding(f"INCONSISTENT: {fault}")["detail"] == shown
+    assert planted.finding(f"INCONSISTENT/row: {fault}")["evidence"] == shown
 
 
 def test_an_altered_value_that_was_published_is_no_drift_of_a_header(planted: Planted) -> None:
-    found = planted.finding("CORRUPT_VALUE: altered before it was published")
-    assert found["detail"]["differs"] == {"value": ALTERED}
+    found = planted.finding("ALTERED/value: altered before it was published")
+    assert found["evidence"]["differs"] == {"value": ALTERED}
 
 
 def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> None:
@@ -113,21 +114,21 @@ def test_the_counts_by_topic_and_by_group_add_up_to_those_of_the_run(planted: Pl
 
 
 def test_a_lost_message_names_the_manifest_that_lists_it(planted: Planted) -> None:
-    (listing,) = planted.finding("LOST")["detail"]["manifests"]
-    assert (listing["status"], listing["message_id"]) == ("P", planted.expected["LOST"])
+    (listing,) = planted.finding("LOST/published")["evidence"]["manifests"]
+    assert (listing["status"], listing["message_id"]) == ("P", planted.expected["LOST/published"])
 
 
 def test_a_duplicate_names_every_place(planted: Planted) -> None:
-    places = planted.finding("DUPLICATE")["detail"]["places"]
+    places = planted.finding("DUPLICATE/repeated")["evidence"]["places"]
     assert [(place["same"], place["redriven"]) for place in places] == [(True, False)] * 2
 
 
 def test_a_held_message_shows_the_reason(planted: Planted) -> None:
-    assert planted.finding("HELD")["detail"]["publish_error"] == "MSG_SIZE_TOO_LARGE"
+    assert planted.finding("UNPUBLISHED/held")["evidence"]["publish_error"] == "MSG_SIZE_TOO_LARGE"
 
 
 def test_a_changed_value_is_shown_by_length_place_and_hash(planted: Planted) -> None:
-    differs = planted.finding("CORRUPT_VALUE")["detail"]["differs"]["value"]
+    differs = planted.finding("ALTERED/value")["evidence"]["differs"]["value"]
     assert differs["first_difference_at"] == len(SECRET)
     assert differs["actual"]["bytes"] == len(SECRET) + 1
 

@@ -31,7 +31,14 @@ RELAY_ROW = (
 )
 TO_THE_END = -1
 """The log then begins where it ends."""
-FAULTS = ("SKIPPED", "SKIPPED", "SKIPPED", "HELD", "GIVEN_UP", "LOST")
+FAULTS = (
+    "LOST/skipped",
+    "LOST/skipped",
+    "LOST/skipped",
+    "UNPUBLISHED/held",
+    "UNPUBLISHED/given_up",
+    "LOST/published",
+)
 
 
 def without(*halves: HalfMessage) -> Callable[[Record], tuple[Record, ...]]:
@@ -46,11 +53,11 @@ def plant(writer: OutboxWriter, halves: Sequence[HalfMessage]) -> set[tuple[str,
     of = defaultdict(list)
     for name, half in faulty:
         of[name].append(half)
-    held = [*of["HELD"], *of["GIVEN_UP"]]
+    held = [*of["UNPUBLISHED/held"], *of["UNPUBLISHED/given_up"]]
     writer.publish(
-        without(*of["LOST"]),
+        without(*of["LOST/published"]),
         held=[each.half_id for each in held],
-        skipped=[each.half_id for each in of["SKIPPED"]],
+        skipped=[each.half_id for each in of["LOST/skipped"]],
     )
     for half, dropped in zip(held, (False, True), strict=True):
         writer.execute(
@@ -63,13 +70,13 @@ def plant(writer: OutboxWriter, halves: Sequence[HalfMessage]) -> set[tuple[str,
 
 
 def named(report: Report) -> set[tuple[str, str]]:
-    """Return the class and the message of each finding about a message."""
-    return {(f.finding_class.value, f.message_id) for f in report.findings if f.message_id}
+    """Return the cause and the message of each finding about a message."""
+    return {(f.cause.value, f.message_id) for f in report.findings if f.message_id}
 
 
 def gaps(report: Report) -> set[str]:
     """Return the ids of the findings about what expired before a run had judged it."""
-    return {f.finding_id for f in report.findings if f.finding_class.value == "RETENTION_GAP"}
+    return {f.finding_id for f in report.findings if f.cause.value == "UNVERIFIABLE/expired"}
 
 
 def test_what_is_missing_is_named_and_stays_named_whatever_the_log_trims(
@@ -89,7 +96,7 @@ def test_what_is_missing_is_named_and_stays_named_whatever_the_log_trims(
     (lost,) = commit(writer, topic, 1)
     writer.publish(without(lost))
     record_place(writer, lost, 0, 1)
-    faults |= {("LOST", str(lost.message_id))}
+    faults |= {("LOST/published", str(lost.message_id))}
     writer.expire(topic, TO_THE_END)
     after = run(parts, replace(options, full=True))
     assert (named(after), after.verdict) == (faults, Verdict.FINDINGS)
@@ -100,7 +107,7 @@ def test_what_is_missing_is_named_and_stays_named_whatever_the_log_trims(
     writer.publish(skipped=[skipped.half_id])
     writer.expire(topic, TO_THE_END)
     unread = run(parts, options)
-    assert named(unread) == faults | {("SKIPPED", str(skipped.message_id))}
+    assert named(unread) == faults | {("LOST/skipped", str(skipped.message_id))}
     assert unread.counts.unverifiable == 11
     assert gaps(unread) > gaps(before)
 
@@ -124,7 +131,10 @@ def test_what_was_published_between_two_runs_is_judged_though_its_manifest_has_e
     publish(halves[5:8])
     writer.expire_manifests(halves[0].shard, batches=2)
 
-    faults = {("LOST", str(halves[2].message_id)), ("HELD", str(halves[3].message_id))}
+    faults = {
+        ("LOST/published", str(halves[2].message_id)),
+        ("UNPUBLISHED/held", str(halves[3].message_id)),
+    }
     found = run(parts, options)
     assert (named(found), found.verdict) == (faults, Verdict.FINDINGS)
     assert (found.plan.origin.mode, found.counts.baseline, found.counts.judged) == ("full", 1, 7)
@@ -148,7 +158,7 @@ def test_a_fault_that_was_seen_keeps_later_runs_from_being_clean_when_its_record
     writer.create_topics(topic)
     doubled = str(commit(writer, topic, 10)[0].message_id)
     writer.publish(lambda r: (r, r) if header_in(r, MESSAGE_ID) == doubled else (r,))
-    fault = {("DUPLICATE", doubled)}
+    fault = {("DUPLICATE/repeated", doubled)}
     first = run(parts, options)
     assert (named(first), "from earlier runs" in first.sentence) == (fault, False)
     first_ids = {each.finding_id for each in first.findings}

@@ -18,7 +18,7 @@ from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import (
-    classes,
+    causes,
     commit,
     hold,
     run,
@@ -35,21 +35,21 @@ def test_a_held_message_is_lost_if_the_batch_that_is_stored_as_its_release_does_
     held, later, _ = commit(writer, topic, 3)
     writer.publish(held=[held.half_id, later.half_id])
     hold(writer, [held, later])
-    assert classes(run(parts, options)) == {"HELD": 2}
+    assert causes(run(parts, options)) == {"UNPUBLISHED/held": 2}
 
     mark_released(writer, held, writer.shards[held.shard].batch_no)
     mark_released(writer, later, writer.shards[later.shard].batch_no + 1)
     for full in (False, True):
         forgotten = run(parts, replace(options, full=full))
-        assert [(f.finding_class.value, f.message_id) for f in forgotten.findings] == [
-            ("LOST", str(held.message_id))
+        assert [(f.cause.value, f.message_id) for f in forgotten.findings] == [
+            ("LOST/published", str(held.message_id))
         ]
         assert forgotten.verdict is Verdict.FINDINGS
 
     writer.release(later)
     writer.release(held)
     found = run(parts, options)
-    assert (classes(found), found.changes.resolved) == ({}, 1)
+    assert (causes(found), found.changes.resolved) == ({}, 1)
 
 
 def test_in_a_compacted_topic_the_last_message_of_each_key_is_judged(
@@ -68,16 +68,16 @@ def test_in_a_compacted_topic_the_last_message_of_each_key_is_judged(
 
     publish(b"kept", b"1")
     expected = {
-        ("LOST", publish(b"kept", None, lost=True)),
-        ("COMPACTED", publish(b"value", b"1", lost=True)),
-        ("LOST", publish(b"value", b"2", lost=True)),
-        ("COMPACTED", publish(b"gone", b"1", lost=True)),
-        ("COMPACTED", publish(b"gone", None, lost=True)),
-        ("COMPACTED", publish(b"later", b"1", lost=True)),
+        ("LOST/published", publish(b"kept", None, lost=True)),
+        ("UNVERIFIABLE/compacted", publish(b"value", b"1", lost=True)),
+        ("LOST/published", publish(b"value", b"2", lost=True)),
+        ("UNVERIFIABLE/compacted", publish(b"gone", b"1", lost=True)),
+        ("UNVERIFIABLE/compacted", publish(b"gone", None, lost=True)),
+        ("UNVERIFIABLE/compacted", publish(b"later", b"1", lost=True)),
     }
     publish(b"later", b"2")
     report = run(parts, options)
-    assert {(f.finding_class.value, f.message_id) for f in report.findings} == expected
+    assert {(f.cause.value, f.message_id) for f in report.findings} == expected
 
 
 def mark_released(writer: OutboxWriter, half: HalfMessage, batch_no: int) -> None:

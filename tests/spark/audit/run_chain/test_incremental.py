@@ -11,7 +11,7 @@ from spark.audit.late_arrivals import LATE
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
+from tests.spark.fixtures_stored_audit import causes, commit, message_id, run
 
 pytestmark = REAL_STORES
 
@@ -30,7 +30,7 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
 
     first = run(parts, options)
     assert (first.plan.origin.mode, first.counts.records, first.counts.judged) == ("full", 13, 12)
-    assert classes(first) == {"LOST": 1, "DUPLICATE": 1, "UNDECIDED": 1}
+    assert causes(first) == {"LOST/published": 1, "DUPLICATE/repeated": 1, "ORPHAN/undecided": 1}
 
     writer.end([phantom], Resolution.ROLLBACK)
     commit(writer, topic, 5)
@@ -41,8 +41,13 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     second = run(parts, options)
     assert second.plan.origin.run_id == first.run_id
     assert (second.counts.records, second.counts.judged) == (8, 5)
-    assert classes(second) == {"DUPLICATE": 1, "ROLLED_BACK": 1, "DUPLICATE_LATE": 1, "REDRIVEN": 1}
-    assert (second.changes.new, second.changes.closed_by_class) == (2, {"LOST": 1})
+    assert causes(second) == {
+        "DUPLICATE/repeated": 1,
+        "ORPHAN/rolled_back": 1,
+        "DUPLICATE/late": 1,
+        "DUPLICATE/redriven": 1,
+    }
+    assert (second.changes.new, second.changes.closed_by_cause) == (2, {"LOST/published": 1})
 
     whole = run(parts, replace(options, full=True))
     assert (whole.plan.origin.sentence, whole.counts.records) == ("full run: asked for", 21)
@@ -63,16 +68,19 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
         writer.end(writer.prepare(topic, 1, key=key), Resolution.COMMIT)
     missing = {str(late.message_id), str(repaired.message_id)}
     writer.publish(lambda record: () if message_id(record) in missing else (record,))
-    assert classes(run(parts, options)) == {"LOST": 2}
+    assert causes(run(parts, options)) == {"LOST/published": 2}
 
     writer.order_repair(repaired)
     after_repair = run(parts, options)
-    assert (after_repair.plan.origin.mode, classes(after_repair)) == ("incremental", {"LOST": 1})
+    assert (after_repair.plan.origin.mode, causes(after_repair)) == (
+        "incremental",
+        {"LOST/published": 1},
+    )
 
     writer.produce(writer.record(late, batch=f"{late.shard}.1.0"))
     found = run(parts, options)
     assert found.plan.origin.sentence == f"full run: {LATE}"
-    assert classes(found)["ORDER_INVERSION"] == 1
-    assert classes(found)["LOST"] == 0
-    (inverted,) = [f for f in found.findings if f.finding_class.value == "ORDER_INVERSION"]
+    assert causes(found)["ORDER_INVERSION/key"] == 1
+    assert causes(found)["LOST/published"] == 0
+    (inverted,) = [f for f in found.findings if f.cause.value == "ORDER_INVERSION/key"]
     assert inverted.message_id == str(late.message_id)

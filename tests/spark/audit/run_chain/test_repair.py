@@ -43,9 +43,9 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     writer.publish(damage)
     first = Audit(parts, options).run()
     store_run(first, parts.run_store, samples=50)
-    assert {each.half_id: each.finding_class.value for each in first.findings} == {
-        lost.half_id: "LOST",
-        altered.half_id: "CORRUPT_VALUE",
+    assert {each.half_id: each.cause.value for each in first.findings} == {
+        lost.half_id: "LOST/published",
+        altered.half_id: "ALTERED/value",
     }
 
     for half in (lost, altered):
@@ -60,10 +60,10 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     store_run(second, parts.run_store, samples=50)
 
     assert second.verdict is Verdict.CLEAN
-    found = [(each.finding_class.value, each.half_id) for each in second.findings]
-    assert found == [("REDRIVEN", altered.half_id)]
+    found = [(each.cause.value, each.half_id) for each in second.findings]
+    assert found == [("DUPLICATE/redriven", altered.half_id)]
     assert second.changes == FindingChanges(new=1, resolved=0, fixed=2)
-    assert second.changes.closed_by_class == {"LOST": 1, "CORRUPT_VALUE": 1}
+    assert second.changes.closed_by_cause == {"LOST/published": 1, "ALTERED/value": 1}
     assert second.previous is not None
     assert (second.previous.run_id, second.previous.open_findings) == (first.run_id, 2)
     (of_topic,) = second.latencies
@@ -71,9 +71,15 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600
     with psycopg.connect(writer.database_url) as connection:
         rows = connection.execute(
-            "SELECT class, status FROM outbox.reconciliation_finding WHERE topic = %s", (topic,)
+            "SELECT class || '/' || detail, status FROM outbox.reconciliation_finding"
+            " WHERE topic = %s",
+            (topic,),
         )
-        assert set(rows) == {("LOST", "fixed"), ("CORRUPT_VALUE", "fixed"), ("REDRIVEN", "open")}
+        assert set(rows) == {
+            ("LOST/published", "fixed"),
+            ("ALTERED/value", "fixed"),
+            ("DUPLICATE/redriven", "open"),
+        }
 
 
 @pytest.mark.deep
@@ -92,11 +98,11 @@ def test_a_repair_explains_one_record_and_neither_a_copy_of_it_nor_a_later_one(
     writer.order_repair(again)
     matched = run(parts, options)
     writer.repair(again, "action")
-    found = {("DUPLICATE", copied.half_id)}
+    found = {("DUPLICATE/repeated", copied.half_id)}
     assert found_in(matched) == found
-    assert found_in(run(parts, options)) == found | {("DUPLICATE_LATE", again.half_id)}
+    assert found_in(run(parts, options)) == found | {("DUPLICATE/late", again.half_id)}
 
 
 def found_in(report: Report) -> set[tuple[str, HalfId | None]]:
-    """Return the class and the message of each finding."""
-    return {(each.finding_class.value, each.half_id) for each in report.findings}
+    """Return the cause and the message of each finding."""
+    return {(each.cause.value, each.half_id) for each in report.findings}

@@ -15,7 +15,7 @@ from spark.jvm.spark_errors import RunNotFound
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import Alter, OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, run
+from tests.spark.fixtures_stored_audit import causes, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -52,7 +52,7 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
     writer.publish(all_but(repaired, lost))
     writer.produce(writer.record(phantom))
     first = run(parts, options)
-    assert classes(first) == {"LOST": 2, "UNDECIDED": 1}
+    assert causes(first) == {"LOST/published": 2, "ORPHAN/undecided": 1}
 
     writer.order_repair(repaired)
     writer.end([phantom], Resolution.ROLLBACK)
@@ -61,19 +61,19 @@ def test_a_rerun_stores_what_open_findings_became_and_leaves_all_else_to_the_nex
     writer.publish(all_but(new))
     before = stored_state(writer, options.report_dir)
     rerun = rerun_once(parts, options, first.run_id)
-    assert Counter((each.finding_class, each.status) for each in rerun.findings) == {
-        ("LOST", "fixed"): 1,
-        ("LOST", "open"): 1,
-        ("ROLLED_BACK", "open"): 1,
+    assert Counter((each.cause, each.status) for each in rerun.findings) == {
+        ("LOST/published", "fixed"): 1,
+        ("LOST/published", "open"): 1,
+        ("ORPHAN/rolled_back", "open"): 1,
     }
     assert (rerun.new, rerun.report.plan.origin.run_id) == (1, first.run_id)
     assert stored_state(writer, options.report_dir) == before
 
     second = run(parts, options)
     assert second.plan.origin.run_id == second.previous_run_id == first.run_id
-    assert classes(second) == {"LOST": 2, "ROLLED_BACK": 1}
+    assert causes(second) == {"LOST/published": 2, "ORPHAN/rolled_back": 1}
     assert (second.counts.records, second.counts.judged, second.changes.new) == (3, 3, 1)
-    assert {each.half_id for each in second.findings if each.finding_class.value == "LOST"} == {
+    assert {each.half_id for each in second.findings if each.cause.value == "LOST/published"} == {
         lost.half_id,
         new.half_id,
     }

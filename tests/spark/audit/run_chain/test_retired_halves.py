@@ -13,7 +13,7 @@ from spark.findings.verdict import Verdict
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_stored_audit import classes, commit, message_id, run
+from tests.spark.fixtures_stored_audit import causes, commit, message_id, run
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
 
@@ -54,8 +54,8 @@ def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
     halves = commit(writer, topic, 4)
     missing = str(halves[1].message_id)
     writer.publish(lambda record: () if message_id(record) == missing else (record,))
-    assert classes(run(parts, options)) == {"LOST": 1}
+    assert causes(run(parts, options)) == {"LOST/published": 1}
     remove(writer, halves[1])
     report = run(parts, options)
-    assert (classes(report), report.verdict) == ({}, Verdict.CLEAN)
+    assert (causes(report), report.verdict) == ({}, Verdict.CLEAN)
     assert (report.changes.unverifiable, report.changes.resolved) == (1, 0)

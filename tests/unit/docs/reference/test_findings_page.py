@@ -6,7 +6,7 @@ import pytest
 
 from outbox.messages.manifest import PREFIX
 from spark.columns.manifests import FIELDS
-from spark.findings.finding_class import FindingClass, Kind, Severity
+from spark.findings.finding_class import Cause, Kind, Severity
 from spark.findings.finding_rules import RULES
 from spark.jvm.session import JARS, SPARK_VERSION
 from spark.report.document import document
@@ -17,11 +17,11 @@ from tests.unit.spark.fixtures_reports import make_finding, make_report
 PAGE = (PROJECT / "docs" / "reference" / "findings.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("finding_class", FindingClass)
-def test_every_class_is_documented_as_its_rule_has_it(finding_class: FindingClass) -> None:
-    rule = RULES[finding_class]
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_is_documented_as_its_rule_has_it(cause: Cause) -> None:
+    rule = RULES[cause]
     severity = rule.severity.name.lower()
-    row = [finding_class, rule.kind, severity, rule.meaning, rule.action]
+    row = [cause.finding_class, cause.detail, rule.kind, severity, rule.meaning, rule.action]
     assert f"| {' | '.join(row)} |" in PAGE
 
 

@@ -13,8 +13,8 @@ from spark.findings.verdict import parse_tolerance
 from spark.report.report import Report
 from tests.unit.spark.fixtures_reports import NOON, make_finding, make_report
 
-STRICT, LENIENT = parse_tolerance("low", {}), parse_tolerance("low", {"LOST": 1})
-GAP = Gap(partition=Partition("points", 1), reason="offline", finding_class="NOT_READ")
+STRICT, LENIENT = parse_tolerance("low", {}), parse_tolerance("low", {"LOST/published": 1})
+GAP = Gap(partition=Partition("points", 1), reason="offline", cause="UNVERIFIABLE/not_read")
 
 
 def finding(finding_id: str, status: str = "open") -> StoredFinding:
@@ -30,7 +30,7 @@ def rerun(*statuses: str, report: Report | None = None) -> Rerun:
 
 def test_only_open_findings_are_shown_with_their_present_status() -> None:
     before = [finding("a")]
-    after = {"a": replace(before[0], finding_class="SKIPPED"), "b": finding("b", status="fixed")}
+    after = {"a": replace(before[0], detail="skipped"), "b": finding("b", status="fixed")}
     assert later_statuses(before, after) == (after["a"],)
     assert later_statuses(before, {}) == (before[0],)
 
@@ -56,6 +56,7 @@ def test_it_shows_each_finding_and_how_many_are_open() -> None:
     assert shown.document()["findings"][0] == {
         "finding_id": "0",
         "class": "LOST",
+        "detail": "published",
         "status": "fixed",
     }
     assert f"1 of 2 findings of earlier are open at the cut of {NOON.isoformat()}" in shown.lines()

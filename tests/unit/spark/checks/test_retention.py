@@ -16,12 +16,12 @@ from spark.checks.retention import (
 )
 from spark.cut.cut_plan import Gap
 from spark.cut.log_state import LogState
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.findings.verdict import Verdict, verdict_of
 from tests.unit.spark.fixtures_suspects import (
     HERE,
     NOON,
-    classes,
+    causes,
     make_copy,
     make_suspect,
     placed_at,
@@ -36,12 +36,12 @@ def test_messages_below_the_start_of_the_log_are_one_finding_a_partition() -> No
     suspects = [make_suspect(place=placed_at(5)), make_suspect(place=placed_at(2))]
     expired.note([suspects[0], replace(suspects[1], committed_at=later)], FROM_SIX)
     (finding,) = expired.findings(FROM_SIX)
-    assert (finding.finding_class, finding.topic, finding.partition) == (
-        FindingClass.RETENTION_GAP,
+    assert (finding.cause, finding.topic, finding.partition) == (
+        Cause.UNVERIFIABLE_EXPIRED,
         "points",
         0,
     )
-    assert finding.detail == {
+    assert finding.evidence == {
         "messages": 2,
         "log_start": 6,
         "first_committed_at": NOON.isoformat(),
@@ -56,7 +56,7 @@ def test_a_reported_gap_is_not_reported_again() -> None:
     reported = replace(FROM_SIX, expired_topics=frozenset({"points"}))
     expired.note([make_suspect(place=placed_at(5)), make_suspect()], reported)
     assert expired.findings(reported) == ()
-    assert classes(make_suspect(place=placed_at(6)), reported) == [FindingClass.LOST]
+    assert causes(make_suspect(place=placed_at(6)), reported) == [Cause.LOST_PUBLISHED]
 
 
 def test_a_message_without_a_recorded_place_is_counted_by_topic() -> None:
@@ -77,8 +77,8 @@ def test_each_gap_is_a_finding_of_its_own_so_that_accepting_one_accepts_no_later
     for end in (Position(7, 4), Position(8, 1)):
         ids |= {each.finding_id for each in retired_findings(before, {3: end}, 1 << 20)}
     here = Partition("points", 0)
-    for name in ("RETENTION_GAP", "LOG_TRUNCATED"):
-        gaps = [Gap(finding_class=name, partition=here, reason=why) for why in ("a", "b")]
+    for name in ("UNVERIFIABLE/expired", "LOG_CHANGED/truncated"):
+        gaps = [Gap(cause=name, partition=here, reason=why) for why in ("a", "b")]
         ids |= {gap_finding(each).finding_id for each in gaps}
     assert len(ids) == 8
 
@@ -88,7 +88,7 @@ def test_a_message_whose_record_must_still_be_there_is_lost_and_not_expired() ->
     suspects = [make_suspect(place=placed_at(6)), make_suspect(place=placed_at(0, partition=1))]
     expired.note(suspects, FROM_SIX)
     assert expired.findings(FROM_SIX) == ()
-    assert [classes(each, FROM_SIX) for each in suspects] == [[FindingClass.LOST]] * 2
+    assert [causes(each, FROM_SIX) for each in suspects] == [[Cause.LOST_PUBLISHED]] * 2
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_batch_retired_after_the_read_position_is_a_finding_of_its_shard(
     before = LogState(positions={3: Position(7, 3)})
     found = retired_findings(before, {3: end, 4: Position(9, 9)}, 1 << 20)
     assert [each.shard for each in found] == shards
-    assert {each.finding_class for each in found} <= {FindingClass.RETENTION_GAP}
+    assert {each.cause for each in found} <= {Cause.UNVERIFIABLE_EXPIRED}
 
 
 def test_neither_a_record_that_is_there_nor_a_topic_that_was_not_read_is_expired() -> None:

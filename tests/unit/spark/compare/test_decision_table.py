@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed, classify
-from spark.findings.finding_class import FindingClass, Kind
+from spark.findings.finding_class import Cause, Kind
 from spark.findings.finding_rules import RULES
 
 EVERY = [
@@ -82,17 +82,17 @@ def test_only_other_content_of_a_committed_record_is_a_mismatch() -> None:
 @pytest.mark.parametrize(
     ("listed", "held", "expected"),
     [
-        (Listed.PUBLISHED, Held.NEVER, (FindingClass.LOST,)),
-        (Listed.PUBLISHED_BEFORE, Held.NEVER, (FindingClass.LOST,)),
-        (Listed.NOWHERE, Held.NEVER, (FindingClass.SKIPPED,)),
-        (Listed.HELD, Held.OPEN, (FindingClass.HELD,)),
-        (Listed.HELD, Held.DROPPED, (FindingClass.GIVEN_UP,)),
+        (Listed.PUBLISHED, Held.NEVER, (Cause.LOST_PUBLISHED,)),
+        (Listed.PUBLISHED_BEFORE, Held.NEVER, (Cause.LOST_PUBLISHED,)),
+        (Listed.NOWHERE, Held.NEVER, (Cause.LOST_SKIPPED,)),
+        (Listed.HELD, Held.OPEN, (Cause.UNPUBLISHED_HELD,)),
+        (Listed.HELD, Held.DROPPED, (Cause.UNPUBLISHED_GIVEN_UP,)),
         (Listed.HELD, Held.RELEASED, ()),
-        (Listed.HELD, Held.NEVER, (FindingClass.SKIPPED,)),
+        (Listed.HELD, Held.NEVER, (Cause.LOST_SKIPPED,)),
     ],
 )
 def test_the_manifests_show_why_a_message_is_missing(
-    listed: Listed, held: Held, expected: tuple[FindingClass, ...]
+    listed: Listed, held: Held, expected: tuple[Cause, ...]
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, listed=listed, held=held)
     assert classify(facts) == expected
@@ -101,14 +101,14 @@ def test_the_manifests_show_why_a_message_is_missing(
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
-        (Held.NEVER, (FindingClass.LOST,)),
-        (Held.OPEN, (FindingClass.HELD,)),
-        (Held.DROPPED, (FindingClass.GIVEN_UP,)),
+        (Held.NEVER, (Cause.LOST_PUBLISHED,)),
+        (Held.OPEN, (Cause.UNPUBLISHED_HELD,)),
+        (Held.DROPPED, (Cause.UNPUBLISHED_GIVEN_UP,)),
         (Held.RELEASED, ()),
     ],
 )
 def test_without_manifests_the_relays_position_shows_why_a_message_is_missing(
-    held: Held, expected: tuple[FindingClass, ...]
+    held: Held, expected: tuple[Cause, ...]
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, unlisted=True, held=held)
     assert classify(facts) == expected
@@ -118,22 +118,20 @@ def test_without_manifests_the_relays_position_shows_why_a_message_is_missing(
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (Facts(decision=Decision.ROLLBACK, copies=1), FindingClass.ROLLED_BACK),
-        (Facts(decision=Decision.NONE, ahead=1), FindingClass.UNDECIDED),
-        (Facts(decision=Decision.ABSENT, copies=1), FindingClass.UNKNOWN_ID),
-        (Facts(decision=Decision.ABSENT, copies=1, forgotten=True), FindingClass.PG_REGRESSION),
+        (Facts(decision=Decision.ROLLBACK, copies=1), Cause.ORPHAN_ROLLED_BACK),
+        (Facts(decision=Decision.NONE, ahead=1), Cause.ORPHAN_UNDECIDED),
+        (Facts(decision=Decision.ABSENT, copies=1), Cause.ORPHAN_UNKNOWN),
+        (Facts(decision=Decision.ABSENT, copies=1, forgotten=True), Cause.ORPHAN_FORGOTTEN),
     ],
 )
-def test_the_snapshot_shows_why_a_record_is_unexpected(
-    facts: Facts, expected: FindingClass
-) -> None:
+def test_the_snapshot_shows_why_a_record_is_unexpected(facts: Facts, expected: Cause) -> None:
     assert classify(facts) == (expected,)
 
 
 def test_each_record_of_a_message_that_an_earlier_run_matched_is_a_duplicate() -> None:
     facts = Facts(decision=Decision.COMMIT, matched_before=True, copies=1, content=Content.VALUE)
-    assert classify(facts) == (FindingClass.DUPLICATE_LATE,)
-    assert classify(replace(facts, redriven=1)) == (FindingClass.REDRIVEN,)
+    assert classify(facts) == (Cause.DUPLICATE_LATE,)
+    assert classify(replace(facts, redriven=1)) == (Cause.DUPLICATE_REDRIVEN,)
     assert classify(replace(facts, copies=0, ahead=1)) == ()
 
 
@@ -141,17 +139,13 @@ def test_each_record_of_a_message_that_an_earlier_run_matched_is_a_duplicate() -
     ("copies", "redriven", "expected"),
     [
         (1, 1, ()),
-        (2, 1, (FindingClass.REDRIVEN,)),
-        (2, 2, (FindingClass.REDRIVEN,)),
-        (3, 1, (FindingClass.DUPLICATE,)),
+        (2, 1, (Cause.DUPLICATE_REDRIVEN,)),
+        (2, 2, (Cause.DUPLICATE_REDRIVEN,)),
+        (3, 1, (Cause.DUPLICATE_REPEATED,)),
     ],
 )
 def test_a_repair_explains_as_many_records_as_it_published(
-    copies: int, redriven: int, expected: tuple[FindingClass, ...]
+    copies: int, redriven: int, expected: tuple[Cause, ...]
 ) -> None:
     facts = Facts(decision=Decision.COMMIT, judged=True, copies=copies, redriven=redriven)
     assert classify(facts) == expected
-
-
-def test_every_class_has_a_rule() -> None:
-    assert set(RULES) == set(FindingClass)

@@ -17,14 +17,14 @@ from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.expiry import EarlierRuns
 from spark.compare.facts import Unverifiable, is_unverifiable, unverifiable_reason
 from spark.compare.field_diff import compare
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from tests.fixtures_records import render
 from tests.unit.spark.fixtures_suspects import (
     COMMITTED,
     HALF,
     HERE,
     P_LISTED,
-    classes,
+    causes,
     make_copy,
     make_hold,
     make_suspect,
@@ -36,14 +36,14 @@ from tests.unit.spark.fixtures_suspects import (
 def test_a_record_that_expired_with_the_log_is_not_lost() -> None:
     later = replace(HERE, starts={Partition("points", 0): 6})
     place = RecordedPlace(partition=0, offset=5, batch_no=1)
-    assert classes(make_suspect(place=place), later) == []
-    assert classes(make_suspect(place=replace(place, offset=6)), later) == [FindingClass.LOST]
-    assert classes(make_suspect(), later) == []
+    assert causes(make_suspect(place=place), later) == []
+    assert causes(make_suspect(place=replace(place, offset=6)), later) == [Cause.LOST_PUBLISHED]
+    assert causes(make_suspect(), later) == []
 
 
 def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
     unread = replace(HERE, unread_topics=frozenset({"points"}))
-    assert classes(make_suspect(), unread) == []
+    assert causes(make_suspect(), unread) == []
     assert is_unverifiable(make_suspect(), unread)
     assert not is_unverifiable(make_suspect(), HERE)
     assert not is_unverifiable(make_suspect(make_copy(), make_copy()), unread)
@@ -52,23 +52,23 @@ def test_nothing_of_a_topic_that_was_not_read_is_lost() -> None:
 @pytest.mark.parametrize(
     ("released", "dropped", "expected"),
     [
-        (False, False, [FindingClass.HELD]),
-        (False, True, [FindingClass.GIVEN_UP]),
+        (False, False, [Cause.UNPUBLISHED_HELD]),
+        (False, True, [Cause.UNPUBLISHED_GIVEN_UP]),
         (True, False, []),
     ],
 )
 def test_a_held_message_is_named_by_what_became_of_it(
-    released: bool, dropped: bool, expected: list[FindingClass]
+    released: bool, dropped: bool, expected: list[Cause]
 ) -> None:
     hold = make_hold(released=released, dropped=dropped)
     listed = ({"status": "K"},)
-    assert classes(make_suspect(hold=hold, listed=listed)) == expected
+    assert causes(make_suspect(hold=hold, listed=listed)) == expected
 
 
 @pytest.mark.parametrize(
     ("place", "unlisted", "expected"),
     [
-        ((0, 8), {3}, [FindingClass.LOST]),
+        ((0, 8), {3}, [Cause.LOST_PUBLISHED]),
         ((0, 9), {3}, []),
         ((0, 4), {3}, []),
         ((1, 8), {3}, []),
@@ -77,7 +77,7 @@ def test_a_held_message_is_named_by_what_became_of_it(
     ],
 )
 def test_without_manifests_a_release_is_lost_if_its_place_was_read(
-    place: tuple[int | None, int | None], unlisted: set[int], expected: list[FindingClass]
+    place: tuple[int | None, int | None], unlisted: set[int], expected: list[Cause]
 ) -> None:
     hold = make_hold(released=True, released_partition=place[0], released_offset=place[1])
     first = Partition("points", 0)
@@ -89,28 +89,28 @@ def test_without_manifests_a_release_is_lost_if_its_place_was_read(
         earlier=EarlierRuns(missing=frozenset({HALF.half_id})),
     )
     suspect = make_suspect(hold=hold, listed=({"status": "K"},))
-    assert classes(suspect, missed_before) == expected
+    assert causes(suspect, missed_before) == expected
 
 
 @pytest.mark.parametrize(
     ("batch_no", "expected"),
-    [(7, [FindingClass.LOST]), (8, []), (None, [])],
+    [(7, [Cause.LOST_PUBLISHED]), (8, []), (None, [])],
 )
 def test_a_release_is_lost_if_its_batch_was_read_and_does_not_list_it(
-    batch_no: int | None, expected: list[FindingClass]
+    batch_no: int | None, expected: list[Cause]
 ) -> None:
     hold = make_hold(released=True, release_batch_no=batch_no)
     suspect = make_suspect(hold=hold, listed=({"status": "K"},))
-    assert classes(suspect, replace(HERE, batches={3: 7})) == expected
+    assert causes(suspect, replace(HERE, batches={3: 7})) == expected
 
 
 def test_a_message_that_was_held_and_then_published_counts_as_published() -> None:
-    assert classes(make_suspect(listed=({"status": "K"}, *P_LISTED))) == [FindingClass.LOST]
+    assert causes(make_suspect(listed=({"status": "K"}, *P_LISTED))) == [Cause.LOST_PUBLISHED]
 
 
 def test_the_record_of_equal_content_represents_the_message() -> None:
     other = make_copy(offset=1, digest=78)
-    assert classes(make_suspect(other, make_copy())) == [FindingClass.DUPLICATE]
+    assert causes(make_suspect(other, make_copy())) == [Cause.DUPLICATE_REPEATED]
 
 
 def test_a_record_of_a_rolled_back_message_is_found_once_a_record() -> None:
@@ -118,30 +118,30 @@ def test_a_record_of_a_rolled_back_message_is_found_once_a_record() -> None:
     suspect = make_suspect(
         make_copy(), make_copy(offset=6, ahead=True), standing=None, known=rolled_back
     )
-    assert classes(suspect) == [FindingClass.ROLLED_BACK] * 2
+    assert causes(suspect) == [Cause.ORPHAN_ROLLED_BACK] * 2
 
 
 def test_an_id_below_what_is_kept_is_not_unknown() -> None:
     suspect = make_suspect(make_copy(), standing=None, known=None, digest=None)
-    assert classes(suspect) == [FindingClass.UNKNOWN_ID]
-    assert classes(suspect, replace(HERE, retired_below=HalfId(10 << 15))) == []
-    assert classes(suspect, replace(HERE, retired_leaves=frozenset({0}))) == []
+    assert causes(suspect) == [Cause.ORPHAN_UNKNOWN]
+    assert causes(suspect, replace(HERE, retired_below=HalfId(10 << 15))) == []
+    assert causes(suspect, replace(HERE, retired_leaves=frozenset({0}))) == []
 
 
 def test_a_record_with_other_random_bits_is_a_stranger_and_no_copy() -> None:
     other = str(message_id_of(HALF.half_id, Nonce(43)))
     stranger = make_copy(message_id=other, digest=78, offset=6)
     (finding,) = findings_of_suspect(make_suspect(make_copy(), stranger), HERE)
-    assert (finding.finding_class, finding.message_id) == (FindingClass.UNKNOWN_ID, other)
+    assert (finding.cause, finding.message_id) == (Cause.ORPHAN_UNKNOWN, other)
     lost = make_suspect(stranger)
-    assert classes(lost) == [FindingClass.LOST, FindingClass.UNKNOWN_ID]
+    assert causes(lost) == [Cause.LOST_PUBLISHED, Cause.ORPHAN_UNKNOWN]
 
 
 def test_a_stranger_that_recovery_had_found_is_a_regression() -> None:
     other = str(message_id_of(HALF.half_id, Nonce(43)))
     stranger = make_copy(message_id=other, digest=78, offset=6)
     suspect = make_suspect(make_copy(), stranger, forgotten=frozenset({other}))
-    assert classes(suspect) == [FindingClass.PG_REGRESSION]
+    assert causes(suspect) == [Cause.ORPHAN_FORGOTTEN]
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,16 @@ def test_the_worst_difference_names_a_mismatch(changes: dict[str, Any], content:
 def test_a_header_out_of_its_order_is_a_difference() -> None:
     headers = render(HALF, DecidedBy.CHECK, "3.1.0").headers
     swapped = read(headers=(*headers[:3], headers[4], headers[3]))
-    assert compare(HALF, swapped).detail == {"header": ["the order of the headers"]}
+    assert compare(HALF, swapped).evidence == {"header": ["the order of the headers"]}
 
 
 def test_the_name_of_a_hostile_header_is_escaped() -> None:
     headers = (*render(HALF, DecidedBy.CHECK, "3.1.0").headers, ("a\x00b", b""))
-    assert compare(HALF, read(headers=headers)).detail == {"header": ["a\\x00b"]}
+    assert compare(HALF, read(headers=headers)).evidence == {"header": ["a\\x00b"]}
 
 
 def test_null_and_empty_values_differ_and_no_byte_is_shown() -> None:
-    evidence = compare(HALF, read(value=None)).detail["value"]
+    evidence = compare(HALF, read(value=None)).evidence["value"]
     assert evidence["actual"] is None
     assert set(evidence["expected"]) == {"bytes", "sha256"}
 
@@ -185,21 +185,21 @@ def test_an_unknown_message_is_named_by_its_record() -> None:
 @pytest.mark.parametrize(
     ("redriven", "released", "expected"),
     [
-        ((True,), True, FindingClass.REDRIVEN),
-        ((False,), True, FindingClass.REDRIVEN),
-        ((False, False), True, FindingClass.DUPLICATE_LATE),
-        ((False, True), True, FindingClass.DUPLICATE_LATE),
-        ((False,), False, FindingClass.DUPLICATE_LATE),
+        ((True,), True, Cause.DUPLICATE_REDRIVEN),
+        ((False,), True, Cause.DUPLICATE_REDRIVEN),
+        ((False, False), True, Cause.DUPLICATE_LATE),
+        ((False, True), True, Cause.DUPLICATE_LATE),
+        ((False,), False, Cause.DUPLICATE_LATE),
     ],
 )
 def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first(
-    redriven: tuple[bool, ...], released: bool, expected: FindingClass
+    redriven: tuple[bool, ...], released: bool, expected: Cause
 ) -> None:
     """The lost record that arrives after its repair is not reported as the relay's fault."""
     copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
     hold = make_hold(released=released, repair="order")
     late = make_suspect(*copies, standing=None, position=None, hold=hold)
-    assert classes(late, replace(HERE, continued=True)) == [expected]
+    assert causes(late, replace(HERE, continued=True)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -212,12 +212,12 @@ def test_a_missing_message_whose_half_was_retired_is_unverifiable_and_never_lost
     """Nobody knows its topic any more, so neither log nor operator can settle it."""
     forgotten, here = make_suspect(known=None), replace(HERE, **retired)
     assert unverifiable_reason(forgotten, here) is Unverifiable.RETIRED
-    assert classes(forgotten, here) == []
-    assert classes(make_suspect(known=None)) == [FindingClass.LOST]
+    assert causes(forgotten, here) == []
+    assert causes(make_suspect(known=None)) == [Cause.LOST_PUBLISHED]
     skipped = make_suspect(known=None, listed=())
-    assert classes(skipped, here) == [FindingClass.SKIPPED]
+    assert causes(skipped, here) == [Cause.LOST_SKIPPED]
     missing = EarlierRuns(missing=frozenset({HALF.half_id}))
-    assert classes(skipped, replace(here, earlier=missing)) == []
+    assert causes(skipped, replace(here, earlier=missing)) == []
 
 
 def test_a_finding_keeps_its_id_when_its_half_is_retired() -> None:

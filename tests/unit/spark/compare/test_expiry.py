@@ -16,13 +16,13 @@ from spark.compare.expiry import EarlierRuns, earlier_runs
 from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows
 from spark.cut.checkpoint import Previous
 from spark.cut.cut_plan import ShardCut
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from tests.unit.spark.fixtures_suspects import (
     HALF,
     HERE,
     NOON,
     P_LISTED,
-    classes,
+    causes,
     make_hold,
     make_suspect,
 )
@@ -54,32 +54,35 @@ def after(**fields: Any) -> EarlierRuns:
 @pytest.mark.parametrize(
     ("suspect", "expected"),
     [
-        (make_suspect(listed=()), FindingClass.SKIPPED),
-        (make_suspect(listed=listed(1, "K"), hold=HOLD), FindingClass.HELD),
-        (make_suspect(listed=listed(1, "K"), hold=replace(HOLD, dropped=True)), "GIVEN_UP"),
-        (make_suspect(listed=listed(1, "K")), FindingClass.SKIPPED),
+        (make_suspect(listed=()), Cause.LOST_SKIPPED),
+        (make_suspect(listed=listed(1, "K"), hold=HOLD), Cause.UNPUBLISHED_HELD),
+        (
+            make_suspect(listed=listed(1, "K"), hold=replace(HOLD, dropped=True)),
+            "UNPUBLISHED/given_up",
+        ),
+        (make_suspect(listed=listed(1, "K")), Cause.LOST_SKIPPED),
     ],
 )
 def test_what_was_never_published_has_not_expired(suspect: Any, expected: str) -> None:
-    assert classes(suspect, TRIMMED) == [expected]
+    assert causes(suspect, TRIMMED) == [expected]
 
 
 def test_without_manifests_only_a_hold_shows_that_a_message_was_not_published() -> None:
     trimmed = replace(TRIMMED, unlisted_shards=frozenset({3}))
-    assert classes(make_suspect(listed=()), trimmed) == []
-    assert classes(make_suspect(listed=(), hold=HOLD), trimmed) == [FindingClass.HELD]
+    assert causes(make_suspect(listed=()), trimmed) == []
+    assert causes(make_suspect(listed=(), hold=HOLD), trimmed) == [Cause.UNPUBLISHED_HELD]
     released = replace(HOLD, released=True)
-    assert classes(make_suspect(listed=listed(1, "K"), hold=released), trimmed) == []
+    assert causes(make_suspect(listed=listed(1, "K"), hold=released), trimmed) == []
 
 
 @pytest.mark.parametrize(
     ("batch_no", "start", "place", "expected"),
     [
-        (8, 50, None, ["LOST"]),
+        (8, 50, None, ["LOST/published"]),
         (8, 51, None, []),
         (8, 51, RecordedPlace(partition=0, offset=50, batch_no=8), []),
-        (8, 51, RecordedPlace(partition=0, offset=51, batch_no=8), ["LOST"]),
-        (8, 51, RecordedPlace(partition=1, offset=0, batch_no=8), ["LOST"]),
+        (8, 51, RecordedPlace(partition=0, offset=51, batch_no=8), ["LOST/published"]),
+        (8, 51, RecordedPlace(partition=1, offset=0, batch_no=8), ["LOST/published"]),
         (7, 50, None, []),
     ],
 )
@@ -87,19 +90,19 @@ def test_what_was_published_since_the_last_cut_expires_only_behind_it(
     batch_no: int, start: int, place: RecordedPlace | None, expected: list[str]
 ) -> None:
     judgement = replace(HERE, starts={FIRST: start, SECOND: 50}, earlier=after())
-    assert classes(make_suspect(listed=listed(batch_no), place=place), judgement) == expected
+    assert causes(make_suspect(listed=listed(batch_no), place=place), judgement) == expected
 
 
 def test_of_a_topic_that_was_not_read_everything_is_since_the_last_cut() -> None:
     missed = after(missing=frozenset({HALF.half_id}), previous=previous(unread={"points": {3: 5}}))
     judgement = replace(HERE, starts={FIRST: 60, SECOND: 0}, earlier=missed)
-    assert classes(make_suspect(listed=listed(6)), judgement) == []
-    assert classes(make_suspect(listed=listed(5)), judgement) == [FindingClass.LOST]
+    assert causes(make_suspect(listed=listed(6)), judgement) == []
+    assert causes(make_suspect(listed=listed(5)), judgement) == [Cause.LOST_PUBLISHED]
 
 
 def test_only_what_was_published_is_compacted() -> None:
-    assert classes(make_suspect(superseded=True)) == [FindingClass.COMPACTED]
-    assert classes(make_suspect(superseded=True, listed=())) == [FindingClass.SKIPPED]
+    assert causes(make_suspect(superseded=True)) == [Cause.UNVERIFIABLE_COMPACTED]
+    assert causes(make_suspect(superseded=True, listed=())) == [Cause.LOST_SKIPPED]
 
 
 def record(offset: int, batch_no: int) -> CarriedRow:
@@ -113,7 +116,7 @@ def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_agai
     rows = (CarriedRow(COMMIT, HALF.half_id, "{}"), record(40, 7), record(60, 7), record(41, 8))
     found = earlier_runs(previous(), rows, TRIMMED.starts, recreated=())
     assert [*found.missing, *found.expired] == [HALF.half_id, str(HALF.message_id)]
-    assert classes(make_suspect(listed=listed(7)), replace(TRIMMED, earlier=found)) == []
+    assert causes(make_suspect(listed=listed(7)), replace(TRIMMED, earlier=found)) == []
     kept = unexpired_rows(previous(carried=rows), TRIMMED.starts)
     assert kept == (rows[0], rows[2], rows[3])
 

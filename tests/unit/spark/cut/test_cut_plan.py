@@ -40,13 +40,13 @@ def test_a_partition_without_an_answer_is_a_gap_with_its_reason() -> None:
     whole = Offsets(offsets={A: 1, B: 1})
     silent = Offsets(offsets={A: 1}, errors={B: "offline"})
     (gap,) = cut_plan.gaps([A, B], (whole, silent), ())
-    assert (gap.finding_class, gap.partition, gap.reason) == ("NOT_READ", B, "offline")
+    assert (gap.cause, gap.partition, gap.reason) == ("UNVERIFIABLE/not_read", B, "offline")
 
 
 def test_a_partition_with_an_open_transaction_is_a_gap() -> None:
     whole = Offsets(offsets={A: 1, B: 1})
     (gap,) = cut_plan.gaps([A, B], (whole,), (A,))
-    assert (gap.finding_class, gap.partition) == ("LSO_STUCK", A)
+    assert (gap.cause, gap.partition) == ("UNVERIFIABLE/open_transaction", A)
 
 
 def test_the_same_cut_is_the_same_run() -> None:
@@ -56,13 +56,14 @@ def test_the_same_cut_is_the_same_run() -> None:
 
 
 def test_a_gap_of_retention_leaves_the_topic_to_be_judged_by_place() -> None:
+    details = ("expired", "not_read", "open_transaction")
     gaps = tuple(
-        cut_plan.Gap(finding_class=name, partition=Partition(name.lower(), 0), reason="")
-        for name in ("RETENTION_GAP", "NOT_READ", "LSO_STUCK")
+        cut_plan.Gap(cause=f"UNVERIFIABLE/{each}", partition=Partition(each, 0), reason="")
+        for each in details
     )
     log = cut_plan.LogCut(progress_topic="progress", manifests=(), records=(), gaps=gaps)
-    assert log.unread_topics == {"not_read", "lso_stuck"}
-    assert log.expired_topics == {"retention_gap"}
+    assert log.unread_topics == {"not_read", "open_transaction"}
+    assert log.expired_topics == {"expired"}
 
 
 def test_a_shard_without_manifests_is_judged_from_where_its_relay_is_if_they_have_expired() -> None:

@@ -48,13 +48,13 @@ def changes_found(
     topics: dict[str, TopicFacts] = TOPICS,
     there: LogRecord | None = AT_98,
 ) -> dict[str, Partition]:
-    """Return the findings about a log, by class."""
+    """Return the findings about a log, by cause."""
     ranges = [Range(partition=HERE, start=start, end=end)] if topics else []
     found = dict.fromkeys(log_history.anchors_to_read(before, ranges), there)
     gaps = log_history.unreadable_ranges(before, topics, ["points"], ranges)
     read = [each for each in ranges if each.partition not in {gap.partition for gap in gaps}]
     every = [*gaps, *log_history.changes(before, topics, read, found)]
-    return {each.finding_class: each.partition for each in every}
+    return {each.cause: each.partition for each in every}
 
 
 def test_a_log_that_has_only_grown_has_no_finding() -> None:
@@ -63,7 +63,7 @@ def test_a_log_that_has_only_grown_has_no_finding() -> None:
     assert changes_found(start=100) == {}
 
 
-@pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"RETENTION_GAP": HERE})])
+@pytest.mark.parametrize(("start", "expected"), [(100, {}), (101, {"UNVERIFIABLE/expired": HERE})])
 def test_a_log_that_begins_after_the_last_end_has_a_gap(
     start: int, expected: dict[str, Partition]
 ) -> None:
@@ -71,19 +71,21 @@ def test_a_log_that_begins_after_the_last_end_has_a_gap(
 
 
 def test_a_log_that_ends_before_the_last_end_was_cut_off() -> None:
-    assert changes_found(end=99) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(end=99) == {"LOG_CHANGED/truncated": HERE}
 
 
 def test_a_truncated_log_that_has_grown_again_is_recognized_by_its_anchor() -> None:
-    assert changes_found(there=record_at(98, b"another one")) == {"LOG_TRUNCATED": HERE}
-    assert changes_found(there=record_at(104)) == {"LOG_TRUNCATED": HERE}
-    assert changes_found(there=None) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(there=record_at(98, b"another one")) == {"LOG_CHANGED/truncated": HERE}
+    assert changes_found(there=record_at(104)) == {"LOG_CHANGED/truncated": HERE}
+    assert changes_found(there=None) == {"LOG_CHANGED/truncated": HERE}
 
 
 def test_an_anchor_removed_by_compaction_proves_nothing_unless_another_record_is_there() -> None:
     compacted = {"points": replace(TOPICS["points"], compacts=True)}
     assert changes_found(topics=compacted, there=record_at(104)) == {}
-    assert changes_found(topics=compacted, there=record_at(98, b"!")) == {"LOG_TRUNCATED": HERE}
+    assert changes_found(topics=compacted, there=record_at(98, b"!")) == {
+        "LOG_CHANGED/truncated": HERE
+    }
 
 
 def test_an_anchor_that_expired_or_did_not_answer_proves_nothing() -> None:
@@ -96,7 +98,7 @@ WHOLE = Partition("points", WHOLE_TOPIC)
 
 
 def test_a_deleted_topic_was_not_read() -> None:
-    assert changes_found(topics={}) == {"NOT_READ": HERE}
+    assert changes_found(topics={}) == {"UNVERIFIABLE/not_read": HERE}
 
 
 def test_a_topic_that_we_may_not_describe_was_not_read() -> None:

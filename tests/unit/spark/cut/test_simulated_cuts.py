@@ -16,7 +16,7 @@ from outbox.messages.manifest import START, Position
 from outbox.reconciliation.log import Offsets, Partition
 from spark.compare.decision_table import Decision, Facts, Listed, classify
 from spark.cut import cut_plan
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 
 pytestmark = pytest.mark.deep
 
@@ -124,7 +124,7 @@ class World:
         return [(batch, of) for batch, of in below if uncommitted or not batch.aborts]
 
 
-def take(random: Random, mutant: str = "") -> Counter[FindingClass]:
+def take(random: Random, mutant: str = "") -> Counter[Cause]:
     """Let a world run, take a cut of it while it goes on, and judge every message."""
     world = World(random)
 
@@ -156,7 +156,7 @@ def judge(
     world: World,
     manifests: list[Batch],
     records: list[tuple[Batch, int]],
-) -> Counter[FindingClass]:
+) -> Counter[Cause]:
     """Reduce every message to its facts, as the pipeline does, and classify it."""
     last = {batch.shard: batch for batch in manifests}
     rows = [
@@ -172,7 +172,7 @@ def judge(
     for batch, message in records:
         end = cuts[batch.shard].batch_no if batch.shard in cuts else 0
         (ahead if batch.batch_no > end else copies)[message] += 1
-    found: Counter[FindingClass] = Counter()
+    found: Counter[Cause] = Counter()
     for message in {*decided, *copies, *ahead}:
         shard, n = places.get(message, (0, 0))
         decision = decided.get(message, Decision.NONE)
@@ -197,15 +197,13 @@ def test_thousands_of_cuts_of_a_moving_system_show_no_finding() -> None:
 @pytest.mark.parametrize(
     ("mutant", "expected"),
     [
-        ("snapshot before log", FindingClass.UNDECIDED),
-        ("records before manifests", FindingClass.LOST),
-        ("no wait", FindingClass.LOST),
-        ("uncommitted", FindingClass.DUPLICATE),
+        ("snapshot before log", Cause.ORPHAN_UNDECIDED),
+        ("records before manifests", Cause.LOST_PUBLISHED),
+        ("no wait", Cause.LOST_PUBLISHED),
+        ("uncommitted", Cause.DUPLICATE_REPEATED),
     ],
 )
-def test_a_cut_that_breaks_a_rule_shows_what_is_not_there(
-    mutant: str, expected: FindingClass
-) -> None:
+def test_a_cut_that_breaks_a_rule_shows_what_is_not_there(mutant: str, expected: Cause) -> None:
     random = Random(6)
-    found = sum((take(random, mutant) for _ in range(CUTS_OF_A_MUTANT)), Counter[FindingClass]())
+    found = sum((take(random, mutant) for _ in range(CUTS_OF_A_MUTANT)), Counter[Cause]())
     assert found[expected]

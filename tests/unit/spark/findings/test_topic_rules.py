@@ -8,7 +8,7 @@ import pytest
 
 from outbox.errors import ConfigurationError
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass, Severity
+from spark.findings.finding_class import Cause, Severity
 from spark.findings.topic_rules import (
     DEFAULT_RULE,
     LatencyTarget,
@@ -20,7 +20,6 @@ from spark.findings.topic_rules import (
 )
 from tests.unit.spark.fixtures_reports import make_finding
 
-C = FindingClass
 FREE = topic_rules({"points": {"ordered": False}})
 
 
@@ -38,9 +37,11 @@ def test_only_the_rule_of_the_longest_matching_name_applies() -> None:
 
 def test_every_member_of_a_rule_is_read() -> None:
     given = {"ordered": False, "foreign": "high", "partitioner": "any"}
-    (rule,) = topic_rules({"a.": {**given, "severity": {"HELD": "low"}}}).values()
+    graded = {"LOST/skipped": "high", "LOST": "low"}
+    (rule,) = topic_rules({"a.": {**given, "severity": graded}}).values()
+    severities = {Cause.LOST_PUBLISHED: Severity.LOW, Cause.LOST_SKIPPED: Severity.HIGH}
     assert rule == TopicRule(
-        ordered=False, foreign=Severity.HIGH, keyed=False, severities={C.HELD: Severity.LOW}
+        ordered=False, foreign=Severity.HIGH, keyed=False, severities=severities
     )
     (same,) = topic_rules(
         {"a.": {"ordered": True, "foreign": "off", "partitioner": "murmur2"}}
@@ -80,20 +81,21 @@ def test_an_invalid_rule_is_refused_in_one_line_that_names_it(rule: Any, named: 
         topic_rules({"a.": rule})
 
 
-def make(finding_class: FindingClass, **fields: Any) -> Finding:
-    """Return a finding of that class on the topic points."""
-    return make_finding(finding_class=finding_class, **fields)
+def make(cause: Cause, **fields: Any) -> Finding:
+    """Return a finding of that cause on the topic points."""
+    return make_finding(cause=cause, **fields)
 
 
 def test_order_is_not_judged_where_it_does_not_matter() -> None:
-    assert apply_topic_rule(make(C.ORDER_INVERSION), FREE) is None
-    assert apply_topic_rule(make(C.POSITION_DRIFT), FREE) == make(C.POSITION_DRIFT)
-    both = make(C.ORDER_INVERSION, detail={"behind": "b", "outbox_batch": "3.1.0"})
-    assert apply_topic_rule(both, FREE) == make(C.POSITION_DRIFT, detail={"outbox_batch": "3.1.0"})
+    inversion, drift = Cause.ORDER_INVERSION_KEY, Cause.POSITION_DRIFT_HEADER
+    assert apply_topic_rule(make(inversion), FREE) is None
+    assert apply_topic_rule(make(drift), FREE) == make(drift)
+    both = make(inversion, evidence={"behind": "b", "outbox_batch": "3.1.0"})
+    assert apply_topic_rule(both, FREE) == make(drift, evidence={"outbox_batch": "3.1.0"})
 
 
 def test_the_topic_sets_the_severity_of_records_of_other_writers() -> None:
-    foreign = make(C.FOREIGN)
+    foreign = make(Cause.FOREIGN_RECORD)
     assert apply_topic_rule(foreign, {}) is None
     assert apply_topic_rule(foreign, topic_rules({"points": {"foreign": "off"}})) is None
     for level, severity in (("low", Severity.LOW), ("high", Severity.HIGH)):
@@ -103,7 +105,9 @@ def test_the_topic_sets_the_severity_of_records_of_other_writers() -> None:
 
 
 def test_the_topic_sets_the_severity_of_a_class_until_the_rules_change() -> None:
-    mild = apply_topic_rule(make(C.LOST), topic_rules({"points": {"severity": {"LOST": "low"}}}))
+    mild = apply_topic_rule(
+        make(Cause.LOST_PUBLISHED), topic_rules({"points": {"severity": {"LOST": "low"}}})
+    )
     assert mild is not None
     assert (mild.severity, mild.graded.severity) == (Severity.LOW, Severity.LOW)
     again = apply_topic_rule(mild, {})

@@ -3,46 +3,39 @@ from __future__ import annotations
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.reconciliation.finding import PERMANENT_CLASSES, UNREAD_CLASSES
-from spark.findings.finding_class import FindingClass, GradedClass, Severity
+from outbox.reconciliation.finding import PERMANENT_CAUSES, REPAIRABLE_CAUSES, UNREAD_CAUSES
+from spark.findings.finding_class import Cause, GradedCause, Severity
 from spark.findings.finding_rules import RULES
 from spark.findings.verdict import Tolerance, Verdict, exit_code, parse_tolerance, verdict_of
 
-LOST, HELD, NOT_READ = FindingClass.LOST, FindingClass.HELD, FindingClass.NOT_READ
-DUPLICATE = FindingClass.DUPLICATE
+LOST, HELD, NOT_READ = Cause.LOST_PUBLISHED, Cause.UNPUBLISHED_HELD, Cause.UNVERIFIABLE_NOT_READ
+DUPLICATE = Cause.DUPLICATE_REPEATED
 
 
-def graded(finding_class: FindingClass) -> GradedClass:
-    """Return the class with its own severity."""
-    return GradedClass(finding_class, RULES[finding_class].severity)
+def graded(cause: Cause) -> GradedCause:
+    """Return the cause with its own severity."""
+    return GradedCause(cause, RULES[cause].severity)
 
 
 @pytest.mark.parametrize(
-    ("classes", "verdict"),
+    ("causes", "verdict"),
     [
         ((), Verdict.CLEAN),
-        ((FindingClass.GIVEN_UP,), Verdict.CLEAN),
-        ((NOT_READ,), Verdict.INCONCLUSIVE),
-        ((FindingClass.LSO_STUCK, FindingClass.GIVEN_UP), Verdict.INCONCLUSIVE),
-        ((HELD,), Verdict.FINDINGS),
+        ((Cause.UNVERIFIABLE_OPEN_TRANSACTION, Cause.UNPUBLISHED_GIVEN_UP), Verdict.INCONCLUSIVE),
         ((NOT_READ, LOST), Verdict.FINDINGS),
-        ((FindingClass.NOT_READ, FindingClass.COMPACTED), Verdict.INCONCLUSIVE),
-        ((FindingClass.RETENTION_GAP, FindingClass.PARTITIONS_CHANGED), Verdict.FINDINGS),
-        ((FindingClass.COMPACTED, FindingClass.GIVEN_UP), Verdict.CLEAN),
+        ((Cause.UNVERIFIABLE_EXPIRED, Cause.LOG_CHANGED_PARTITIONS), Verdict.FINDINGS),
     ],
 )
-def test_partial_coverage_is_never_clean(
-    classes: tuple[FindingClass, ...], verdict: Verdict
-) -> None:
-    assert verdict_of([graded(each) for each in classes]) is verdict
+def test_partial_coverage_is_never_clean(causes: tuple[Cause, ...], verdict: Verdict) -> None:
+    assert verdict_of([graded(each) for each in causes]) is verdict
 
 
-@pytest.mark.parametrize("finding_class", FindingClass)
-def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: FindingClass) -> None:
-    rule = RULES[finding_class]
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_alone_gives_its_verdict_and_exit_code(cause: Cause) -> None:
+    rule = RULES[cause]
     expected = (Verdict.FINDINGS, 7) if rule.severity > Severity.INFO else (Verdict.CLEAN, 0)
     expected = (Verdict.INCONCLUSIVE, 8) if rule.partial else expected
-    found = graded(finding_class)
+    found = graded(cause)
     assert (verdict_of({found}), exit_code({found: 1}, Tolerance())) == expected
 
 
@@ -50,8 +43,7 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
     ("counts", "fail_on", "most", "code"),
     [
         ({}, "low", {}, 0),
-        ({FindingClass.GIVEN_UP: 3}, "info", {}, 0),
-        ({HELD: 1}, "low", {}, 7),
+        ({Cause.UNPUBLISHED_GIVEN_UP: 3}, "info", {}, 0),
         ({HELD: 1}, "high", {}, 0),
         ({LOST: 1}, "critical", {}, 7),
         ({NOT_READ: 1}, "critical", {}, 8),
@@ -59,12 +51,12 @@ def test_every_class_alone_gives_its_verdict_and_exit_code(finding_class: Findin
         ({DUPLICATE: 10}, "low", {"duplicate": 10}, 0),
         ({DUPLICATE: 11}, "low", {"duplicate": 10}, 7),
         ({LOST: 1, HELD: 1}, "low", {"missing": 1}, 7),
-        ({LOST: 1}, "low", {"LOST": 0, "missing": 10}, 7),
-        ({NOT_READ: 1}, "low", {"NOT_READ": 5, "coverage": 5}, 8),
+        ({LOST: 1}, "low", {"LOST/published": 0, "LOST": 1, "missing": 10}, 7),
+        ({NOT_READ: 1}, "low", {"UNVERIFIABLE/not_read": 5, "coverage": 5}, 8),
     ],
 )
 def test_the_exit_code_follows_from_the_findings_and_the_tolerance(
-    counts: dict[FindingClass, int], fail_on: str, most: dict[str, int], code: int
+    counts: dict[Cause, int], fail_on: str, most: dict[str, int], code: int
 ) -> None:
     given = {graded(each): n for each, n in counts.items()}
     assert exit_code(given, parse_tolerance(fail_on, most)) == code
@@ -75,6 +67,6 @@ def test_a_threshold_for_an_unknown_kind_or_class_is_refused() -> None:
         parse_tolerance("low", {"misses": 1})
 
 
-def test_what_is_partial_or_permanent_is_a_class() -> None:
-    assert {*UNREAD_CLASSES, *PERMANENT_CLASSES} <= {each.value for each in FindingClass}
-    assert not UNREAD_CLASSES & PERMANENT_CLASSES
+def test_what_the_library_names_is_a_cause() -> None:
+    assert {*UNREAD_CAUSES, *PERMANENT_CAUSES, *REPAIRABLE_CAUSES} <= set(Cause)
+    assert not {*UNREAD_CAUSES} & {*PERMANENT_CAUSES}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
-from spark.findings.finding_class import FindingClass, Place
+from spark.findings.finding_class import Cause, Place
 from spark.report import document, page, tables
 from tests.unit.spark.fixtures_reports import NOON, make_finding, make_past_run, make_report
 from tests.unit.spark.report.fixtures_tags import Tags
@@ -16,12 +16,12 @@ SAMPLES = 50
 
 
 def test_what_to_do_first_is_at_the_top_and_each_count_leads_to_its_findings() -> None:
-    classes = (FindingClass.REDRIVEN, FindingClass.HELD, FindingClass.LOST)
-    found = [make_finding(n, finding_class=each) for n, each in enumerate(classes)]
+    causes = (Cause.DUPLICATE_REDRIVEN, Cause.UNPUBLISHED_HELD, Cause.LOST_PUBLISHED)
+    found = [make_finding(n, cause=each) for n, each in enumerate(causes)]
     attributes = Tags(page.to_html(make_report(found), SAMPLES)).attributes
     links = [value for name, value in attributes if name == "href"]
-    assert links[:2] == ["#LOST-critical", "#HELD-medium"]
-    assert links[2:] == ["#LOST-critical"] * 2  # what is missing, by topic and by group
+    assert links[:2] == ["#LOST/published-critical", "#UNPUBLISHED/held-medium"]
+    assert links[2:] == ["#LOST/published-critical"] * 2  # what is missing, by topic and by group
     assert {("id", link[1:]) for link in links if link} <= set(attributes)
 
 
@@ -46,7 +46,8 @@ def test_the_json_says_what_to_do_first_why_everything_was_read_and_how_long_it_
     report = make_report([lost], spans={lost.graded: (NOON, ended)}, read=places)
     shown = document.document(replace(report, findings=()), {})
     (first,) = shown["do_first"]
-    assert (first["class"], first["findings"], first["last"]) == ("LOST", 1, ended.isoformat())
+    assert (first["class"], first["detail"], first["findings"]) == ("LOST", "published", 1)
+    assert first["last"] == ended.isoformat()
     assert first["command"] == "outbox reconcile show 0123456789abcdef"  # no LOST one is kept
     assert (shown["full_because"], shown["duration_seconds"]) == ("the first run", 12.5)
     (topic,), groups = shown["topics"], shown["producer_groups"]
@@ -80,9 +81,9 @@ def test_only_a_run_after_another_one_compares_itself_with_it() -> None:
 
 def test_places_are_a_table_and_a_finding_of_a_group_names_it() -> None:
     places = [{"topic": "points", "offset": 5}, {"topic": "points", "offset": 9}]
-    twice = make_finding(finding_class=FindingClass.DUPLICATE, detail={"places": places})
+    twice = make_finding(cause=Cause.DUPLICATE_REPEATED, evidence={"places": places})
     group = {"message_id": None, "topic": None, "shard": None, "producer_group": "billing"}
-    silent = make_finding(2, finding_class=FindingClass.CHECK_SILENT, **group)
+    silent = make_finding(2, cause=Cause.STUCK_CHECKS, **group)
     text = page.to_html(make_report([twice, silent]), SAMPLES)
     assert "<th>offset</th>" in text
     assert "{" not in text[text.index("<h2>Findings") :]

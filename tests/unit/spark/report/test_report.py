@@ -6,7 +6,7 @@ import pytest
 
 from outbox.reconciliation.log import WHOLE_TOPIC, Partition
 from spark.cut.cut_plan import Gap
-from spark.findings.finding_class import FindingClass, Place
+from spark.findings.finding_class import Cause, Place
 from spark.report.store_run import stored_run
 from tests.fixtures_replacing import replace
 from tests.unit.spark.fixtures_reports import make_finding, make_report
@@ -16,8 +16,8 @@ def test_the_sentence_counts_what_was_checked_and_what_was_found() -> None:
     report = make_report(
         [
             make_finding(1),
-            make_finding(2, finding_class=FindingClass.HELD),
-            make_finding(3, finding_class=FindingClass.DUPLICATE),
+            make_finding(2, cause=Cause.UNPUBLISHED_HELD),
+            make_finding(3, cause=Cause.DUPLICATE_REPEATED),
         ]
     )
     assert report.sentence == (
@@ -38,51 +38,55 @@ def test_the_sentence_names_the_places_of_most_unverifiable_messages() -> None:
 @pytest.mark.parametrize(
     ("found", "ending"),
     [
-        ([FindingClass.STUCK_HALF, FindingClass.CHECK_SILENT], "; 2 stuck messages or groups"),
-        ([FindingClass.MANIFEST_BREAK], "; 1 coverage findings"),
-        ([FindingClass.GIVEN_UP, FindingClass.COMPACTED], "16 of 16 shards"),
+        ([Cause.STUCK_HALF, Cause.STUCK_CHECKS], "; 2 stuck messages or groups"),
+        ([Cause.MANIFEST_BREAK_CHAIN], "; 1 coverage findings"),
+        ([Cause.UNPUBLISHED_GIVEN_UP, Cause.UNVERIFIABLE_COMPACTED], "16 of 16 shards"),
     ],
 )
 def test_the_sentence_names_every_kind_of_finding_that_decides_the_verdict(
-    found: list[FindingClass], ending: str
+    found: list[Cause], ending: str
 ) -> None:
-    findings = [make_finding(n, finding_class=each) for n, each in enumerate(found)]
+    findings = [make_finding(n, cause=each) for n, each in enumerate(found)]
     assert make_report(findings).sentence.endswith(ending)
 
 
 def test_what_was_not_read_is_not_counted_as_read() -> None:
     report = make_report(
         gaps=[
-            Gap(finding_class="NOT_READ", partition=Partition("points", 1), reason="offline"),
-            Gap(finding_class="NOT_READ", partition=Partition("outbox.progress", 4), reason="ACL"),
+            Gap(cause="UNVERIFIABLE/not_read", partition=Partition("points", 1), reason="offline"),
+            Gap(
+                cause="UNVERIFIABLE/not_read",
+                partition=Partition("outbox.progress", 4),
+                reason="ACL",
+            ),
         ]
     )
     assert (report.partitions_read, report.shards_read) == ((1, 2), (15, 16))
 
 
 def test_a_partial_run_resolves_nothing() -> None:
-    gap = Gap(finding_class="NOT_READ", partition=Partition("points", 1), reason="offline")
+    gap = Gap(cause="UNVERIFIABLE/not_read", partition=Partition("points", 1), reason="offline")
     assert not make_report(gaps=[gap]).resolves
     assert make_report([make_finding()]).resolves
 
 
 def test_a_run_that_could_not_keep_every_finding_resolves_nothing() -> None:
     report = make_report(
-        [make_finding()], class_counts={(make_finding().graded, Place("points")): 2}
+        [make_finding()], cause_counts={(make_finding().graded, Place("points")): 2}
     )
     assert not report.resolves
 
 
 def test_a_stored_finding_keeps_its_evidence_and_no_key() -> None:
-    finding = make_finding(key=b"member-1", key_hash=-1, detail={"copies": 0})
+    finding = make_finding(key=b"member-1", key_hash=-1, evidence={"copies": 0})
     (stored,) = stored_run(make_report([finding]), {}).findings
     assert stored.finding_id == finding.finding_id
-    assert stored.detail["key_hash"] == "f" * 16
+    assert stored.evidence["key_hash"] == "f" * 16
     assert "member-1" not in repr(stored)
 
 
-def test_the_finding_id_survives_a_refined_class() -> None:
-    lost = make_finding(finding_class=FindingClass.LOST)
-    assert lost.finding_id == make_finding(finding_class=FindingClass.HELD).finding_id
-    assert lost.finding_id != make_finding(finding_class=FindingClass.DUPLICATE).finding_id
+def test_the_finding_id_survives_a_refined_cause() -> None:
+    lost = make_finding(cause=Cause.LOST_PUBLISHED)
+    assert lost.finding_id == make_finding(cause=Cause.UNPUBLISHED_HELD).finding_id
+    assert lost.finding_id != make_finding(cause=Cause.DUPLICATE_REPEATED).finding_id
     assert lost.finding_id != make_finding(subject="message:other").finding_id

@@ -17,7 +17,7 @@ from outbox.reconciliation.finding import FindingChanges
 from outbox.reconciliation.run import StoredRun
 from spark.columns.parquet_folder import ParquetFolder
 from spark.findings.finding import Finding
-from spark.findings.finding_class import FindingClass
+from spark.findings.finding_class import Cause
 from spark.report.report import Report
 from spark.report.store_run import store_run
 from tests.unit.docs.fixtures_report_schema import SCHEMA
@@ -60,7 +60,7 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
 ) -> None:
     findings = [hostile_finding(n, key=SECRET.encode(), topic="points") for n in range(count)]
     if count:
-        findings[-1] = hostile_finding(count, finding_class=FindingClass.DUPLICATE)
+        findings[-1] = hostile_finding(count, cause=Cause.DUPLICATE_REPEATED)
     shown, run = published(make_report(findings, folder=tmp_path / "run"))
     jsonschema.validate(json.loads(json.dumps(shown)), SCHEMA)
     assert json.loads(run.reports["json"]) == json.loads(json.dumps(shown))
@@ -83,7 +83,7 @@ def test_all_forms_agree_on_what_was_found_and_none_shows_a_key_or_can_do_harm(
 
 def test_a_report_counts_new_resolved_and_fixed_findings(tmp_path: Path) -> None:
     changes = FindingChanges(
-        new=1, resolved=3, fixed=2, unverifiable=4, closed_by_class={"LOST": 5}
+        new=1, resolved=3, fixed=2, unverifiable=4, closed_by_cause={"LOST/published": 5}
     )
     shown, run = published(make_report([make_finding()], changes=changes, folder=tmp_path / "r"))
     assert (shown["new"], shown["resolved"], shown["fixed"]) == (1, 3, 2)

@@ -18,6 +18,7 @@ from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     make_finding,
     make_run,
+    refined,
 )
 
 pytestmark = pytest.mark.postgres
@@ -75,8 +76,8 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     bare_service: Service, database_url: str
 ) -> None:
     store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b"))
-    store.save(make_run("two", "b"))
+    store.save(make_run("one", findings=(make_finding("a"), refined("b"))))
+    store.save(make_run("two", findings=(refined("b"),)))
     store.save(make_run("three", "c"))
 
     async def found(run_id: str, **query: Any) -> dict[str, str]:
@@ -87,21 +88,19 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     assert await found("two") == {"b": "resolved"}
     assert await found("three") == {"c": "open"}
     assert await found("one", kind="duplicate") == {}
-    assert await found("one", finding_class="LOST", kind="missing") == {
-        "a": "resolved",
-        "b": "resolved",
-    }
+    assert await found("one", finding_class="LOST", kind="missing") == await found("one")
+    assert await found("one", finding_class="LOST/skipped") == {"b": "resolved"}
     page = await get(bare_service, "/one/discrepancies", limit=1)
     rest = await get(bare_service, "/one/discrepancies", limit=1, cursor=page["next_cursor"])
     assert [each["finding_id"] for each in (*page["data"], *rest["data"])] == ["a", "b"]
     assert rest["has_more"] is False
-    assert make_finding("a").finding_class == page["data"][0]["class"]
+    assert (page["data"][0]["class"], page["data"][0]["detail"]) == ("LOST", "published")
 
 
-def found_at(finding_id: str, topic: str, decided_at: str | None, **detail: Any) -> StoredFinding:
+def found_at(finding_id: str, topic: str, decided_at: str | None, **more: Any) -> StoredFinding:
     """Return a finding about a message that was decided at a time."""
-    times = {"decided_at": decided_at, "record_time": None, **detail}
-    return replace(make_finding(finding_id), topic=topic, detail=times)
+    times = {"decided_at": decided_at, "record_time": None, **more}
+    return replace(make_finding(finding_id), topic=topic, evidence=times)
 
 
 async def test_findings_are_counted_by_kind_topic_and_hour_and_listed_by_them(
@@ -149,7 +148,7 @@ def total(topic: str, hour: str | None, findings: int, still_open: int) -> dict[
 async def test_an_accepted_finding_does_not_count_until_its_end(
     service: Service, database_url: str, pool: Pool
 ) -> None:
-    unread = replace(make_finding("c"), finding_class="NOT_READ")
+    unread = make_finding("c", "UNVERIFIABLE/not_read")
     run = make_run("one", findings=(make_finding("a"), make_finding("b"), unread))
     PostgresRunStore(database_url).save(run)
     path = f"{RUNS}/one/discrepancies"

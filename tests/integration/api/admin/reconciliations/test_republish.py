@@ -37,13 +37,11 @@ async def committed(service: Service, **fields: Any) -> str:
     return message_id
 
 
-def find(database_url: str, run_id: str, at: datetime = NOON, **classes: tuple[str, str]) -> None:
-    """Save a run with one finding per name: (class, message id)."""
+def find(database_url: str, run_id: str, at: datetime = NOON, **causes: tuple[str, str]) -> None:
+    """Save a run with one finding per name: (cause, message id)."""
     findings = [
-        replace(
-            make_finding(name), half_id=parse_message_id(message_id)[0], finding_class=finding_class
-        )
-        for name, (finding_class, message_id) in classes.items()
+        replace(make_finding(name, cause), half_id=parse_message_id(message_id)[0])
+        for name, (cause, message_id) in causes.items()
     ]
     run = make_run(run_id, findings=tuple(findings), started_at=at, cut_at=at)
     PostgresRunStore(database_url).save(run)
@@ -55,17 +53,17 @@ async def test_a_plan_lists_the_messages_to_republish_and_the_refused_ones_with_
     lost, skipped, altered, away, old = [await committed(service) for _ in range(5)]
     overtaken, _ = [await committed(service, key="one-key") for _ in range(2)]
     undecided = await service.prepared_id()
-    find(database_url, "old", resolved=("LOST", old))
+    find(database_url, "old", resolved=("LOST/published", old))
     find(
         database_url,
         "new",
-        lost=("LOST", lost),
-        skipped=("SKIPPED", skipped),
-        altered=("CORRUPT_VALUE", altered),
-        away=("WRONG_PARTITION", away),
-        overtaken=("LOST", overtaken),
-        undecided=("LOST", undecided),
-        gone=("LOST", "00000000-0000-8000-8000-000000000000"),
+        lost=("LOST/published", lost),
+        skipped=("LOST/skipped", skipped),
+        altered=("ALTERED/value", altered),
+        away=("WRONG_PLACE/partition", away),
+        overtaken=("LOST/published", overtaken),
+        undecided=("LOST/published", undecided),
+        gone=("LOST/published", "00000000-0000-8000-8000-000000000000"),
     )
     names = ["lost", "skipped", "altered", "away", "overtaken", "undecided", "gone", "resolved"]
     names += ["nothing"]
@@ -92,7 +90,7 @@ async def test_on_a_topic_without_order_a_newer_message_of_the_key_does_not_prev
 ) -> None:
     lost, _ = [await committed(service, key="one-key") for _ in range(2)]
     half_id = parse_message_id(lost)[0]
-    finding = replace(make_finding("lost"), half_id=half_id, detail={"ordered": False})
+    finding = replace(make_finding("lost"), half_id=half_id, evidence={"ordered": False})
     PostgresRunStore(database_url).save(make_run("run", findings=(finding,)))
     plan = (await ask(service, "republish", {"finding_ids": ["lost"]}, dry_run=True)).json()
     assert (plan["matched"], plan["refused"]) == (1, [])
@@ -102,7 +100,7 @@ async def test_an_ordered_repair_is_stored_once_and_audited(
     service: Service, database_url: str, pool: Pool
 ) -> None:
     ids = [await committed(service, key=key) for key in ("a", "b")]
-    find(database_url, "run", one=("LOST", ids[0]), two=("LOST", ids[1]))
+    find(database_url, "run", one=("LOST/published", ids[0]), two=("LOST/published", ids[1]))
     names = {"finding_ids": ["one", "two"]}
     result = await finished(service, await ask(service, "republish", names))
     assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
@@ -125,7 +123,7 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
 ) -> None:
     """The relay has published it, but the finding is open until the next run."""
     message_id = await committed(service)
-    find(database_url, "run", one=("LOST", message_id))
+    find(database_url, "run", one=("LOST/published", message_id))
     names = {"finding_ids": ["one"]}
     order: LiteralString = (
         "INSERT INTO outbox.bulk_action (action, operator, reason, starts_at, half_ids)"
@@ -140,7 +138,9 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
     [(earlier,)] = await select(pool, order)
     await finished(service, await ask(service, "republish", names))
     assert (await service.client.get(f"{BULK}/{earlier}")).json()["done"] == 0
-    find(database_url, "later", at=NOON + timedelta(days=36_525), one=("LOST", message_id))
+    find(
+        database_url, "later", at=NOON + timedelta(days=36_525), one=("LOST/published", message_id)
+    )
     assert (await finished(service, await ask(service, "republish", names)))["done"] == 1
 
 
@@ -149,7 +149,7 @@ async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool
     async with running(settings_for(database_url, **keys)) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         await service.put_group()
-        find(database_url, "run", one=("LOST", await committed(service)))
+        find(database_url, "run", one=("LOST/published", await committed(service)))
         body = {**WHO, "action": "republish", "filter": {"finding_ids": ["one"]}, "dry_run": True}
         other = await token(pool, Scope.OPS_FORCE, groups=("shop",))
         hidden = (await service.client.post(BULK, json=body, headers=other)).json()

@@ -13,7 +13,8 @@ from tests.fixtures_http_server import QuietHandler, http_server
 FINDINGS: list[dict[str, Any]] = [
     {
         "finding_id": f"f{number}",
-        "class": name,
+        "class": "LOST",
+        "detail": name,
         "severity": "critical",
         "status": "open",
         "topic": "points",
@@ -22,11 +23,11 @@ FINDINGS: list[dict[str, Any]] = [
         "action": "Do that.",
         "command": f"outbox message show f{number}",
     }
-    for number, name in enumerate(["LOST", "LOST", "SKIPPED", "PARKED"])
+    for number, name in enumerate(["published", "published", "skipped", "parked"])
 ]
 
 
-def test_each_class_of_a_run_comes_with_its_meaning_and_the_way_on(
+def test_each_cause_of_a_run_comes_with_its_meaning_and_the_way_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Handler(QuietHandler):
@@ -40,7 +41,7 @@ def test_each_class_of_a_run_comes_with_its_meaning_and_the_way_on(
         said = capsys.readouterr().err
         assert run(["--url", url, "-o", "json", "reconcile", "show", "RUN"]) == ExitCode.OK
     assert said.splitlines() == [
-        "LOST: LOST means this. Do that. Next: outbox message show f0",
-        "SKIPPED: SKIPPED means this. Do that. Next: outbox message show f2",
+        "LOST/published: published means this. Do that. Next: outbox message show f0",
+        "LOST/skipped: skipped means this. Do that. Next: outbox message show f2",
     ]
     assert capsys.readouterr().err == ""
