@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from contextlib import suppress
 from functools import lru_cache
+from types import NoneType
 from typing import Final
 
 from msgspec import UNSET, Raw
@@ -40,6 +41,9 @@ INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
 
 NO_DELAY: Final = "is refused: a half message cannot be delayed"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
+HEADER_VALUES: Final = 'must be an object of texts, {"base64": …} and nulls'
+_QUOTES: Final = {str: 4, NoneType: 2, HeaderBytes: 6}
+"""How many a header has in JSON, by its value: another number shows a name that is repeated."""
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?![\s\S])"
@@ -124,8 +128,12 @@ def _fits(pattern: str, text: str) -> bool:
 
 def _headers_of(text: Raw) -> Headers:
     """Return the headers; refuses a name that is repeated, and what is invalid."""
-    headers, raw = decode(text, HEADERS, "/headers") or {}, bytes(text)
-    if b"\\" in raw or raw.count(b'"') != 4 * len(headers):
+    try:
+        headers, raw = decode(text, HEADERS) or {}, bytes(text)
+    except Problem as refused:
+        raise invalid("/headers", HEADER_VALUES) if refused.errors else refused from None
+    quotes = sum(_QUOTES[type(value)] for value in headers.values())
+    if b"\\" in raw or raw.count(b'"') != quotes:
         names = Counter(name for name, _ in json.loads(raw, object_pairs_hook=list) or ())
         if repeated := [name for name, times in names.items() if times > 1]:
             raise invalid(pointer_to(["headers", repeated[0]]), "is present twice")

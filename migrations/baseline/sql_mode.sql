@@ -120,8 +120,8 @@ BEGIN
     LOOP
         found := CASE header.kind WHEN 'string' THEN convert_to(header.text, 'UTF8')
             WHEN 'object' THEN (
-                SELECT outbox.from_base64(max(value)) FROM json_each_text(header.text::json)
-                HAVING count(*) = 1 AND max(key) = 'base64') END;
+                SELECT outbox.from_base64(max(value #>> '{}')) FROM json_each(header.text::json)
+                HAVING count(*) = 1 AND max(key) = 'base64' AND max(json_typeof(value)) = 'string') END;
         IF header.kind <> 'null' AND found IS NULL THEN
             PERFORM outbox.refuse(format('the value of header %L is no string, no {"base64": …} and not null', header.name));
         ELSIF header.name !~ '^[A-Za-z0-9._-]{1,128}$' THEN

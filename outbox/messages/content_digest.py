@@ -27,7 +27,7 @@ def presence_flag(key: bytes | None, value: bytes | None) -> str:
 
 
 def content_digest(
-    message_id: bytes,
+    message_id: bytes | None,
     topic: str,
     key: bytes | None,
     value: bytes | None,
@@ -37,7 +37,7 @@ def content_digest(
 
     The id and the headers are those of the record: encoded texts.
     """
-    digest = xxh64_intdigest(message_id, SEED)
+    digest = SEED if message_id is None else xxh64_intdigest(message_id, SEED)
     digest = xxh64_intdigest(topic.encode(), digest)
     digest = xxh64_intdigest(presence_flag(key, value).encode(), digest)
     if key is not None:

@@ -122,7 +122,6 @@ def record_of(committed: Committed, batch: str, redriven: str | None = None) -> 
 def digest_in(record: Record) -> int:
     """Return the content digest of a rendered record."""
     (_, message_id), _, _, *covered = record.headers
-    assert message_id is not None
     if covered[0][0] == REDRIVEN:
         del covered[0]
     return content_digest(message_id, record.topic, record.key, record.value, covered)

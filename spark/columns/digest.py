@@ -13,6 +13,7 @@ built once per process.
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from typing import Final
 
 from pyspark.sql import Column
@@ -24,8 +25,8 @@ from outbox.reconciliation.log import LogRecord
 
 LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, record.REDRIVEN)
-NO_SUCH: Final = bytes(range(16))
-"""Any value: where an array has it not, a search for it returns null if the array has a null."""
+NO_SUCH: Final = sha256(b"the value of no header").digest()
+"""Where an array has it not, a search for it returns null if the array has a null."""
 
 
 @cache

@@ -195,7 +195,7 @@ def next_state(
 def digest_of(record: LogRecord) -> int:
     """Return the signed content digest of our record, as Spark computes it."""
     return content_digest(
-        message_id_in(record) or b"",
+        message_id_in(record),
         record.partition.topic,
         record.key,
         record.value,

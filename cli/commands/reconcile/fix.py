@@ -47,7 +47,7 @@ Lost = Annotated[
     typer.Option(
         "--class",
         metavar="CLASS",
-        help="LOST, LOST/published or LOST/skipped.",
+        help="LOST (both of its causes), LOST/published or LOST/skipped.",
         show_default=LostClass.LOST,
     ),
 ]

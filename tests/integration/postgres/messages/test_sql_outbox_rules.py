@@ -63,6 +63,7 @@ REFUSED: tuple[dict[str, Any], ...] = (
     {"headers": '{"a": "line\\nbreak"}'},
     {"headers": '{"a": {"base64": "AP8"}}'},
     {"headers": '{"a": {"base64": "AP8=", "b": "c"}}'},
+    {"headers": '{"a": {"base64": 1234}}'},
     {"headers": '["a"]'},
     {"headers": '{"a": "1", "b": "2", "a": "1"}'},
     {"headers": json.dumps({str(n): "v" for n in range(65)})},

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.messages.content_digest import content_digest, presence_flag
+from outbox.messages.content_digest import content_digest
 
 MESSAGE_ID = b"0f6c1c0e-8d0b-8c55-9a54-6f2b7c1d9e10"
 GROUP = ("outbox_producer_group", b"billing")
@@ -46,11 +46,3 @@ def test_each_field_changes_the_digest() -> None:
         )
     }
     assert len(digests) == 10
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "flag"),
-    [(b"", b"", "kv"), (b"", None, "k-"), (None, b"", "-v"), (None, None, "--")],
-)
-def test_null_and_empty_differ(key: bytes | None, value: bytes | None, flag: str) -> None:
-    assert presence_flag(key, value) == flag
