@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
 
 from outbox.errors import (
     ConfigurationError,
@@ -161,29 +160,6 @@ KINDS: Final[dict[str, ProblemKind]] = {
     ),
     "not-ready": ProblemKind(503, "Not ready", "`checks` shows which part is not ready."),
 }
-
-
-class BrokenRule(BaseModel):
-    """A rule that a request breaks, and a JSON pointer to the member that breaks it."""
-
-    pointer: str
-    message: str
-
-
-class ProblemDocument(BaseModel):
-    """A problem (RFC 9457) with further members; ``errors`` points at each broken rule."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: str
-    retryable: bool
-    request_id: str
-    errors: list[BrokenRule] = Field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

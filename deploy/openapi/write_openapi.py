@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 
 from api.admin.router import ROUTERS
 from api.guard import is_public
-from api.http.problems import MEDIA_TYPE, ProblemDocument
+from api.http.problems import MEDIA_TYPE
 from api.ingest.schemas import (
     EndBatch,
     EndBatchAnswer,
@@ -93,15 +93,13 @@ def operation_id(route: APIRoute) -> str:
 
 
 def _schemas() -> dict[str, Any]:
-    """Return the schemas of the hot routes, of problems and of checks."""
+    """Return the schemas of the hot routes and of checks."""
     _, found = msgspec.json.schema_components(_STRUCTS, ref_template=_SCHEMAS + "{name}")
     members = found["PrepareRequest"]["properties"]
     members.pop("deliver_after")
     for member in members.values():
         if "anyOf" in member:  # JSON Schema counts 7.0 as an integer, the decoder does not
             member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
-    problem = ProblemDocument.model_json_schema(ref_template=_SCHEMAS + "{model}")
-    found |= {**problem.pop("$defs"), "ProblemDocument": problem}
     for name, file in _CHECKS.items():
         text = (CHECKS / f"{file}.schema.json").read_text("utf-8")
         schema = msgspec.json.decode(text.replace("#/$defs/", _SCHEMAS))
