@@ -75,9 +75,8 @@ class Child:
         deadline = monotonic() + seconds
         while not ready():
             if self.ends_within(POLL_SECONDS):
-                raise ServerFailed(
-                    f"{self.command.name} ended during its start: {self.last_words()}"
-                )
+                ended = f"ended during its start (exit code {self.exit_code()})"
+                raise ServerFailed(f"{self.command.name} {ended}: {self.last_words()}")
             if monotonic() > deadline:
                 late = f"{self.command.name} does not answer after {seconds:.0f} s"
                 raise ServerFailed(f"{late}: see {self.command.log}")

@@ -43,7 +43,7 @@ NO_DELAY: Final = "is refused: a half message cannot be delayed"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
 HEADER_VALUES: Final = 'must be an object of texts, {"base64": …} and nulls'
 _QUOTES: Final = {str: 4, NoneType: 2, HeaderBytes: 6}
-"""How many a header has in JSON, by its value: another number shows a name that is repeated."""
+"""Quotation marks of a header in JSON, by the type of its value; more show a repeated name."""
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?![\s\S])"
@@ -127,7 +127,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _headers_of(text: Raw) -> Headers:
-    """Return the headers; refuses a name that is repeated, and what is invalid."""
+    """Return the headers; refuses a repeated name, and a header that is invalid."""
     try:
         headers, raw = decode(text, HEADERS) or {}, bytes(text)
     except Problem as refused:
@@ -143,7 +143,7 @@ def _headers_of(text: Raw) -> Headers:
 
 
 def _bytes_of(headers: Headers) -> int:
-    """Return the bytes of all headers; refuses too many."""
+    """Return the bytes of all headers; refuses more than HEADERS_MAX_BYTES."""
     total = sum(len(name) + len(value or b"") for name, value in headers)
     if total > HEADERS_MAX_BYTES:
         raise invalid("/headers", f"must have at most {HEADERS_MAX_BYTES} bytes together")

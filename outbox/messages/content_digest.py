@@ -2,10 +2,10 @@
 
 It is a chained XXH64. Each field is hashed with the previous result as its seed, starting
 at 42; Spark's ``xxhash64(a, b, …)`` computes the same bits. Fields in order: message id text,
-topic, a presence flag, key, value, then name and value of each covered header. A null field is
-skipped. Without the flag, (key ``a``, no value) would equal (no key, value ``a``); for the same
-reason a zero byte follows the name of a header whose value is null. A writer can craft other
-content with the same XXH64; the ACL of the topic is the protection. Pure.
+topic, a presence flag (``kv``, ``k-``, ``-v``, ``--``), key, value, then name and value of each
+covered header. A null field is skipped. Without the flag, (key ``a``, no value) would equal (no
+key, value ``a``); for the same reason a zero byte follows the name of a header whose value is null.
+A writer can craft other content with the same XXH64; the ACL of the topic is the protection. Pure.
 """
 
 from __future__ import annotations
@@ -21,11 +21,6 @@ _SIGN: Final = 1 << 63
 _WRAP: Final = 1 << 64
 
 
-def presence_flag(key: bytes | None, value: bytes | None) -> str:
-    """Return which of key and value exist: ``kv``, ``k-``, ``-v`` or ``--``."""
-    return ("-" if key is None else "k") + ("-" if value is None else "v")
-
-
 def content_digest(
     message_id: bytes | None,
     topic: str,
@@ -39,7 +34,8 @@ def content_digest(
     """
     digest = SEED if message_id is None else xxh64_intdigest(message_id, SEED)
     digest = xxh64_intdigest(topic.encode(), digest)
-    digest = xxh64_intdigest(presence_flag(key, value).encode(), digest)
+    flag = (b"-" if key is None else b"k") + (b"-" if value is None else b"v")
+    digest = xxh64_intdigest(flag, digest)
     if key is not None:
         digest = xxh64_intdigest(key, digest)
     if value is not None:

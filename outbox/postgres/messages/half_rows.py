@@ -149,14 +149,6 @@ def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
         return None
 
 
-def read_without_damage(row: Mapping[str, Any]) -> HalfMessage:
-    """Build the half; if its headers are damaged, it has none."""
-    try:
-        return read_half(row)
-    except ValueError:
-        return read_half({**row, "headers": None})
-
-
 async def read_whole_halves(
     connection: AsyncConnection, half_ids: Sequence[HalfId]
 ) -> dict[HalfId, HalfMessage | None]:
@@ -171,7 +163,7 @@ async def read_whole_halves(
 def read_headers(names_and_values: list[bytes | None] | None) -> Headers:
     """Pair up the alternating names and values of the ``headers`` column.
 
-    Raises ValueError if they are damaged: no names and values in turn.
+    Raises ValueError if they are damaged: not names and values in turn.
     """
     flat: list[Any] = names_and_values or []
     try:

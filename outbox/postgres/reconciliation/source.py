@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from outbox.messages.message_id import HalfId, message_id_of
-from outbox.postgres.messages.half_rows import bounds, read_without_damage
+from outbox.postgres.messages.half_rows import bounds, read_half, read_if_whole
 from outbox.postgres.reconciliation.audit_session import audit_session, database_errors
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
 from outbox.postgres.sessions.connections import Connection
@@ -209,8 +209,9 @@ class PostgresSnapshot:
 
 
 def _known_half(row: Mapping[str, Any]) -> KnownHalf:
+    """Return a half with its decision; one whose headers are damaged has none of them."""
     return KnownHalf(
-        half=read_without_damage(row),
+        half=read_if_whole(row) or read_half({**row, "headers": None}),
         parked=row["parked"],
         decision=DECISION_OF_CODE.get(row["decision"]),
         decided_by=DECIDED_BY_OF_CODE.get(row["decided_by"]),

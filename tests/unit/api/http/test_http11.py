@@ -8,7 +8,7 @@ from api.http.http11 import JoinedWrites
 
 
 class Recorded(asyncio.Transport):
-    """A transport that notes what it is told."""
+    """A transport that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[bytes | str] = []
