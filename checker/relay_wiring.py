@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
@@ -21,7 +20,6 @@ from outbox.kafka.client_config import (
     consumer_config,
     producer_config,
     refuse_unusable,
-    transactional_id,
 )
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, progress_topic_facts, safety_of
@@ -126,7 +124,7 @@ class RelayBuilder:
             owner=self._owner,
             connect=connect_verified,
         )
-        publisher = KafkaPublisher(lambda i: self._transactional(i, shard), shard, self._topic)
+        publisher = KafkaPublisher(self._transactional, shard, self._topic)
         manifests = KafkaProgressLog(self._admin, self._consumer, shard, self._topic)
         topics = ReadyTopics(self._admin, self._topic, shard)
         return ShardRelay(
@@ -137,6 +135,5 @@ class RelayBuilder:
             self._slots,
         )
 
-    def _transactional(self, installation: UUID, shard: int) -> dict[str, object]:
-        name = transactional_id(installation, shard)
+    def _transactional(self, name: str) -> dict[str, object]:
         return producer_config(self._servers, self._settings.kafka_config, name)

@@ -178,5 +178,9 @@ class CommittedMessageGone(OutboxError):
         super().__init__(f"half_message or op_message has no row {half_id}, which is committed")
 
 
+class TransactionStuck(KafkaUnavailable):
+    """Kafka cannot end the last transaction of a transactional id."""
+
+
 class PublisherFenced(KafkaUnavailable):
     """A newer producer of this shard exists, or the handle cannot be used any more."""

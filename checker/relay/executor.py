@@ -96,11 +96,14 @@ class RelayExecutor:
 
     # -- Taking over -----------------------------------------------------------------------------
 
-    def _fence(self, state: Relay, _: actions.Fence) -> answers.Answer:
+    def _fence(self, state: Relay, asked: actions.Fence) -> answers.Answer:
         assert state.installation is not None
         self._commit_log.keep_alive()
-        self._publisher.fence(state.installation)
+        self._publisher.fence(state.installation, asked.number, asked.each_within)
         return answers.Fenced()
+
+    def _leave_id(self, _: Relay, asked: actions.LeaveTransactionalId) -> None:
+        self._commit_log.leave_transactional_id(asked.gen)
 
     def _read_bounds(self, _: Relay, __: actions.ReadBounds) -> answers.Answer:
         """Read the row first: while another owner works, the log grows only beyond it."""
@@ -219,6 +222,8 @@ class RelayExecutor:
         hit("relay.before_commit")
         began = self._clock.monotonic()
         self._publisher.commit()
+        if self._topics:
+            self._topics.taken()
         ended = self._clock.monotonic()
         self._observer.committed(state, self._sent, ended - began)
         self._observer.sent(self._sent, self._delivery, ended - self._began)
@@ -239,6 +244,7 @@ _DO: Final[dict[type[Any], Callable[[RelayExecutor, Relay, Any], answers.Answer 
     actions.CloseSession: RelayExecutor._close_session,
     actions.IdentifyStores: RelayExecutor._identify_stores,
     actions.Fence: RelayExecutor._fence,
+    actions.LeaveTransactionalId: RelayExecutor._leave_id,
     actions.ReadBounds: RelayExecutor._read_bounds,
     actions.ReadManifests: RelayExecutor._read_manifests,
     actions.Compare: RelayExecutor._compare,
@@ -260,6 +266,7 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.TryLock: "relay.after_lock",
     actions.IdentifyStores: "relay.after_verify",
     actions.Fence: "relay.after_fence",
+    actions.LeaveTransactionalId: "relay.after_leaving",
     actions.ReadBounds: "relay.after_watermark",
     actions.ReadManifests: "relay.after_replay",
     actions.Recover: "relay.after_history_chunk",

@@ -20,7 +20,11 @@ from outbox.telemetry.metrics import Metrics
 if TYPE_CHECKING:
     from outbox.telemetry.spans import Spans
 
-_DEPENDENCY: Final = {Failure.DATABASE: "postgresql", Failure.KAFKA: "kafka"}
+_DEPENDENCY: Final = {
+    Failure.DATABASE: "postgresql",
+    Failure.KAFKA: "kafka",
+    Failure.STUCK: "kafka",
+}
 _AFTER_A_FENCE: Final = (
     "a copy of this database publishes to the same Kafka: stop its checkers, then see"
     " docs/runbooks.md, A copy of the database"

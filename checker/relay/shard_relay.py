@@ -18,6 +18,7 @@ from outbox.errors import (
     DatabaseUnavailable,
     KafkaUnavailable,
     PublisherFenced,
+    TransactionStuck,
 )
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Failure, HaltReason, Phase, Relay
@@ -102,6 +103,8 @@ class ShardRelay:
             return self._failed(Failure.OVERTAKEN, error)
         except PublisherFenced as error:
             return self._failed(Failure.FENCED, error)
+        except TransactionStuck as error:
+            return self._failed(Failure.STUCK, error)
         except KafkaUnavailable as error:
             return self._failed(Failure.KAFKA, error)
 

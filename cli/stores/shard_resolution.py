@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -18,7 +19,6 @@ from outbox.kafka.client_config import (
     admin_client,
     consumer_config,
     producer_config,
-    transactional_id,
 )
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
@@ -162,11 +162,10 @@ class ShardResolution:
         After ``init_transactions`` that transaction is complete, its markers are written, and
         frames of older epochs are refused (KIP-98). Only then are the logs complete.
         """
-        installation = log.installation()[0]
-        name = transactional_id(installation, self.shard)
-        config = producer_config(self._servers, self.settings.kafka_config, name)
-        publisher = KafkaPublisher(lambda _: config, self.shard, self.progress_topic)
-        publisher.fence(installation)
+        stored = log.progress()
+        config = partial(producer_config, self._servers, self.settings.kafka_config)
+        publisher = KafkaPublisher(config, self.shard, self.progress_topic)
+        publisher.fence(log.installation()[0], stored.number if stored else 0)
         publisher.drop()
 
     def _scan(self) -> Iterator[Seen]:

@@ -200,6 +200,9 @@ def consumer_config(bootstrap_servers: str, kafka_config: Mapping[str, Any]) -> 
     }
 
 
-def transactional_id(installation: object, shard: int) -> str:
-    """Return a shard's transactional id; it is never random, because the fence needs it."""
-    return f"outbox.{installation}.{shard}"
+def transactional_id(installation: object, shard: int, number: int) -> str:
+    """Return a transactional id of a shard; it is never random, because the fence needs it.
+
+    ``number`` counts those that the shard has left (``LeaveTransactionalId``).
+    """
+    return f"outbox.{installation}.{shard}.{number}"

@@ -16,17 +16,16 @@ from uuid import UUID
 from confluent_kafka import KafkaError, KafkaException, Producer
 from msgspec.structs import replace
 
-from outbox.errors import KafkaUnavailable, PublisherFenced
+from outbox.errors import KafkaUnavailable, PublisherFenced, TransactionStuck
 from outbox.failpoints import hit
-from outbox.kafka.client_config import ConnectionRefusals
+from outbox.kafka.client_config import ConnectionRefusals, transactional_id
 from outbox.kafka.delivery_reports import ANY_PARTITION, FENCED, REFUSED, DeliveryReports
 from outbox.kafka.permission import needed
 from outbox.kafka.progress_topic import PROGRESS_TOPIC
 from outbox.messages.record import Record
 from outbox.relay.protocol.answers import THIS_CLOCK, DeliveryReport
+from outbox.relay.protocol.takeover import FENCE_SECONDS
 
-FENCE_SECONDS: Final = 20.0
-"""With the back-off after it shorter than the time in which an owner must give a sign of life."""
 FLUSH_SECONDS: Final = 10.0
 """Longer than message.timeout.ms (8 s), so each report has arrived by then."""
 ALONE_SECONDS: Final = 60.0
@@ -45,11 +44,11 @@ class KafkaPublisher:
 
     def __init__(
         self,
-        config: Callable[[UUID], dict[str, Any]],
+        config: Callable[[str], dict[str, Any]],
         shard: int,
         progress_topic: str = PROGRESS_TOPIC,
     ) -> None:
-        """Create a publisher; ``config`` returns the producer's properties for an installation."""
+        """Create a publisher; ``config`` returns the properties for a transactional id."""
         self._config = config
         self._shard = shard
         self._progress_topic = progress_topic
@@ -66,14 +65,21 @@ class KafkaPublisher:
         if self._handle is not None:
             self._handle.poll(0)
 
-    def fence(self, installation: UUID) -> None:
-        """Create a handle; return when older ones are fenced and their transactions complete."""
+    def fence(
+        self, installation: UUID, number: int = 0, each_within: float = FENCE_SECONDS
+    ) -> None:
+        """Create a handle; return when older ones are fenced and their transactions complete.
+
+        The id after the current one is fenced first: an owner whose step to it was lost with
+        PostgreSQL's tail may still use it. ``each_within`` is the time limit of each fence (s).
+        """
         with _translated(self._explain):
-            self.drop()
-            self._refusals = ConnectionRefusals()
-            config = {**self._config(installation), "error_cb": self._refusals.note}
-            self._handle = Producer(config)
-            self._handle.init_transactions(FENCE_SECONDS)
+            for each in (number + 1, number):
+                self.drop()
+                self._refusals = ConnectionRefusals()
+                config = self._config(transactional_id(installation, self._shard, each))
+                self._handle = Producer({**config, "error_cb": self._refusals.note})
+                self._handle.init_transactions(each_within)
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -198,4 +204,6 @@ def _translated(explain: Callable[[str], str] = str) -> Iterator[None]:
             words = f"{kafka_error.name()}: {needed('WRITE', THE_IDS)}"
         if kafka_error.fatal() or kafka_error.code() in FENCED:
             raise PublisherFenced(words) from error
+        if kafka_error.code() == KafkaError.CONCURRENT_TRANSACTIONS:
+            raise TransactionStuck(words) from error
         raise KafkaUnavailable(explain(words)) from error

@@ -2,8 +2,10 @@
 
 Kafka refuses the whole transaction for a right that is missing on one topic, and names none. A
 partition that is in a transaction must take its marker too: until then Kafka lets the shard begin
-no other transaction, so all of its topics would wait. A topic is refused after the time that a
-record has for its delivery. Until then its shard tries again, as when Kafka is away.
+no other transaction with its transactional id. A topic is refused after the time that a record has
+for its delivery. Until then its shard tries again, as when Kafka is away. The time begins with the
+transaction that failed, if the topic was in it, and with the first of the topics that are away:
+the topics of one broker need not wait one after another.
 """
 
 from __future__ import annotations
@@ -46,6 +48,12 @@ class ReadyTopics:
         """When each topic was last seen to take records."""
         self._away: dict[str, float] = {}
         """Since when each of the others takes none."""
+        self._sent: dict[str, float] = {}
+        """The topics of the open transaction, or of one that failed, and when it began."""
+
+    def taken(self) -> None:
+        """Note that the records have been committed that were looked at last."""
+        self._sent.clear()
 
     def refusal(self, topics: Sequence[str]) -> Refusal | None:
         """Return the refusal of the first of these records whose topic is not ready.
@@ -61,6 +69,7 @@ class ReadyTopics:
             if began - self._seen.get(name, -LOOK_SECONDS) >= LOOK_SECONDS
         }
         if not due:
+            self._sent = dict.fromkeys(topics, began)
             return None
         found = read_topics(self._admin, {*due, self._progress})
         forbidden = {name for name, each in found.items() if each.lacks(AclOperation.WRITE)}
@@ -76,6 +85,7 @@ class ReadyTopics:
                 return Refusal(place, TAKES_NO_RECORDS, Refused.TOPIC, named=True)
         if away:
             raise KafkaUnavailable(f"{min(away)}: {TAKES_NO_RECORDS}")
+        self._sent = dict.fromkeys(topics, began)
         return None
 
     def _look(self, names: set[str], found: Mapping[str, Topic]) -> None:
@@ -94,7 +104,8 @@ class ReadyTopics:
         if ready != names and self._leader(found) not in answering:
             raise KafkaUnavailable(f"{self._progress}: {TAKES_NO_RECORDS}")
         for name in names - ready:
-            self._away.setdefault(name, now)
+            since = min(self._away.values(), default=now)
+            self._away.setdefault(name, min(since, self._sent.get(name, now)))
 
     def _leader(self, found: Mapping[str, Topic]) -> int:
         """Return the leader of the shard's manifests."""

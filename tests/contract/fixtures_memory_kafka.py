@@ -73,7 +73,7 @@ class MemoryPublisher(KafkaPublisher):
         self._epoch: int | None = None
         self._transaction: int | None = None
 
-    def fence(self, installation: UUID) -> None:
+    def fence(self, installation: UUID, *_: float) -> None:
         """Create a new handle; older ones are refused from now on."""
         self._epoch = self._kafka.fence(self._shard)
         self._transaction = None

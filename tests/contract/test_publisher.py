@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 from uuid import UUID, uuid4
 
@@ -14,7 +15,6 @@ from outbox.kafka.client_config import (
     admin_client,
     consumer_config,
     producer_config,
-    transactional_id,
 )
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
@@ -73,9 +73,8 @@ class RealKafka:
         self._admin = admin_client(bootstrap_servers, {})
 
     def publisher(self) -> KafkaPublisher:
-        name = transactional_id(self._installation, SHARD)
-        config = producer_config(self._servers, {}, name)
-        return KafkaPublisher(lambda _: config, SHARD, self._progress)
+        config = partial(producer_config, self._servers, {})
+        return KafkaPublisher(config, SHARD, self._progress)
 
     def progress_log(self) -> KafkaProgressLog:
         config = consumer_config(self._servers, {})

@@ -62,6 +62,17 @@ SEARCHED: Final = (
         faults=_faults(sign=1, crash=1),
     ),
     Configuration(
+        name="two relays: a transaction that does not end, takeover, crash",
+        relays=2,
+        messages=1,
+        faults=_faults(stuck=1, takeover=1, crash=1),
+    ),
+    Configuration(
+        name="one relay: a transaction that does not end, late frame, crash",
+        messages=1,
+        faults=_faults(stuck=1, frame=1, crash=1),
+    ),
+    Configuration(
         name="one relay: refusals, crash",
         faults=_faults(refuse=3, crash=1),
     ),
@@ -75,6 +86,13 @@ SEARCHED: Final = (
 """Searched by `make test`."""
 
 LARGER: Final = (
+    Configuration(
+        name="two relays: a transaction that does not end, tail lost, takeover, crash",
+        relays=2,
+        messages=1,
+        faults=_faults(stuck=1, takeover=1, failover=1, crash=1),
+        open_flushes=1,
+    ),
     Configuration(
         name="one relay: tail lost, flush aborted, crash",
         faults=_faults(failover=1, abort=1, crash=1),
@@ -100,6 +118,8 @@ WALKED: Final = Configuration(
     relays=2,
     messages=4,
     flush_sizes=(1, 2),
-    faults=_faults(failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1, refuse=4),
+    faults=_faults(
+        failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1, refuse=4, stuck=1
+    ),
 )
 """Too large for a search: walked at random."""

@@ -19,6 +19,7 @@ from outbox.relay.protocol.actions import (
 )
 from outbox.relay.protocol.answers import (
     Answer,
+    Bounds,
     CommitEnded,
     Compared,
     DeliveryReport,
@@ -28,6 +29,7 @@ from outbox.relay.protocol.answers import (
 )
 from outbox.relay.protocol.state import Phase, Relay, require
 from outbox.relay.protocol.step import step
+from outbox.relay.protocol.takeover import FENCE_SECONDS
 from outbox.relay.protocol.transition import Next
 from tests.fixtures_replacing import replace
 from tests.model.configurations import LARGER, SEARCHED, Configuration
@@ -57,10 +59,10 @@ def mark_before_commit(state: Relay, answer: Answer) -> Next:
 def replay_before_fence(state: Relay, answer: Answer) -> Next:
     """Read the manifests first and fence second."""
     after, plan = step(state, answer)
-    if plan == (Fence(),):
+    if isinstance(plan[0], Fence):
         return step(after, Fenced())
     if state.phase is Phase.REPLAY and after.phase is Phase.RUN:
-        return after, (Fence(), *plan)
+        return after, (Fence(after.number, FENCE_SECONDS), *plan)
     return after, plan
 
 
@@ -133,6 +135,13 @@ def generation_of_two(state: Relay, answer: Answer) -> Next:
     return after, tuple(shared)
 
 
+def bounds_without_the_number(state: Relay, answer: Answer) -> Next:
+    """Go on with a transactional id that the shard has left meanwhile."""
+    if isinstance(answer, Bounds) and answer.progress:
+        answer = replace(answer, progress=answer.progress._replace(number=state.number))
+    return step(state, answer)
+
+
 def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:
     """Commit a transaction though a record was not acknowledged."""
     if isinstance(answer, DeliveryReport) and answer.refused is None and answer.offset < 0:
@@ -142,7 +151,7 @@ def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:
 
 
 _CUT = Configuration(name="tail lost, crash", faults={Fault.FAILOVER: 1, Fault.CRASH: 1})
-_ANEW = LARGER[0]
+_ANEW = LARGER[1]
 _LATE = Configuration(name="late frame, crash", faults={Fault.FRAME: 1, Fault.CRASH: 1})
 _RIVALS = Configuration(name="takeover", relays=2, messages=1, faults={Fault.TAKEOVER: 1})
 _ONE = Configuration(name="crash", messages=1, faults={Fault.CRASH: 1})
@@ -154,6 +163,7 @@ _REFUSED = Configuration(
     open_flushes=1,
 )
 _REFUSED_TAIL, _REFUSED_TWICE = SEARCHED[-1], LARGER[-1]
+_STUCK, _STUCK_TAIL = SEARCHED[-4], LARGER[0]
 MUTANTS: Final = (
     Mutant("mark before commit", _ONE, "I3", mark_before_commit),
     Mutant("replay before fence", _RIVALS, "I1", replay_before_fence),
@@ -191,6 +201,13 @@ MUTANTS: Final = (
         rules=Rules(prove_the_handle=False),
     ),
     Mutant("a generation of two owners", _REFUSED_TWICE, "I1", generation_of_two),
+    Mutant("an id used that was left", _STUCK, "I1", bounds_without_the_number),
+    Mutant(
+        "a fence without that of the next id",
+        _STUCK_TAIL,
+        "I2",
+        rules=Rules(fence_next_id=False),
+    ),
     Mutant("a missing report ignored", _ONE, "I8", commit_in_spite_of_a_report),
     Mutant("a fence that keeps the epoch", _LATE, "I1", rules=Rules(fence_moves_epoch=False)),
 )

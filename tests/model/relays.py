@@ -9,28 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol.actions import (
     Action,
     CloseSession,
     DropHandle,
-    IdentifyStores,
     Rest,
     TryLock,
 )
-from outbox.relay.protocol.answers import Answer, Failed, LockTaken, Rested, StoresIdentified
+from outbox.relay.protocol.answers import Answer, Failed, LockTaken, Rested
 from outbox.relay.protocol.state import Phase, Progress, Relay
 from outbox.relay.protocol.transition import Next
-from tests.model.stores.postgres import IDENTITY
-
-INSTALLATION: Final = UUID(int=1)
-SAME_STORES: Final = StoresIdentified(INSTALLATION, IDENTITY, SHARDS, None)
-"""The answer to IdentifyStores: the stores never change; a search ends at the first halt."""
 
 Step = Callable[[Relay, Answer], Next]
 
@@ -104,9 +96,6 @@ class Relays:
             match plan[0]:
                 case TryLock():
                     state, plan = self._step(state, LockTaken())
-                    continue
-                case IdentifyStores():
-                    state, plan = self._step(state, SAME_STORES)
                     continue
                 case Rest():
                     state, plan = self._step(state, Rested())

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from outbox.relay.protocol.state import Cursor
 from tests.model.relays import ModelAnswer
 from tests.model.stores.kafka import Broker
 from tests.model.stores.postgres import Database
 
+INSTALLATION: Final = UUID(int=1)
 LONG_REPLAY: Final = "a REPLAY of more than one manifest"
 FAST_THEN_HISTORY: Final = "FAST, then HISTORY"
 ORPHAN: Final = "an orphan"
@@ -19,6 +21,7 @@ K_ENTRY: Final = "a K entry"
 RELEASE: Final = "a release batch"
 REPLAYED_RELEASE: Final = "a release that REPLAY marks"
 UNSENT: Final = "a manifest in Kafka without all of its records"
+LEFT: Final = "a transactional id that is left"
 STALE_FRAME: Final = "a stale frame meets an open transaction"
 
 
@@ -41,6 +44,8 @@ class Fault(IntEnum):
     """A message is decided as ROLLBACK."""
     REFUSE = 7
     """Kafka refuses a batch permanently."""
+    STUCK = 8
+    """Kafka does not end a transaction in time: a relay's fence fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ class Rules:
     void_with_session: bool = True
     """A relay loses its state with the session that a lost tail ends."""
     fence_moves_epoch: bool = True
+    fence_next_id: bool = True
+    """A fence is one of the next transactional id too."""
 
 
 RULES: Final = Rules()
@@ -100,8 +107,10 @@ class AtBroker:
     """The scene of a relay's action on Kafka."""
 
     broker: Broker
+    number: int
+    """Of the transactional id that the relay uses."""
     owner: bool
-    """It has the handle of the current epoch."""
+    """It has the handle of this id's current epoch."""
     rules: Rules
 
 

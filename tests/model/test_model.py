@@ -16,6 +16,7 @@ from tests.model.mutants import MUTANTS, WORLDS, Mutant
 from tests.model.scene import (
     FAST_THEN_HISTORY,
     K_ENTRY,
+    LEFT,
     LONG_REPLAY,
     ORPHAN,
     RELEASE,
@@ -58,6 +59,7 @@ def test_every_invariant_holds_in_every_world() -> None:
     assert reached >= {
         FAST_THEN_HISTORY,
         K_ENTRY,
+        LEFT,
         LONG_REPLAY,
         ORPHAN,
         RELEASE,

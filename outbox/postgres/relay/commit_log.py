@@ -92,6 +92,15 @@ class PostgresCommitLog(CommitReader):
             self._save(session, cursor, identity, begins=begins)
             self._save_publications(session, published)
 
+    def leave_transactional_id(self, gen: int) -> None:
+        """Store that the shard uses the next transactional id, under the generation after ``gen``.
+
+        Raises CursorMoved when ``gen`` is not the stored one.
+        """
+        with self._session() as session:
+            if not session.execute(SQL["leave_id"], {"name": self._name, "gen": gen}).fetchone():
+                raise CursorMoved
+
     def halt(self, reason: HaltReason) -> None:
         """Store that the shard waits for an operator.
 
@@ -265,12 +274,12 @@ def mark_published(
 
 
 def _progress(row: Sequence[Any]) -> Progress:
-    xid, n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt = row
+    xid, n, manifest_offset, batch_no, crc, gen, *identified, halt, number = row
     cursor = None
     if manifest_offset is not None:
         cursor = Cursor(Position(xid, n), manifest_offset, batch_no, crc, gen)
-    identity = None if cluster_id is None else Identity(cluster_id, topic_id, pg_system_id)
-    return Progress(cursor, identity, None if halt is None else HaltReason(halt))
+    identity = None if identified[0] is None else Identity(*identified)
+    return Progress(cursor, identity, None if halt is None else HaltReason(halt), number)
 
 
 def _mark_batch(

@@ -4,8 +4,15 @@ SELECT installation_id, (SELECT system_identifier::text FROM pg_control_system()
 
 -- name: progress
 -- Reads the shard's row by key.
-SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason
+SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason,
+    transactional_no
 FROM outbox.progress WHERE name = %(name)s
+
+-- name: leave_id
+-- Begins a generation that uses the next transactional id, if the stored one is the caller's.
+UPDATE outbox.progress SET gen = gen + 1, transactional_no = transactional_no + 1
+WHERE name = %(name)s AND gen = %(gen)s
+RETURNING true
 
 -- name: save_progress
 -- Writes the shard's one row. Writes nothing if the stored row is ahead, belongs to a newer owner, is halted, or

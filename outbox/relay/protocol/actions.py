@@ -23,6 +23,20 @@ class IdentifyStores(Action, frozen=True):
 class Fence(Action, frozen=True):
     """Create and initialise a new handle, which fences every older one."""
 
+    number: int
+    """Of the transactional id."""
+    each_within: float
+    """The time limit (s) of the fence of an id; the next id is fenced too."""
+
+
+class LeaveTransactionalId(Action, frozen=True):
+    """Store that the shard uses the next transactional id, under a new generation.
+
+    Only the owner of the stored generation may do so.
+    """
+
+    gen: int
+
 
 class ReadBounds(Action, frozen=True):
     """Read the progress row, and the start and end of the shard's manifest log."""

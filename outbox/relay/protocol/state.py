@@ -61,6 +61,8 @@ class Failure(StrEnum):
     """A newer producer of the shard exists, or our handle cannot be used any more."""
     KAFKA = "kafka"
     """Any other error of Kafka: the result of the transaction is unknown."""
+    STUCK = "stuck"
+    """Kafka cannot end the last transaction of our transactional id."""
     ROW_MISSING = "row_missing"
     """The row of a committed message is missing: an operator decides."""
 
@@ -108,6 +110,8 @@ class Progress(NamedTuple):
     cursor: Cursor | None
     identity: Identity | None
     halt: HaltReason | None
+    number: int = 0
+    """Of the transactional id in use: how many the shard has left."""
 
 
 class Found(NamedTuple):
@@ -126,6 +130,10 @@ class Relay(Struct, frozen=True, kw_only=True):
     halt: HaltReason | None = None
     installation: UUID | None = None
     identity: Identity | None = None
+    number: int = 0
+    """Of the transactional id that it fences and uses."""
+    owned: int | None = None
+    """The generation that it has stored since it was IDLE; until then it has not owned the id."""
     cursor: Cursor | None = None
     end: int = 0
     """REPLAY: the high watermark to reach."""

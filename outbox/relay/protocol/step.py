@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from outbox.relay.protocol.actions import Fence, IdentifyStores, ReadCommits, TryLock
+from outbox.relay.protocol.actions import IdentifyStores, ReadCommits, TryLock
 from outbox.relay.protocol.answers import (
     Answer,
     Bounds,
@@ -30,6 +30,7 @@ from outbox.relay.protocol.publication import (
 )
 from outbox.relay.protocol.state import Phase, Relay
 from outbox.relay.protocol.takeover import (
+    fence,
     on_bounds,
     on_compared,
     on_fenced,
@@ -60,7 +61,7 @@ def _on_rested(state: Relay, _: Rested) -> Next:
         case Phase.VERIFY | Phase.HALT:
             return state, (IdentifyStores(),)
         case Phase.FENCE:
-            return state, (Fence(),)
+            return fence(state)
         case Phase.REPLAY:
             return read_on(state)
         case Phase.RUN:

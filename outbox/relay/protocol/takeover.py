@@ -2,6 +2,12 @@
 
 It checks that both stores are the known ones, fences older producers, reads the manifests back,
 compares, and adopts or recovers. The fence comes before the log: until then the log may grow.
+
+A partition that stays away keeps the transaction that it is in from ending, and with it the
+transactional id. An owner leaves such an id for the next one, so the rest of its shard goes on.
+That is safe: it was the last that fenced the id, no handle of it is left, and what a commit of its
+own still makes visible is below the log's end, where REPLAY waits for it. A relay that fenced the
+old id meanwhile finds another number with the bounds, or another generation when it begins.
 """
 
 from __future__ import annotations
@@ -36,10 +42,14 @@ from outbox.relay.protocol.answers import (
     StoresIdentified,
 )
 from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
-from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, halt, most_of
+from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, drop, halt, most_of
 
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
+FENCE_SECONDS: Final = 10.0
+"""Two of them and the back-off are shorter than the time in which an owner gives signs of life."""
+OWN_SECONDS: Final = 5.0
+"""Longer than a healthy Kafka needs to end a transaction."""
 STUCK_SECONDS: Final = 60.0
 """Longer than any transaction of the relay: a blocking one belongs to another program."""
 STUCK_POLL_SECONDS: Final = 5.0
@@ -69,8 +79,14 @@ def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
         halt=None,
         installation=stores.installation,
         identity=stores.identity,
+        number=stores.progress.number if stores.progress else 0,
     )
-    return verified, (Fence(),)
+    return fence(verified)
+
+
+def fence(state: Relay) -> Next:
+    """Fence; an owner waits less long, because it can leave the id."""
+    return state, (Fence(state.number, FENCE_SECONDS if state.owned is None else OWN_SECONDS),)
 
 
 def _difference(stores: StoresIdentified) -> HaltReason | None:
@@ -95,6 +111,8 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
     """Begin at the stored cursor; the log's end was read after the fence."""
     stored = bounds.progress.cursor if bounds.progress else None
+    if bounds.progress and bounds.progress.number != state.number:
+        return drop(state, "transactional_id_left")
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = _after_marker(stored or Cursor(START, 0, 0, 0, 0), bounds)
@@ -211,6 +229,6 @@ def _past_first(state: Relay, position: Position) -> Relay:
 def run(state: Relay) -> Next:
     """Start to publish under a new generation: everything below the end is known."""
     cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
-    running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None)
+    running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None, owned=cursor.gen)
     begun = SaveProgress(cursor, begins=True)
     return running, (begun, ReadCommits(cursor.position, most_of(state.suspects)))

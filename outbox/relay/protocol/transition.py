@@ -15,6 +15,7 @@ from outbox.relay.protocol.actions import (
     Action,
     CloseSession,
     DropHandle,
+    LeaveTransactionalId,
     Rest,
     SaveProgress,
     StoreHalt,
@@ -53,10 +54,13 @@ def on_failed(state: Relay, failed: Failed) -> Next:
     A transaction that took too long ends as if a newer producer had fenced this one. A row that is
     missing halts the shard: nothing tells the scope that would have to wait.
     """
+    fencing = state.phase is Phase.FENCE
+    if fencing and failed.failure is Failure.STUCK and state.owned is not None:
+        return _leave_id(state, state.owned)
     if failed.failure is Failure.ROW_MISSING:
         halted, plan = halt(state, HaltReason.ROW_MISSING)
         return halted, (*unsaved(state), *plan)
-    if failed.failure is Failure.KAFKA:
+    if failed.failure in (Failure.KAFKA, Failure.STUCK):
         phase = Phase.VERIFY
         closing: tuple[Action, ...] = (DropHandle(failed.failure),)
         state = narrow_again(state)
@@ -65,9 +69,15 @@ def on_failed(state: Relay, failed: Failed) -> Next:
         closing = (DropHandle(failed.failure), CloseSession())
         fenced = failed.failure is Failure.FENCED
         forgiven = replace(state, suspects=0, release_suspects=0)
-        state = narrow_again(state) if fenced else forgiven
+        state = replace(narrow_again(state) if fenced else forgiven, owned=None)
     lost = count_failure(replace(without_handle(state), phase=phase))
     return lost, (*closing, Rest(backoff_seconds(lost.failures)))
+
+
+def _leave_id(state: Relay, owned: int) -> Next:
+    """Leave a transactional id whose transaction Kafka cannot end, for the next one."""
+    left, plan = drop(replace(state, owned=None), "transactional_id_left")
+    return left, (LeaveTransactionalId(owned), *plan)
 
 
 def on_stop_asked(state: Relay, _: StopAsked) -> Next:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -24,7 +25,6 @@ from outbox.kafka.client_config import (
     admin_client,
     consumer_config,
     producer_config,
-    transactional_id,
 )
 from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
@@ -122,7 +122,7 @@ class Case:
         """Return a new relay and its publisher."""
         brokers, clock, metrics = world.bootstrap_servers, SystemClock(), Metrics()
         publisher = self.publisher(
-            lambda id_: producer_config(brokers, {}, transactional_id(id_, SHARD)),
+            partial(producer_config, brokers, {}),
             SHARD,
             world.progress_topic,
         )
@@ -153,7 +153,7 @@ def play(case: Case, world: RelayWorld, link: Link) -> int:
     with _driven(relay) as driver:
         commit(1)
         wait_for(lambda: driver.published >= 1)
-        link.hold_end_txn(f".{SHARD}")
+        link.hold_end_txn(f".{SHARD}.0")
         publisher.unlucky = case.gives_up
         commit(1)
         wait_for(link.has_held)

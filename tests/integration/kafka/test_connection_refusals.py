@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from outbox.errors import KafkaUnavailable
-from outbox.kafka import progress_topic, publisher
+from outbox.kafka import progress_topic
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.progress_topic import progress_topic_facts
 from outbox.kafka.publisher import KafkaPublisher
@@ -49,9 +49,8 @@ def test_a_relay_whose_password_has_changed_names_it_when_it_opens_a_producer(
     secured: SecuredBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections that are open stay open, so its other requests go on."""
-    monkeypatch.setattr(publisher, "FENCE_SECONDS", SHORT_SECONDS)
     changed = config(secured, OLD_PASSWORD)
     relay = KafkaPublisher(lambda name: producer_config(secured.servers, changed, f"x.{name}"), 0)
     with pytest.raises(KafkaUnavailable, match="invalid credentials"):
-        relay.fence(uuid4())
+        relay.fence(uuid4(), 0, SHORT_SECONDS)
     relay.drop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 from outbox.messages.manifest import PUBLISHED
 from outbox.relay.protocol import actions, answers
@@ -31,11 +32,17 @@ from tests.model.stores.kafka import (
 
 
 def fence(scene: AtBroker, _: actions.Fence) -> Iterator[Outcome]:
-    """Move the epoch on; what was open is aborted."""
-    broker = abort(scene.broker)
+    """Move the epoch on; what was open is aborted. Kafka may not be able to do so in time."""
+    broker, number = abort(scene.broker, scene.number), scene.number
     if not scene.rules.fence_moves_epoch:
-        broker = broker._replace(frame=scene.broker.frame, old_frame=False)
+        broker = broker.with_id(number, frame=scene.broker.ids[number].frame, old_frame=False)
+    if scene.rules.fence_next_id:
+        for later in range(number + 1, len(broker.ids)):
+            broker = abort(broker, later)
     yield Outcome("Fence", answers.Fenced(), broker=broker, owns=True)
+    if number + 1 < len(broker.ids):
+        late = answers.Failed(Failure.STUCK)
+        yield Outcome("Fence: not in time", late, cost=Fault.STUCK)
 
 
 def read_end(scene: AtBroker, asked: ReadEnd) -> Iterator[Outcome]:
@@ -50,7 +57,8 @@ def read_manifests(scene: AtBroker, asked: actions.ReadManifests) -> Iterator[Ou
     if broker.stable >= asked.end or _stable_manifests(broker, asked):
         yield _manifests_read(scene, asked, broker)
         return
-    later = abort(broker)
+    late = (number for number, each in enumerate(broker.ids) if each.open)
+    later = reduce(abort, late, broker)
     yield _manifests_read(scene, asked, later)._replace(broker=later, owns=False)
     yield Outcome("ReadManifests: nothing yet", answers.ManifestsRead((), False))
     yield Outcome("ReadManifests: stuck", answers.ManifestsRead((), False, STUCK_SECONDS))
@@ -80,7 +88,8 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     good, crc = len(records), found(offset, asked.batch).crc
     text = f"Publish: {named(tuple(record.message for record in records))}"
     told = f"{text}, batch {asked.batch.batch_no} at {offset}"
-    whole = produce_manifest(produce(scene.broker, records), asked.batch)
+    sent = produce(scene.broker, scene.number, records)
+    whole = produce_manifest(sent, scene.number, asked.batch)
     yield Outcome(told, answers.DeliveryReport(good, offset=offset, crc=crc), broker=whole)
     unknown = answers.DeliveryReport(good, crc=crc)
     yield Outcome(f"{told}, report lost", unknown, broker=whole, cost=Fault.CRASH)
@@ -90,7 +99,9 @@ def publish(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
 
 def _unsent(scene: AtBroker, asked: actions.Publish) -> Iterator[Outcome]:
     """Refuse a record whose topic takes none: only a record is sent that proves the handle."""
-    proved = produce_manifest(scene.broker, asked.batch) if scene.owner else None
+    proved = None
+    if scene.owner:
+        proved = produce_manifest(scene.broker, scene.number, asked.batch)
     for place, message in enumerate(asked.batch.published):
         refusal = Refusal(place, "takes no records", Refused.TOPIC, named=True)
         text = f"Publish: {named(numbers((message,)))} is refused unsent"
@@ -110,7 +121,7 @@ def _records_of(asked: actions.Publish) -> tuple[Record, ...]:
 def _apart(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outcome]:
     """Send no manifest, because a report is missing, or is a refusal."""
     records = _records_of(asked)
-    sent, fewer = produce(scene.broker, records), len(records) - 1
+    sent, fewer = produce(scene.broker, scene.number, records), len(records) - 1
     if not records:
         return
     missing = answers.DeliveryReport(fewer)
@@ -125,13 +136,14 @@ def _apart(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outco
 def _together(scene: AtBroker, asked: actions.Publish, text: str) -> Iterator[Outcome]:
     """Send the manifest and not every record, or every record and not the manifest."""
     records = _records_of(asked)
-    sent = produce(scene.broker, records)
+    sent = produce(scene.broker, scene.number, records)
     unlisted = answers.DeliveryReport(len(records))
     yield Outcome(f"{text}, no manifest", unlisted, broker=sent, cost=Fault.CRASH)
     fewer = answers.DeliveryReport(len(records) - 1)
     for missing in records:
-        others = produce(scene.broker, tuple(each for each in records if each != missing))
-        part = produce_manifest(others, asked.batch)
+        rest = tuple(each for each in records if each != missing)
+        others = produce(scene.broker, scene.number, rest)
+        part = produce_manifest(others, scene.number, asked.batch)
         lost = f"{text} without m{missing.message}"
         for cost in (Fault.CRASH, Fault.REFUSE):
             yield Outcome(lost, fewer, broker=others, cost=cost)
@@ -143,13 +155,14 @@ def commit(scene: AtBroker, asked: actions.Commit) -> Iterator[Outcome]:
     if not scene.owner:
         yield _fenced(scene, asked)
         return
-    done = end_transaction(scene.broker)
+    number = scene.number
+    done = end_transaction(scene.broker, number)
     for text, at in (("clean, a second has passed", PROGRESS_SECONDS), ("clean", 0.0)):
         yield Outcome(f"Commit: {text}", answers.CommitEnded(at, 0.0), broker=done)
     unknown = answers.Failed(Failure.KAFKA)
     yield Outcome("Commit: done, answer lost", unknown, broker=done, cost=Fault.CRASH)
-    if not scene.broker.frame:
-        waiting, again = scene.broker._replace(frame=True), done._replace(frame=True)
+    if not scene.broker.ids[number].frame:
+        waiting, again = (each.with_id(number, frame=True) for each in (scene.broker, done))
         yield Outcome("Commit: error, frame late", unknown, broker=waiting, cost=Fault.FRAME)
         slow = answers.CommitEnded(0.0, CLEAN_COMMIT_SECONDS)
         yield Outcome("Commit: slow, sent twice", slow, broker=again, cost=Fault.FRAME)

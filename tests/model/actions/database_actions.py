@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from outbox.messages.manifest import Kind, Position
+from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
-from outbox.relay.protocol.state import Failure
+from outbox.relay.protocol.state import Failure, Progress
 from tests.model.relays import RowRead
 from tests.model.scene import (
     FAST_THEN_HISTORY,
+    INSTALLATION,
     K_ENTRY,
+    LEFT,
     ORPHAN,
     RELEASE,
     REPLAYED_RELEASE,
@@ -26,10 +29,12 @@ from tests.model.scene import (
     numbers,
 )
 from tests.model.stores.postgres import (
+    IDENTITY,
     Database,
     Held,
     Ids,
     hold,
+    leave_id,
     mark_released,
     open_held,
     owns,
@@ -46,6 +51,23 @@ def read_row(scene: AtDatabase, _: actions.ReadBounds) -> Iterator[Outcome]:
     row = scene.database.row
     text = cursor_text(row.cursor) if row and row.cursor else "nothing"
     yield Outcome(f"ReadBounds: the row has {text}", RowRead(row))
+
+
+def identify(scene: AtDatabase, _: actions.IdentifyStores) -> Iterator[Outcome]:
+    """Answer that the stores are the known ones; a search ends at the first halt."""
+    number = scene.database.row.number if scene.database.row else 0
+    known = Progress(None, None, None, number)
+    answer = answers.StoresIdentified(INSTALLATION, IDENTITY, SHARDS, known)
+    yield Outcome(f"IdentifyStores: transactional id {number}", answer)
+
+
+def leave(scene: AtDatabase, asked: actions.LeaveTransactionalId) -> Iterator[Outcome]:
+    """Store the next transactional id, unless another relay has begun a generation."""
+    left = leave_id(scene.database, asked.gen)
+    if left is None:
+        yield Outcome("LeaveTransactionalId: overtaken", answers.Failed(Failure.OVERTAKEN))
+    else:
+        yield Outcome("LeaveTransactionalId", None, database=left, reached=(LEFT,))
 
 
 def compare(scene: AtDatabase, asked: actions.Compare) -> Iterator[Outcome]:

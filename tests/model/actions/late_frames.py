@@ -22,10 +22,11 @@ class Arrival(NamedTuple):
 
 def arrivals(broker: Broker) -> Iterator[Arrival]:
     """Yield what may happen; a frame of an older epoch is refused."""
-    reached = (STALE_FRAME,) if broker.open else ()
-    if broker.frame:
-        ended = end_transaction(broker)._replace(frame=False)
-        yield Arrival("a late EndTxn of the current epoch arrives", ended)
-    if broker.old_frame:
-        refused = broker._replace(old_frame=False)
-        yield Arrival("a late EndTxn of an older epoch is refused", refused, reached)
+    for number, each in enumerate(broker.ids):
+        reached = (STALE_FRAME,) if each.open else ()
+        if each.frame:
+            ended = end_transaction(broker, number).with_id(number, frame=False)
+            yield Arrival("a late EndTxn of the current epoch arrives", ended)
+        if each.old_frame:
+            refused = broker.with_id(number, old_frame=False)
+            yield Arrival("a late EndTxn of an older epoch is refused", refused, reached)

@@ -18,6 +18,8 @@ from tests.model.scene import AtBroker, AtDatabase, Outcome
 Perform = Callable[[Any, Any], Iterator[Outcome]]
 
 _ON_DATABASE: Final[dict[type[Any], Perform]] = {
+    actions.IdentifyStores: database_actions.identify,
+    actions.LeaveTransactionalId: database_actions.leave,
     actions.ReadBounds: database_actions.read_row,
     actions.Compare: database_actions.compare,
     actions.Recover: database_actions.recover_batch,

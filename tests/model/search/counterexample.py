@@ -8,7 +8,7 @@ from itertools import pairwise
 from tests.model.scene import cursor_text
 from tests.model.search.search import Violation
 from tests.model.worlds.universe import CLIENTS, Universe
-from tests.model.worlds.world import NOBODY, World
+from tests.model.worlds.world import World
 
 _NAMES = "AB"
 
@@ -41,4 +41,4 @@ def _stores(universe: Universe, world: World) -> Iterator[str]:
     yield f"   row: {cursor_text(row) if row else None}"
     yield f"   known as published {sorted(database.already_published)}"
     yield f"   records {[tuple(record) for record in broker.data]}"
-    yield f"   owner {'nobody' if world.owner == NOBODY else 'a relay'}, open {broker.open}"
+    yield f"   owners {world.owners}, ids {broker.ids}"

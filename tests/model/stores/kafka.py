@@ -1,8 +1,9 @@
-"""The model's Kafka: one transactional id, its coordinator, the data topic and the progress log.
+"""The model's Kafka: two transactional ids, their coordinator, the data topic, the progress log.
 
-An EndTxn frame names transactional id, producer id and epoch, not which transaction: a second copy
-of one ends whatever is open when it arrives, unless the epoch has moved on. Which relay holds the
-handle of the current epoch is kept beside this value, in the world.
+The shard uses the second id once it has left the first. An EndTxn frame names transactional id,
+producer id and epoch, not which transaction: a second copy of one ends whatever is open when it
+arrives, unless the epoch has moved on. Which relay holds the handle of an epoch is kept beside this
+value, in the world.
 """
 
 from __future__ import annotations
@@ -30,14 +31,20 @@ class Open(NamedTuple):
     manifest_at: int = -1
 
 
-class Broker(NamedTuple):
-    """The part of Kafka that one shard can change."""
+class Id(NamedTuple):
+    """A transactional id."""
 
     open: Open | None = None
     frame: bool = False
     """An EndTxn(commit) of the current epoch is still in the network."""
     old_frame: bool = False
     """An EndTxn(commit) of an earlier epoch is still in the network."""
+
+
+class Broker(NamedTuple):
+    """The part of Kafka that one shard can change."""
+
+    ids: tuple[Id, ...] = (Id(), Id())
     data: tuple[Record, ...] = ()
     """The records that a read_committed consumer reads."""
     progress: tuple[Manifest | None, ...] = ()
@@ -46,19 +53,28 @@ class Broker(NamedTuple):
     @property
     def manifests(self) -> tuple[Found, ...]:
         """The committed manifests, by offset."""
-        waiting = self.open.manifest_at if self.open else -1
         return tuple(
             found(offset, manifest)
             for offset, manifest in enumerate(self.progress)
-            if manifest is not None and offset != waiting
+            if manifest is not None and offset not in self._waiting
         )
 
     @property
     def stable(self) -> int:
         """The last stable offset of the progress log: read_committed ends here."""
-        if self.open and self.open.manifest_at >= 0:
-            return self.open.manifest_at
-        return len(self.progress)
+        return min(self._waiting, default=len(self.progress))
+
+    @property
+    def _waiting(self) -> list[int]:
+        """The offsets of manifests of open transactions."""
+        return [
+            each.open.manifest_at for each in self.ids if each.open and each.open.manifest_at >= 0
+        ]
+
+    def with_id(self, number: int, **fields: object) -> Broker:
+        """Return this Kafka with changed fields of an id."""
+        changed = self.ids[number]._replace(**fields)  # type: ignore[arg-type]
+        return self._replace(ids=(*self.ids[:number], changed, *self.ids[number + 1 :]))
 
 
 def all_manifests(broker: Broker, first: int, end: int) -> Iterator[Found]:
@@ -78,40 +94,37 @@ def _crc(manifest: Manifest) -> int:
     return crc_of(encode(manifest))
 
 
-def produce(broker: Broker, records: tuple[Record, ...]) -> Broker:
-    """Append data records to the open transaction, which begins with the first one."""
+def produce(broker: Broker, number: int, records: tuple[Record, ...]) -> Broker:
+    """Append data records to the open transaction of an id, which begins with the first one."""
     if not records:
         return broker
-    now = broker.open or Open()
-    return broker._replace(open=now._replace(records=now.records + records))
+    now = broker.ids[number].open or Open()
+    return broker.with_id(number, open=now._replace(records=now.records + records))
 
 
-def produce_manifest(broker: Broker, manifest: Manifest) -> Broker:
-    """Append the manifest to the open transaction."""
-    now = broker.open or Open()
-    return broker._replace(
-        open=now._replace(manifest_at=len(broker.progress)),
-        progress=(*broker.progress, manifest),
-    )
+def produce_manifest(broker: Broker, number: int, manifest: Manifest) -> Broker:
+    """Append the manifest to the open transaction of an id."""
+    now = broker.ids[number].open or Open()
+    begun = broker.with_id(number, open=now._replace(manifest_at=len(broker.progress)))
+    return begun._replace(progress=(*broker.progress, manifest))
 
 
-def end_transaction(broker: Broker) -> Broker:
-    """Commit the open transaction, if there is one: the coordinator answers OK either way."""
-    ended = broker.open
+def end_transaction(broker: Broker, number: int) -> Broker:
+    """Commit the open transaction of an id, if any: the coordinator answers OK either way."""
+    ended = broker.ids[number].open
     if ended is None:
         return broker
-    after = broker._replace(open=None, data=broker.data + ended.records)
+    after = broker.with_id(number, open=None)._replace(data=broker.data + ended.records)
     if ended.manifest_at >= 0:
         after = after._replace(progress=(*after.progress, None))
     return after
 
 
-def abort(broker: Broker) -> Broker:
-    """Abort the open transaction and raise the epoch: after a fence or a timeout."""
-    ended = broker.open
-    aged = broker._replace(open=None, frame=False, old_frame=broker.old_frame or broker.frame)
+def abort(broker: Broker, number: int) -> Broker:
+    """Abort the open transaction of an id and raise its epoch: after a fence or a timeout."""
+    ended, frame, old_frame = broker.ids[number]
+    aged = broker.with_id(number, open=None, frame=False, old_frame=old_frame or frame)
     if ended is None or ended.manifest_at < 0:
         return aged
-    tail = broker.progress[ended.manifest_at :]
-    before = broker.progress[: ended.manifest_at]
-    return aged._replace(progress=(*before, *(None for _ in tail), None))
+    before, after = broker.progress[: ended.manifest_at], broker.progress[ended.manifest_at + 1 :]
+    return aged._replace(progress=(*before, None, *after, None))

@@ -144,7 +144,17 @@ def save(database: Database, cursor: Cursor, *, begins: bool = False) -> Databas
         newer = stored.gen > cursor.gen - begins
         if newer or stored.batch_no > cursor.batch_no or halted:
             return None
-    return database._replace(row=Progress(cursor, IDENTITY, None))
+    number = database.row.number if database.row else 0
+    return database._replace(row=Progress(cursor, IDENTITY, None, number))
+
+
+def leave_id(database: Database, gen: int) -> Database | None:
+    """Store the next transactional id under a new generation; None if ``gen`` is not the stored."""
+    row = database.row
+    if row is None or row.cursor is None or row.cursor.gen != gen:
+        return None
+    later = row.cursor._replace(gen=gen + 1)
+    return database._replace(row=row._replace(cursor=later, number=row.number + 1))
 
 
 def store_halt(database: Database, reason: HaltReason) -> Database:

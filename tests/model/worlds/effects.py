@@ -47,7 +47,8 @@ class Effects:
             if effects is None:
                 effects = self._at_database[asked] = self._with_database(*asked)
         else:
-            key = (local, world.broker, world.owner == who)
+            number = self.relays.known[local].state.number
+            key = (local, world.broker, world.owners[number] == who)
             effects = self._at_broker.get(key)
             if effects is None:
                 effects = self._at_broker[key] = self._with_broker(*key)
@@ -98,8 +99,14 @@ class Effects:
         return self._noted(local, at_database(relay, scene))
 
     def _with_broker(self, local: int, broker: int, owner: bool) -> list[Effect]:
-        scene = AtBroker(broker=self.brokers.values[broker], owner=owner, rules=self._rules)
-        return self._noted(local, at_broker(self.relays.known[local], scene))
+        relay = self.relays.known[local]
+        scene = AtBroker(
+            broker=self.brokers.values[broker],
+            number=relay.state.number,
+            owner=owner,
+            rules=self._rules,
+        )
+        return self._noted(local, at_broker(relay, scene))
 
     def _noted(self, local: int, outcomes: Sequence[Outcome]) -> list[Effect]:
         """Number the results of outcomes; leave out faults that never happen here."""
@@ -115,6 +122,7 @@ class Effects:
         to, dropped, closed = self.relays.after(local, outcome.answer)
         database = UNCHANGED if outcome.database is None else self.databases.of(outcome.database)
         broker = UNCHANGED if outcome.broker is None else self.brokers.of(outcome.broker)
+        number = self.relays.known[local].state.number
         return Effect(
-            outcome.text, to, dropped, closed, database, broker, outcome.cost, outcome.owns
+            outcome.text, to, dropped, closed, database, broker, outcome.cost, outcome.owns, number
         )

@@ -51,7 +51,8 @@ def _once(_: Database, broker: Broker, __: Lost) -> str | None:
 
 
 def _only_committed(database: Database, broker: Broker, lost: Lost) -> str | None:
-    records = broker.data + (broker.open.records if broker.open else ())
+    opened = (each.open.records for each in broker.ids if each.open)
+    records = sum(opened, broker.data)
     decided = database.committed | lost
     wild = tuple(r.message for r in records if r.message not in decided)
     return f"{named(wild)} has a record and was never committed" if wild else None

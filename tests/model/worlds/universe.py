@@ -21,7 +21,6 @@ from tests.model.worlds.world import ABSENT, NOBODY, UNCHANGED, Effect, Followin
 
 CLIENTS = -1
 """The actor of a step that is not a relay's."""
-_LOCAL = ("first", "second")
 _FAULT_BITS = 4
 _FAULT_MASK = (1 << _FAULT_BITS) - 1
 
@@ -37,6 +36,7 @@ class Universe:
         self.databases, self.brokers = self.effects.databases, self.effects.brokers
         self._fresh = self.effects.relays.fresh
         self._void_with_session = rules.void_with_session
+        self._fence_next_id = rules.fence_next_id
 
     def start(self) -> World:
         """Return the first world."""
@@ -47,7 +47,7 @@ class Universe:
             database=self.databases.of(database),
             standby=ABSENT,
             broker=self.brokers.of(Broker()),
-            owner=NOBODY,
+            owners=(NOBODY, NOBODY),
             first=fresh,
             second=fresh if self.configuration.relays == 2 else ABSENT,
             broken=0,
@@ -69,19 +69,18 @@ class Universe:
         steps += self._of_the_tail(world)
         for who in range(self.configuration.relays):
             acts = self._of_relay(world, who)
-            if calm == world and acts and world.owner in (NOBODY, who):
+            if calm == world and acts and _last_owner(world) in (NOBODY, who):
                 calm = acts[0].world
             steps += acts
             steps += self._of_death(world, who)
         return Following(steps, calm)
 
     def _of_clients(self, world: World) -> list[Transition]:
-        _, standby, broker, owner, first, second, broken, left, lost = world
         steps: list[Transition] = []
         for text, database, cost in self.effects.of_clients(world.database):
-            rest = _paid(left, cost)
+            rest = _paid(world.left, cost)
             if rest is not None:
-                changed = World(database, standby, broker, owner, first, second, broken, rest, lost)
+                changed = world._replace(database=database, left=rest)
                 self._written(steps, world, CLIENTS, text, changed)
         return steps
 
@@ -121,16 +120,17 @@ class Universe:
         return steps
 
     def _act(self, steps: list[Transition], world: World, who: int, effect: Effect) -> None:
-        database, standby, broker, owner, first, second, broken, left, lost = world
-        _, to, _, closed, new_database, new_broker, cost, owns = effect
-        rest = _paid(left, Fault.TAKEOVER if owns and owner not in (NOBODY, who) else cost)
+        database, standby, broker, owners, first, second, broken, left, lost = world
+        _, to, _, closed, new_database, new_broker, cost, owns, number = effect
+        takes = owns and any(each not in (NOBODY, who) for each in owners[number:])
+        rest = _paid(left, Fault.TAKEOVER if takes else cost)
         if rest is None:
             return
         changed = World(
             database if new_database == UNCHANGED else new_database,
             standby,
             broker if new_broker == UNCHANGED else new_broker,
-            _owner_after(owner, who, effect),
+            self._owners_after(world, who, effect),
             first if who else to,
             to if who else second,
             broken & ~(1 << who) if closed else broken,
@@ -144,10 +144,22 @@ class Universe:
         if left is None:
             return []
         fresh, broken = self._fresh, world.broken & ~(1 << who)
-        gone = world._replace(left=left, broken=broken, **{_LOCAL[who]: fresh})
-        if gone.owner == who:
-            gone = gone._replace(owner=NOBODY)
+        owners = _without(world.owners, who)
+        gone = world._replace(left=left, broken=broken, owners=owners)
+        gone = gone._replace(second=fresh) if who else gone._replace(first=fresh)
         return [_placed(who, "dies", gone)]
+
+    def _owners_after(self, world: World, who: int, effect: Effect) -> tuple[int, int]:
+        """Return who has each handle: a fence ends that of the next id, a timeout an open one's."""
+        first, second = world.owners
+        if effect.owns is None:
+            return _without(world.owners, who) if effect.dropped else world.owners
+        if effect.owns:
+            if effect.number:
+                return first, who
+            return who, NOBODY if self._fence_next_id else second
+        ids = self.brokers.values[world.broker].ids
+        return NOBODY if ids[0].open else first, NOBODY if ids[1].open else second
 
     def _written(
         self, steps: list[Transition], world: World, who: int, text: str, changed: World
@@ -165,19 +177,23 @@ class Universe:
 
 def _placed(who: int, text: str, world: World) -> Transition:
     """Sort the relays: two worlds that differ only in their names are one."""
-    database, standby, broker, owner, first, second, broken, left, lost = world
+    database, standby, broker, owners, first, second, broken, left, lost = world
     if second == ABSENT or (first, broken & 1) <= (second, broken >> 1):
         return Transition(who, text, world)
-    owner = NOBODY if owner == NOBODY else 1 - owner
+    one, two = (NOBODY if each == NOBODY else 1 - each for each in owners)
     broken = (broken & 1) << 1 | broken >> 1
-    placed = World(database, standby, broker, owner, second, first, broken, left, lost)
+    placed = World(database, standby, broker, (one, two), second, first, broken, left, lost)
     return Transition(who, text, placed, swapped=True)
 
 
-def _owner_after(owner: int, who: int, effect: Effect) -> int:
-    if effect.owns is not None:
-        return who if effect.owns else NOBODY
-    return NOBODY if effect.dropped and owner == who else owner
+def _last_owner(world: World) -> int:
+    first, second = world.owners
+    return first if second == NOBODY else second
+
+
+def _without(owners: tuple[int, int], who: int) -> tuple[int, int]:
+    first, second = owners
+    return NOBODY if first == who else first, NOBODY if second == who else second
 
 
 def _paid(left: int, cost: Fault | None) -> int | None:

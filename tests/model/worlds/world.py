@@ -20,8 +20,8 @@ class World(NamedTuple):
     standby: int
     """The value of a standby that has stopped receiving; ABSENT while it follows."""
     broker: int
-    owner: int
-    """Which relay has the handle of the current epoch."""
+    owners: tuple[int, int]
+    """Which relay has the handle of the current epoch, by transactional id."""
     first: int
     second: int
     """The relays' local states; ABSENT where there is one only."""
@@ -77,3 +77,5 @@ class Effect(NamedTuple):
     broker: int
     cost: Fault | None
     owns: bool | None
+    number: int
+    """Of the relay's transactional id."""

@@ -11,7 +11,7 @@ from outbox.errors import CursorMoved, DatabaseUnavailable
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
 from outbox.postgres.sessions.connections import connect
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
 from tests.fixtures_waiting import wait_for
 
 pytestmark = pytest.mark.postgres
@@ -38,7 +38,7 @@ def commit_log(database_url: str) -> Iterator[PostgresCommitLog]:
 def test_the_row_is_read_as_it_was_saved(commit_log: PostgresCommitLog) -> None:
     assert commit_log.progress() is None
     commit_log.save(CURSOR, IDENTITY, ())
-    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+    assert commit_log.progress() == Progress(CURSOR, IDENTITY, None)
 
 
 @pytest.mark.parametrize("older", [CURSOR._replace(gen=3, batch_no=9), CURSOR._replace(batch_no=2)])
@@ -46,7 +46,21 @@ def test_an_older_cursor_moves_nothing(commit_log: PostgresCommitLog, older: Cur
     commit_log.save(CURSOR, IDENTITY, ())
     with pytest.raises(CursorMoved):
         commit_log.save(older, IDENTITY, ())
-    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+    assert commit_log.progress() == Progress(CURSOR, IDENTITY, None)
+
+
+def test_only_the_owner_of_the_stored_generation_leaves_a_transactional_id(
+    commit_log: PostgresCommitLog,
+) -> None:
+    commit_log.save(CURSOR, IDENTITY, ())
+    commit_log.leave_transactional_id(CURSOR.gen)
+    for gen in (CURSOR.gen, CURSOR.gen + 2):
+        with pytest.raises(CursorMoved):
+            commit_log.leave_transactional_id(gen)
+    left = CURSOR._replace(gen=CURSOR.gen + 1)
+    assert commit_log.progress() == Progress(left, IDENTITY, None, 1)
+    with pytest.raises(CursorMoved):
+        commit_log.save(left, IDENTITY, (), begins=True)
 
 
 def test_a_halted_shard_stores_no_cursor(commit_log: PostgresCommitLog) -> None:
@@ -54,7 +68,7 @@ def test_a_halted_shard_stores_no_cursor(commit_log: PostgresCommitLog) -> None:
     commit_log.halt(HaltReason.CHAIN_BROKEN)
     with pytest.raises(CursorMoved):
         commit_log.save(CURSOR._replace(gen=5), IDENTITY, ())
-    assert commit_log.progress() == (CURSOR, IDENTITY, HaltReason.CHAIN_BROKEN)
+    assert commit_log.progress() == Progress(CURSOR, IDENTITY, HaltReason.CHAIN_BROKEN)
 
 
 def test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor(
@@ -63,13 +77,13 @@ def test_a_halt_by_a_foreign_transaction_ends_with_the_next_saved_cursor(
     commit_log.save(CURSOR, IDENTITY, ())
     commit_log.halt(HaltReason.REPLAY_STUCK)
     commit_log.save(CURSOR, IDENTITY, ())
-    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+    assert commit_log.progress() == Progress(CURSOR, IDENTITY, None)
 
 
 def test_a_missing_row_halts_the_shard(commit_log: PostgresCommitLog) -> None:
     assert commit_log.try_lock()
     commit_log.halt(HaltReason.CURSOR_MISSING)
-    assert commit_log.progress() == (None, None, HaltReason.CURSOR_MISSING)
+    assert commit_log.progress() == Progress(None, None, HaltReason.CURSOR_MISSING)
 
 
 def test_a_row_that_another_owner_has_just_created_is_not_missing(
@@ -78,7 +92,7 @@ def test_a_row_that_another_owner_has_just_created_is_not_missing(
     """Two relays at a shard's first start: the one that was fenced must not stop the other."""
     commit_log.save(CURSOR, IDENTITY, ())
     commit_log.halt(HaltReason.CURSOR_MISSING)
-    assert commit_log.progress() == (CURSOR, IDENTITY, None)
+    assert commit_log.progress() == Progress(CURSOR, IDENTITY, None)
 
 
 def test_an_owner_whose_session_was_ended_does_not_halt_the_next_owner(
@@ -95,7 +109,7 @@ def test_an_owner_whose_session_was_ended_does_not_halt_the_next_owner(
         for _ in range(2):
             with pytest.raises(DatabaseUnavailable):
                 commit_log.halt(HaltReason.CHAIN_BROKEN)
-        assert following.progress() == (CURSOR, IDENTITY, None)
+        assert following.progress() == Progress(CURSOR, IDENTITY, None)
 
 
 def test_postgresql_ends_the_session_of_an_owner_that_is_silent(

@@ -30,6 +30,7 @@ from outbox.relay.protocol.actions import (
 )
 from outbox.relay.protocol.answers import THIS_CLOCK, Bounds, Commits, Delivered, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
+from outbox.relay.protocol.takeover import FENCE_SECONDS
 from outbox.telemetry.metrics import Metrics
 from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_replacing import replace
@@ -145,7 +146,7 @@ class Publishing:
         self.fence()
 
     def fence(self) -> None:
-        self._executor.perform(self._state, (Fence(),))
+        self._executor.perform(self._state, (Fence(0, FENCE_SECONDS),))
 
     def send(self, cursor: Cursor, *, commit: bool = True) -> Cursor:
         """Publish the row after a cursor; return where the chain continues if it is committed."""

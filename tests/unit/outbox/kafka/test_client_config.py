@@ -80,4 +80,4 @@ def test_properties_that_no_producer_can_have_are_refused_and_named(
 
 
 def test_a_shards_transactional_id_is_always_the_same() -> None:
-    assert transactional_id("0f6c", 3) == "outbox.0f6c.3"
+    assert transactional_id("0f6c", 3, 0) == "outbox.0f6c.3.0"

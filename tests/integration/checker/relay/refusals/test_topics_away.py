@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -13,13 +14,15 @@ from checker.relay.shard_relay import ShardRelay
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import new_cluster
 from outbox.kafka import ready_topics
+from outbox.kafka.client_config import producer_config
+from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.ready_topics import TAKES_NO_RECORDS
 from outbox.kafka.topics import read_topics
 from outbox.messages.message_id import SHARDS
 from tests.fixtures_kafka import committed_records
 from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
-from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import due_now, open_rows
 from tests.integration.checker.relay.refusals.test_forbidden_topic import HELD, commit_to
 
@@ -119,6 +122,53 @@ def release(world: RelayWorld, relay: ShardRelay) -> None:
         return open_rows(world) == 0
 
     wait_for(freed)
+
+
+class LosingPublisher(KafkaPublisher):
+    """Stops a broker at a step of a transaction that writes to it."""
+
+    broker: EmbeddedKafka
+    step: str | None = None
+
+    def begin(self) -> None:
+        """Begin; then the broker is lost before it has a record."""
+        super().begin()
+        self._lose("begin")
+
+    def commit(self) -> None:
+        """Lose the broker after it has acknowledged the records, and commit."""
+        self._lose("commit")
+        super().commit()
+
+    def _lose(self, step: str) -> None:
+        if step == self.step:
+            self.step = None
+            self.broker.kill()
+
+
+@pytest.mark.parametrize("step", ["begin", "commit"])
+def test_f15_a_topic_that_is_lost_while_the_shard_writes_to_it_is_held_and_all_others_flow(
+    world: RelayWorld, brokers: Mapping[int, EmbeddedKafka], step: str
+) -> None:
+    """Kafka cannot end the transaction: its marker is due on a broker that is away."""
+    servers = world.bootstrap_servers
+    world.progress_topic = topic_on(servers, STAYS, partitions=SHARDS)
+    world.topic, away = topic_on(servers, STAYS), topic_on(servers, GOES)
+    relay = world.relay()
+    publisher = LosingPublisher(partial(producer_config, servers, {}), SHARD, world.progress_topic)
+    relay._executor._publisher = publisher
+    publish_everywhere(world, relay, [away], b"before")
+    publisher.broker, publisher.step = brokers[GOES], step
+    for number in (b"1", b"2"):
+        publish_everywhere(world, relay, [away], number)
+    assert world.values(3) == VALUES
+    left = world.connection.execute("SELECT max(transactional_no) FROM outbox.progress").fetchone()
+    assert left is not None
+    assert left[0] >= 1
+    brokers[GOES].start()
+    wait_for(lambda: takes_records(servers, away))
+    release(world, relay)
+    assert [record.value for record in committed_records(servers, away, 3)] == VALUES
 
 
 def test_f15_nothing_is_held_while_the_manifests_are_away_too(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from uuid import UUID
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -140,10 +141,10 @@ class SlowFirstCommit(KafkaPublisher):
     fences = 0
     commits = 0
 
-    def fence(self, installation: UUID) -> None:
+    def fence(self, *arguments: Any) -> None:
         """Count the handles."""
         self.fences += 1
-        super().fence(installation)
+        super().fence(*arguments)
 
     def commit(self) -> None:
         """Commit, and answer late the first time."""
@@ -156,8 +157,8 @@ class SlowFirstCommit(KafkaPublisher):
 def relay_with_slow_commit(world: RelayWorld) -> tuple[ShardRelay, SlowFirstCommit]:
     """Return a relay whose first commit answers late, and its publisher."""
     servers, clock = world.bootstrap_servers, SystemClock()
-    config = producer_config(servers, {}, f"slow.{world.progress_topic}.{SHARD}")
-    publisher = SlowFirstCommit(lambda _: config, SHARD, world.progress_topic)
+    config = partial(producer_config, servers, {})
+    publisher = SlowFirstCommit(config, SHARD, world.progress_topic)
     admin, consumer = admin_client(servers, {}), consumer_config(servers, {})
     manifests = KafkaProgressLog(admin, consumer, SHARD, world.progress_topic)
     log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="test")

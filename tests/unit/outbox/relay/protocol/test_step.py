@@ -9,6 +9,7 @@ import pytest
 from outbox.messages.manifest import HELD, PUBLISHED, Entry, Manifest
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Cursor, Failure, HaltReason, Phase, Progress
+from outbox.relay.protocol.takeover import FENCE_SECONDS, OWN_SECONDS
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
     AT,
@@ -24,6 +25,8 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     same,
     stored,
 )
+
+FENCE = (actions.Fence(0, FENCE_SECONDS),)
 
 # -- IDLE and VERIFY -----------------------------------------------------------------------------
 
@@ -43,14 +46,14 @@ def test_a_changed_store_halts_before_anyone_is_fenced(
     state, plan = after(IDLE, answers.LockTaken(), identified(stored(), **changed))
     assert (state.phase, state.halt) == (Phase.HALT, reason)
     assert plan[0] == actions.StoreHalt(reason)
-    assert actions.Fence() not in plan
+    assert not any(isinstance(action, actions.Fence) for action in plan)
 
 
 def test_a_stored_halt_is_kept_until_somebody_resolves_it() -> None:
     halted = identified(stored(halt=HaltReason.PROGRESS_LOST))
     state, plan = after(IDLE, answers.LockTaken(), halted)
     assert (state.halt, plan) == (HaltReason.PROGRESS_LOST, (actions.Rest(2.0),))
-    assert after(state, answers.Rested(), identified(stored()))[1] == (actions.Fence(),)
+    assert after(state, answers.Rested(), identified(stored()))[1] == FENCE
 
 
 # -- FENCE and REPLAY ----------------------------------------------------------------------------
@@ -58,8 +61,28 @@ def test_a_stored_halt_is_kept_until_somebody_resolves_it() -> None:
 
 def test_the_log_is_read_only_after_the_fence() -> None:
     state, plan = after(IDLE, answers.LockTaken(), identified())
-    assert plan == (actions.Fence(),)
+    assert plan == FENCE
     assert after(state, answers.Fenced())[1] == (actions.ReadBounds(),)
+
+
+def test_only_an_owner_leaves_a_transactional_id_whose_transaction_kafka_cannot_end() -> None:
+    stuck, lost = answers.Failed(Failure.STUCK), answers.Failed(Failure.KAFKA)
+    owner, plan = after(running(), lost, answers.Rested(), identified(stored()))
+    assert plan == (actions.Fence(0, OWN_SECONDS),)
+    assert not isinstance(after(owner, lost)[1][0], actions.LeaveTransactionalId)
+    state, plan = after(owner, stuck)
+    assert plan[0] == actions.LeaveTransactionalId(AT.gen + 1)
+    state, plan = after(state, answers.Rested(), identified(stored()._replace(number=1)))
+    assert plan == (actions.Fence(1, FENCE_SECONDS),)
+    assert not isinstance(after(state, stuck)[1][0], actions.LeaveTransactionalId)
+
+
+def test_a_relay_that_fenced_an_id_which_was_left_meanwhile_fences_the_next() -> None:
+    fenced, _ = after(IDLE, answers.LockTaken(), identified(stored()), answers.Fenced())
+    moved = stored()._replace(number=1)
+    state, _ = after(fenced, answers.Bounds(moved, 0, 9), answers.Rested())
+    _, plan = after(state, identified(moved))
+    assert plan == (actions.Fence(1, FENCE_SECONDS),)
 
 
 @pytest.mark.parametrize(
