@@ -21,7 +21,7 @@ BATCH_MAX_ITEMS = 1000
 BATCH_MAX_BYTES = 7 * 1024 * 1024  # the service accepts 8 MiB
 PREFER = "prefer"
 WAIT_MAX_SECONDS = 30
-GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
+GATEWAY_STATUSES = frozenset({408, 429, 502, 503, 504})
 
 Members = Mapping[str, object]
 
