@@ -1,50 +1,51 @@
-"""The example services in other languages: build, verify, issue and serve commands."""
+"""The clients in other languages with their examples: how they are built and run."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 
 from outbox.settings.environment import process_environment
-from tests.fixtures_http_server import QuietHandler, http_server
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
 
-EXAMPLES = PROJECT / "examples"
 PLAIN = {name: text for name, text in process_environment().items() if name in ("PATH", "HOME")}
-QUICK_BUILD = {"GOFLAGS": "-gcflags=all=-N", "CGO_ENABLED": "0"}
-"""The first build compiles Go's library as well: without optimization, and without C."""
+QUICK_BUILD = {"GOFLAGS": "-gcflags=all=-N", "CGO_CFLAGS": "-O0"}
+"""The first build compiles Go's library and SQLite as well: without optimization."""
 READY_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """The programs that a language needs, how its service is built, and how it is run.
+    """The programs that a language needs, and how its example is built and run in its folder.
 
-    The commands are those of docs/clients.md; a test holds them equal.
+    ``drive`` runs the driver of the conformance kit, which is built in its folder as the example.
     """
 
     name: str
     needs: tuple[str, ...]
+    source: str
+    example: str
     build: str
     run: str
+    databases: tuple[str, ...] = ()
+    drive: tuple[str, ...] = ()
 
     def missing(self) -> str | None:
         """Return the first missing program."""
         return next((program for program in self.needs if shutil.which(program) is None), None)
 
-    def make(self, place: Path) -> Path:
-        """Build a copy of the service in a folder; return the copy."""
-        copy = place / self.name
+    def make(self, place: Path, folder: str) -> Path:
+        """Build the example or the driver in a copy of the sources; return its folder."""
         hidden = shutil.ignore_patterns("node_modules", "target", "billing")
-        shutil.copytree(EXAMPLES / self.name, copy, ignore=hidden)
+        copy = shutil.copytree(PROJECT / self.source, place / self.name, ignore=hidden) / folder
         done = subprocess.run(
             ["bash", "-euc", self.build],
             cwd=copy,
@@ -64,32 +65,35 @@ class Language:
 LANGUAGES = (
     Language(
         name="go",
-        needs=("go",),
+        needs=("go", "gcc"),
+        source="clients/go",
+        example="example",
         build="go build -buildvcs=false -o billing .",
         run="./billing",
+        databases=("postgresql", "mysql", "sqlite"),
+        drive=("./billing",),
     ),
     Language(
         name="java",
         needs=("java", "javac", "mvn"),
+        source="examples/java",
+        example="",
         build="mvn -q -B compile dependency:copy-dependencies",
         run="java -cp 'target/classes:target/dependency/*' Billing",
     ),
     Language(
         name="node",
         needs=("node", "npm"),
+        source="clients/node",
+        example="example",
         build="npm ci --silent",
         run="node billing.mjs",
+        databases=("postgresql", "mysql"),
+        drive=("node", "driver.mjs"),
     ),
 )
 
-
-def verifies(command: Sequence[str], vector: Mapping[str, object], place: Path) -> bool:
-    """Run a verifier (without its arguments) on one vector."""
-    given = [str(vector[name]) for name in ("secret", "id", "timestamp", "signatures", "now")]
-    body = str(vector["body"]).encode()
-    done = subprocess.run([*command, *given], input=body, env=PLAIN, cwd=place, check=False)
-    assert done.returncode in (0, 1)
-    return done.returncode == 0
+DRIVEN = {language.name: language for language in LANGUAGES if language.drive}
 
 
 @contextmanager
@@ -106,17 +110,6 @@ def serving(
     finally:
         process.kill()
         process.wait()
-
-
-def redirecting(url: str) -> AbstractContextManager[str]:
-    """Redirect every request, as a proxy does that asks for another scheme or name."""
-
-    class Redirect(QuietHandler):
-        def serve(self) -> None:
-            self.body()
-            self.answer(b"", 301, location=f"{url}{self.path}")
-
-    return http_server(Redirect)
 
 
 def _answers(url: str) -> bool:

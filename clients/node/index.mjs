@@ -1,0 +1,5 @@
+/** Sends messages that are in Kafka if, and only if, a local transaction committed. */
+export { Barrier, mysql, postgresql } from "./barrier.mjs";
+export { CheckEndpoint } from "./endpoint.mjs";
+export { CommittedError, EndError, FencedError, NoAnswerError, RefusedError } from "./errors.mjs";
+export { Producer } from "./producer.mjs";
