@@ -53,6 +53,8 @@ class ContractService:
         self.halves: dict[str, Half] = {}
         self.requests: list[tuple[str, Mapping[str, str], Members]] = []
         self.faults: deque[Fault | str] = deque()
+        self.batch_faults: deque[Fault | str] = deque()
+        """These are for batches alone, and come first."""
         self.item_faults: deque[Fault | None] = deque()
         self.release = Event()
         self.release.set()
@@ -165,7 +167,9 @@ def contract_handler(service: ContractService) -> type[QuietHandler]:
 
         def serve(self) -> None:
             body = json.loads(self.body())
-            fault = service.faults.popleft() if service.faults else None
+            is_batch = self.path.endswith("batch")
+            faults = service.batch_faults if is_batch and service.batch_faults else service.faults
+            fault = faults.popleft() if faults else None
             service.requests.append((self.path, dict(self.headers.items()), body))
             service.release.wait(30)
             if "prefer" in self.headers:

@@ -1,0 +1,1 @@
+"""One conformance kit for the clients of all languages."""
