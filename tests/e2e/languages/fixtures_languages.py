@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
+import psycopg
 
 from outbox.settings.environment import process_environment
+from tests.e2e.fixtures_service import Service
+from tests.fixtures_databases import with_database
 from tests.fixtures_paths import PROJECT
 from tests.fixtures_plain_http import NO_TLS
 from tests.fixtures_waiting import wait_for
@@ -43,9 +47,14 @@ class Language:
         return next((program for program in self.needs if shutil.which(program) is None), None)
 
     def make(self, place: Path, folder: str) -> Path:
-        """Build the example or the driver in a copy of the sources; return its folder."""
+        """Build the example or the driver in a copy of the sources; return its folder.
+
+        A later build in the same place does only what is new.
+        """
         hidden = shutil.ignore_patterns("node_modules", "target", "billing")
-        copy = shutil.copytree(PROJECT / self.source, place / self.name, ignore=hidden) / folder
+        copy = place / self.name
+        shutil.copytree(PROJECT / self.source, copy, ignore=hidden, dirs_exist_ok=True)
+        copy /= folder
         done = subprocess.run(
             ["bash", "-euc", self.build],
             cwd=copy,
@@ -76,10 +85,12 @@ LANGUAGES = (
     Language(
         name="java",
         needs=("java", "javac", "mvn"),
-        source="examples/java",
-        example="",
-        build="mvn -q -B compile dependency:copy-dependencies",
-        run="java -cp 'target/classes:target/dependency/*' Billing",
+        source="clients/java",
+        example="example",
+        build="mvn -q -B -f .. package dependency:copy-dependencies",
+        run="java -cp 'target/classes:target/dependency/*' com.example.Billing",
+        databases=("postgresql", "mysql"),
+        drive=("java", "-cp", "target/classes:target/dependency/*", "outbox.conformance.Driver"),
     ),
     Language(
         name="node",
@@ -94,6 +105,24 @@ LANGUAGES = (
 )
 
 DRIVEN = {language.name: language for language in LANGUAGES if language.drive}
+
+
+def new_database(service: Service, name: str) -> dict[str, str]:
+    """Create a database; return its address as a service's environment, for JDBC as well."""
+    url = str(service.facts()["database_url"])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    url = with_database(url, name)
+    jdbc = re.sub(".*//(.*):(.*)@(.*)", r"jdbc:postgresql://\3?user=\1&password=\2", url)
+    return {"DATABASE_URL": url, "JDBC_URL": jdbc}
+
+
+def register(service: Service, group: str, check_url: str) -> str:
+    """Register a group whose first check comes after a second; return its secret."""
+    fields = {"check_url": check_url, "transaction_timeout_seconds": 1, "check_interval_seconds": 1}
+    answer = service.http.put(f"/v1/producer-groups/{group}", json=fields)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["check_secret"])
 
 
 @contextmanager

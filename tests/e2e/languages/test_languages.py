@@ -18,9 +18,10 @@ from tests.e2e.languages.fixtures_languages import (
     LANGUAGES,
     PLAIN,
     Language,
+    new_database,
+    register,
     serving,
 )
-from tests.fixtures_databases import with_database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
@@ -71,14 +72,14 @@ def billing(
     missing = language.missing()
     if missing is not None:
         pytest.skip(f"{missing} is not on this machine")
-    place = language.make(tmp_path_factory.mktemp("billing"), language.example)
+    place = language.make(tmp_path_factory.getbasetemp(), language.example)
     (port,) = free_ports(1)
     group, check_url = f"billing-{language.name}", f"http://127.0.0.1:{port}/outbox/check"
     environment = {
         "OUTBOX_API_URL": service.facts()["api_url"],
-        "DATABASE_URL": _new_database(service, f"billing_{language.name}"),
+        **new_database(service, f"billing_{language.name}"),
         "PRODUCER_GROUP": group,
-        "CHECK_SECRET": _register(service, group, check_url),
+        "CHECK_SECRET": register(service, group, check_url),
     }
     with serving(language.command("serve"), place, environment, port):
         yield Billing(
@@ -88,20 +89,6 @@ def billing(
             environment=environment,
             check_url=check_url,
         )
-
-
-def _new_database(service: Service, name: str) -> str:
-    url = str(service.facts()["database_url"])
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return with_database(url, name)
-
-
-def _register(service: Service, group: str, check_url: str) -> str:
-    fields = {"check_url": check_url, "transaction_timeout_seconds": 1, "check_interval_seconds": 1}
-    answer = service.http.put(f"/v1/producer-groups/{group}", json=fields)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["check_secret"])
 
 
 def prepared(billing: Billing, service: Service, invoice: str) -> str:

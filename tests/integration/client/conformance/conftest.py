@@ -28,7 +28,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             if name == "python":
                 return stack.enter_context(python_driver())
             language = DRIVEN[name]
-            place = language.make(tmp_path_factory.mktemp("driver"), "conformance")
+            place = language.make(tmp_path_factory.getbasetemp(), "conformance")
             return stack.enter_context(driver_of(language.drive, place))
 
         yield running

@@ -138,6 +138,7 @@ def test_the_endpoint_passes_every_case_of_the_command_on_the_page(driver: Drive
 PAIRS = [
     *[("python", kind) for kind in ("postgresql", "sqlite")],
     *[("go", kind) for kind in ("postgresql", "mysql", "sqlite")],
+    *[("java", kind) for kind in ("postgresql", "mysql")],
     *[("node", kind) for kind in ("postgresql", "mysql")],
 ]
 each_database = pytest.mark.parametrize(("driver", "database"), PAIRS, indirect=True)
