@@ -1,0 +1,1 @@
+CREATE TABLE shop_order (number bigint PRIMARY KEY)
