@@ -51,12 +51,12 @@ final class SharedRequests implements AutoCloseable {
     sender.start();
   }
 
-  /** Sends an item alone or in a batch; the future fails without an answer in time. */
+  /** Sends an item alone or in a batch. A future that is done before is not sent. */
   CompletableFuture<Answer> exchange(String path, byte[] alone, byte[] item, Duration limit) {
     var call = new Call(path, alone, item, limit, new CompletableFuture<>());
     returning.came();
     waiting.add(call);
-    return call.answer.orTimeout(limit.toMillis(), TimeUnit.MILLISECONDS);
+    return call.answer;
   }
 
   /** Sends nothing more; a call that waits fails at the end of its time. */

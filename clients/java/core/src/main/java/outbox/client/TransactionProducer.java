@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 
 /**
@@ -155,16 +156,19 @@ public final class TransactionProducer implements AutoCloseable {
     try {
       while (true) {
         long pause = ThreadLocalRandom.current().nextLong(ceiling) + SHORTEST_ATTEMPT_MILLIS;
-        long limit = Math.min(millisUntil(deadline), budget.toMillis() / 2);
+        long share = Math.min(millisUntil(deadline), budget.toMillis() / 2);
+        long limit = Math.max(share, SHORTEST_ATTEMPT_MILLIS);
+        CompletableFuture<Answer> call = attempt.apply(Duration.ofMillis(limit));
         try {
-          Answer answer = attempt.apply(Duration.ofMillis(limit)).get();
+          Answer answer = call.get(limit, TimeUnit.MILLISECONDS);
           pause = Math.max(pause, 1000 * answer.retryAfterSeconds());
           if (!answer.isRetryable() || pause > millisUntil(deadline)) {
             return answer;
           }
-        } catch (ExecutionException none) {
+        } catch (ExecutionException | TimeoutException none) {
+          call.cancel(false); // if it still waits, it is not sent
           if (pause > millisUntil(deadline)) {
-            throw new OutboxException("the outbox does not answer", none.getCause(), true);
+            throw new OutboxException("the outbox does not answer", none, true);
           }
         }
         Thread.sleep(pause);
