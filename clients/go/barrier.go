@@ -18,29 +18,31 @@ const (
 
 // Dialect is what a database has of its own: one of PostgreSQL, MySQL and SQLite.
 type Dialect struct {
-	text, time, now, at string
-	first, second       string
-	otherwise, latest   string
-	durable             string
-	isolation           sql.IsolationLevel
+	words     *strings.Replacer
+	durable   string
+	isolation sql.IsolationLevel
 }
 
 // The statements are those of docs/barrier.md. SQLite must be a file, with synchronous = FULL and a busy_timeout.
 var (
 	PostgreSQL = Dialect{
-		text: "text", time: "timestamptz", now: "clock_timestamp()", at: "to_timestamp($1)", first: "$1", second: "$2",
-		otherwise: "ON CONFLICT DO NOTHING", latest: "greatest", isolation: sql.LevelReadCommitted,
+		words: strings.NewReplacer("{text}", "text", "{time}", "timestamptz", "{now}", "clock_timestamp()",
+			"{at}", "to_timestamp($1)", "{first}", "$1", "{second}", "$2",
+			"{otherwise}", "ON CONFLICT DO NOTHING", "{latest}", "greatest"),
 		durable: `SELECT set_config('synchronous_commit', 'on', true)
 			WHERE current_setting('synchronous_commit') = 'off'`,
+		isolation: sql.LevelReadCommitted,
 	}
 	MySQL = Dialect{
-		text: "varchar(128) CHARACTER SET ascii COLLATE ascii_bin", time: "timestamp", now: "CURRENT_TIMESTAMP",
-		at: "FROM_UNIXTIME(?)", first: "?", second: "?",
-		otherwise: "ON DUPLICATE KEY UPDATE outcome = outcome", latest: "greatest", isolation: sql.LevelReadCommitted,
+		words: strings.NewReplacer("{text}", "varchar(128) CHARACTER SET ascii COLLATE ascii_bin", "{time}", "timestamp",
+			"{now}", "CURRENT_TIMESTAMP", "{at}", "FROM_UNIXTIME(?)", "{first}", "?", "{second}", "?",
+			"{otherwise}", "ON DUPLICATE KEY UPDATE outcome = outcome", "{latest}", "greatest"),
+		isolation: sql.LevelReadCommitted,
 	}
 	SQLite = Dialect{
-		text: "text", time: "text", now: "CURRENT_TIMESTAMP", at: "datetime(?, 'unixepoch')", first: "?", second: "?",
-		otherwise: "ON CONFLICT DO NOTHING", latest: "max",
+		words: strings.NewReplacer("{text}", "text", "{time}", "text", "{now}", "CURRENT_TIMESTAMP",
+			"{at}", "datetime(?, 'unixepoch')", "{first}", "?", "{second}", "?",
+			"{otherwise}", "ON CONFLICT DO NOTHING", "{latest}", "max"),
 	}
 )
 
@@ -64,11 +66,6 @@ const (
 	purge     = `DELETE FROM outbox_barrier WHERE producer_group <> '' AND created_at < {at}`
 )
 
-func (d Dialect) sql(statement string) string {
-	return strings.NewReplacer("{text}", d.text, "{time}", d.time, "{now}", d.now, "{at}", d.at, "{first}", d.first,
-		"{second}", d.second, "{otherwise}", d.otherwise, "{latest}", d.latest).Replace(statement)
-}
-
 // Barrier makes "no row" an answer: of "committed" and "fenced", only one can ever be stored for a message. DB is the
 // primary of the database that has your own rows.
 type Barrier struct {
@@ -79,7 +76,7 @@ type Barrier struct {
 
 // CreateTable creates the table if it is missing.
 func (b Barrier) CreateTable(ctx context.Context) error {
-	_, err := b.DB.ExecContext(ctx, b.Dialect.sql(create))
+	_, err := b.DB.ExecContext(ctx, b.Dialect.words.Replace(create))
 	return err
 }
 
@@ -102,7 +99,7 @@ func (b Barrier) Run(ctx context.Context, prepared Prepared, work func(*sql.Tx) 
 // Record stores "committed" in a local transaction of your own. After any error roll back; ErrFenced says that the
 // message was decided before.
 func (b Barrier) Record(ctx context.Context, tx *sql.Tx, messageID string) error {
-	_, err := tx.ExecContext(ctx, b.Dialect.sql(record), b.Group, messageID)
+	_, err := tx.ExecContext(ctx, b.Dialect.words.Replace(record), b.Group, messageID)
 	if err != nil && isDuplicate(err) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
@@ -126,13 +123,13 @@ func (b Barrier) Check(ctx context.Context, check Check) (Verdict, error) {
 		return Verdict{}, err
 	}
 	var outcome string
-	err := b.DB.QueryRowContext(ctx, b.Dialect.sql(read), b.Group, check.MessageID).Scan(&outcome)
+	err := b.DB.QueryRowContext(ctx, b.Dialect.words.Replace(read), b.Group, check.MessageID).Scan(&outcome)
 	if err != nil || outcome == "committed" {
 		return Verdict{Decision: Commit}, err
 	}
 	var purged int
 	prepared := seconds(check.PreparedAt.Add(-clockMargin))
-	err = b.DB.QueryRowContext(ctx, b.Dialect.sql(isPurged), prepared).Scan(&purged)
+	err = b.DB.QueryRowContext(ctx, b.Dialect.words.Replace(isPurged), prepared).Scan(&purged)
 	if err != nil || purged > 0 {
 		return Verdict{Decision: Unknown, Reason: "its row may have been purged"}, err
 	}
@@ -152,7 +149,7 @@ func (b Barrier) fence(ctx context.Context, messageID string) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, b.Dialect.sql(fence), b.Group, messageID); err != nil {
+	if _, err := tx.ExecContext(ctx, b.Dialect.words.Replace(fence), b.Group, messageID); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -165,17 +162,13 @@ func (b Barrier) Purge(ctx context.Context, age time.Duration) (deleted int64, e
 		return 0, errors.New("rows are kept at least 7 days")
 	}
 	horizon := seconds(time.Now().Add(-age))
+	var done sql.Result
 	for _, statement := range []string{firstMark, laterMark, purge} {
-		done, err := b.DB.ExecContext(ctx, b.Dialect.sql(statement), horizon)
-		if err != nil {
-			return 0, err
-		}
-		deleted, err = done.RowsAffected()
-		if err != nil {
+		if done, err = b.DB.ExecContext(ctx, b.Dialect.words.Replace(statement), horizon); err != nil {
 			return 0, err
 		}
 	}
-	return deleted, nil
+	return done.RowsAffected()
 }
 
 // seconds is a float because PostgreSQL's to_timestamp takes one.

@@ -62,8 +62,9 @@ func NewProducer(config Config) *Producer {
 	p.http.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a redirected POST would become a GET, which is answered with 200
 	}
-	p.prepares = queue{post: p.post, path: "/v1/half-messages/batch"}
-	p.ends = queue{post: p.post, path: "/v1/half-messages/end-batch"}
+	together := &linger{}
+	p.prepares = queue{post: p.post, path: "/v1/half-messages/batch", linger: together}
+	p.ends = queue{post: p.post, path: "/v1/half-messages/end-batch", linger: together}
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"time"
 )
 
 const (
@@ -16,7 +17,54 @@ const (
 	// requestsUnderWay: with one, the next batch starts only after the answer to the last was read; more make smaller
 	// batches, so that each message costs more.
 	requestsUnderWay = 2
+
+	lingerAtMost  = 5 * time.Millisecond
+	lingerForgets = 100 * time.Millisecond
+	lingerLooks   = 100 * time.Microsecond
 )
+
+// linger counts callers that were answered together: they come again together, so a request waits a moment for them. One
+// that was answered alone expects no other.
+type linger struct {
+	mutex    sync.Mutex
+	expected int
+	pause    time.Duration
+	answered time.Time
+}
+
+func (l *linger) came() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.expected = max(0, l.expected-1)
+	if time.Since(l.answered) > lingerForgets {
+		l.expected = 0
+	}
+}
+
+func (l *linger) answer(callers int, began time.Time) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.answered = time.Now()
+	l.pause = min(l.answered.Sub(began)/5, lingerAtMost)
+	if callers > 1 {
+		l.expected += callers
+	}
+}
+
+// wait waits until the expected callers have come, or the pause is over.
+func (l *linger) wait() {
+	for began := time.Now(); ; time.Sleep(lingerLooks) {
+		l.mutex.Lock()
+		over := l.expected == 0 || time.Since(began) > l.pause
+		if over {
+			l.expected = 0
+		}
+		l.mutex.Unlock()
+		if over {
+			return
+		}
+	}
+}
 
 // item is what a call sends: as a request of its own, or as a part of a batch.
 type item struct {
@@ -29,6 +77,7 @@ type item struct {
 type queue struct {
 	path     string
 	post     func(path string, body []byte) answer
+	linger   *linger
 	mutex    sync.Mutex
 	waiting  []item
 	underWay int
@@ -37,6 +86,7 @@ type queue struct {
 // share sends an item, alone or with others, and returns its own answer.
 func (q *queue) share(ctx context.Context, one item) answer {
 	one.answer = make(chan answer, 1)
+	q.linger.came()
 	q.mutex.Lock()
 	q.waiting = append(q.waiting, one)
 	if q.underWay < requestsUnderWay {
@@ -56,14 +106,16 @@ func (q *queue) share(ctx context.Context, one item) answer {
 func (q *queue) run() {
 	for {
 		runtime.Gosched() // those who can go on now add their calls too
+		q.linger.wait()
 		items := q.take()
-		switch len(items) {
-		case 0:
+		if len(items) == 0 {
 			return
-		case 1:
-			items[0].answer <- q.post(items[0].path, items[0].alone)
-		default:
-			q.exchange(items)
+		}
+		began := time.Now()
+		answers := q.exchange(items)
+		q.linger.answer(len(items), began)
+		for place, each := range items {
+			each.answer <- answers[place]
 		}
 	}
 }
@@ -88,25 +140,25 @@ func (q *queue) take() []item {
 	return items
 }
 
-func (q *queue) exchange(items []item) {
+func (q *queue) exchange(items []item) []answer {
+	if len(items) == 1 {
+		return []answer{q.post(items[0].path, items[0].alone)}
+	}
 	bodies := make([][]byte, len(items))
 	for place, each := range items {
 		bodies[place] = each.batched
 	}
 	body := append(append([]byte(`{"items":[`), bytes.Join(bodies, []byte(","))...), "]}"...)
 	found := q.post(q.path, body)
+	answers := answersOf(found, len(items))
 	switch found.status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 		http.StatusUnprocessableEntity, http.StatusTooManyRequests:
-		for _, each := range items { // one of them, or their number, may have caused it
-			each.answer <- q.post(each.path, each.alone)
+		for place, each := range items { // one of them, or their number, may have caused it
+			answers[place] = q.post(each.path, each.alone)
 		}
-		return
 	}
-	answers := answersOf(found, len(items))
-	for place, each := range items {
-		each.answer <- answers[place]
-	}
+	return answers
 }
 
 // answersOf returns each item's own answer; what is no answer to a batch is answered to all of them alike.
