@@ -1,4 +1,4 @@
-"""How many transactions a second does our own client reach, one message a call?
+"""How many transactions a second do our own clients reach, one message a call?
 
 Each producer process makes its calls from many threads, or from many tasks of one event loop. The
 local transaction does nothing, so the figure is the cost of the client and of the service.
@@ -7,11 +7,14 @@ local transaction does nothing, so the figure is the cost of the client and of t
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Final
 
 from benchmarks.subjects.outbox_dev import GROUP, TOPIC
@@ -24,8 +27,31 @@ from outbox_client import (
 )
 
 COMMIT: Final = LocalTransactionState.COMMIT
+GO: Final = Path(__file__).parent / "go_client"
 PROCESSES: Final = 2
 WARM: Final = 0.1
+
+
+@contextmanager
+def go_client(url: str, at_a_time: int, size: int) -> Iterator[Callable[[int], float]]:
+    """Run a producer of our Go client with that many goroutines for the block, as ``processes``."""
+    with tempfile.TemporaryDirectory(prefix="outbox-go-") as folder:
+        program = f"{folder}/load"
+        subprocess.run(["go", "build", "-buildvcs=false", "-o", program, "."], cwd=GO, check=True)
+        command = [program, url, GROUP, TOPIC, str(size)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as load:
+            assert load.stdin is not None
+            assert load.stdout is not None
+            asked, answers = load.stdin, load.stdout
+
+            def send(messages: int) -> float:
+                asked.write(f"{at_a_time} {messages}\n")
+                asked.flush()
+                return float(answers.readline())
+
+            yield send
+            asked.close()
 
 
 @contextmanager

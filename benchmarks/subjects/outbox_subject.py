@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -58,7 +59,8 @@ class OutboxSubject:
         rows = [self._path(path, plan.messages(count), value) for path, (_, count) in PATHS.items()]
         rows += [
             self._client(path, plan.messages(count), value)
-            for path, (_, _, count) in CLIENTS.items()
+            for path, (kind, _, count) in CLIENTS.items()
+            if kind != "go" or shutil.which("go")
         ]
         return rows + self._latencies(plan, value)
 
@@ -73,7 +75,11 @@ class OutboxSubject:
 
     def _client(self, path: str, messages: int, value: str) -> Row:
         kind, at_a_time, _ = CLIENTS[path]
-        with clients.processes(self._url, kind, at_a_time, value) as send:
+        if kind == "go":
+            running = clients.go_client(self._url, at_a_time, len(value))
+        else:
+            running = clients.processes(self._url, kind, at_a_time, value)
+        with running as send:
             send(int(messages * clients.WARM))
             return {"path": path, **self._measured(messages, lambda: {"seconds": send(messages)})}
 
