@@ -1,4 +1,4 @@
-"""The clients in other languages with their examples: how they are built and run."""
+"""The clients in other languages with their examples and drivers: how they are built and run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ READY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """The programs that a language needs, and how its example is built and run in its folder.
+    """The programs that a language needs, its sources with a README, and its example.
 
-    ``drive`` runs the driver of the conformance kit, which is built in its folder as the example.
+    ``build`` is typed in the folder of the example, and in that of the driver for the conformance
+    kit; ``drive`` runs the latter.
     """
 
     name: str
@@ -38,7 +39,6 @@ class Language:
     source: str
     example: str
     build: str
-    run: str
     databases: tuple[str, ...] = ()
     drive: tuple[str, ...] = ()
 
@@ -66,10 +66,6 @@ class Language:
         assert done.returncode == 0, done.stdout + done.stderr
         return copy
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return the command of a subcommand, to be run in the built copy."""
-        return ["bash", "-euc", f'exec {self.run} "$@"', "bash", *arguments]
-
 
 LANGUAGES = (
     Language(
@@ -78,7 +74,6 @@ LANGUAGES = (
         source="clients/go",
         example="example",
         build="go build -buildvcs=false -o billing .",
-        run="./billing",
         databases=("postgresql", "mysql", "sqlite"),
         drive=("./billing",),
     ),
@@ -88,7 +83,6 @@ LANGUAGES = (
         source="clients/java",
         example="example",
         build="mvn -q -B -f .. package dependency:copy-dependencies",
-        run="java -cp 'target/classes:target/dependency/*' com.example.Billing",
         databases=("postgresql", "mysql"),
         drive=("java", "-cp", "target/classes:target/dependency/*", "outbox.conformance.Driver"),
     ),
@@ -98,7 +92,6 @@ LANGUAGES = (
         source="clients/node",
         example="example",
         build="npm ci --silent",
-        run="node billing.mjs",
         databases=("postgresql", "mysql"),
         drive=("node", "driver.mjs"),
     ),

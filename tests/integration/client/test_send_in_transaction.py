@@ -13,7 +13,6 @@ from outbox_client import (
     TransactionProducer,
 )
 from tests.integration.client.fixtures_contract_server import (
-    CUT,
     ContractService,
     Fault,
     Half,
@@ -145,29 +144,3 @@ def test_a_repeated_message_that_is_undecided_runs_its_local_transaction(
     producer.send_in_transaction(message, local)
     assert local.ran_with[0].replayed
     assert only_half(service).decision == "COMMIT"
-
-
-@pytest.mark.parametrize("code", ["message-not-found", "unauthenticated"])
-def test_an_end_that_is_refused_does_not_raise(
-    service: ContractService, producer: TransactionProducer, code: str
-) -> None:
-    def pay(prepared: PreparedMessage) -> LocalTransactionState:
-        service.faults.append(fault(404, code))
-        return COMMIT
-
-    result = producer.send_in_transaction(Message("invoices", "v"), pay)
-    assert (result.end_delivered, result.local_state) == (False, COMMIT)
-    assert result.state == "PREPARED"
-
-
-def test_an_end_that_does_not_reach_the_service_does_not_raise(
-    service: ContractService, service_url: str, open_producer: OpenProducer
-) -> None:
-    def pay(prepared: PreparedMessage) -> LocalTransactionState:
-        service.faults.extend([CUT] * 100)
-        return COMMIT
-
-    with open_producer(service_url, "billing", timeout=0.5) as producer:
-        result = producer.send_in_transaction(Message("invoices", "v"), pay)
-    assert not result.end_delivered
-    assert only_half(service).decision is None

@@ -5,68 +5,25 @@ from threading import Event, Thread
 import pytest
 
 from outbox_client import (
-    BadAnswer,
     Ending,
     LocalTransactionState,
     Message,
     OutboxError,
     PreparedMessage,
-    ServiceUnreachable,
     TransactionProducer,
 )
 from outbox_client.errors import (
-    InvalidRequest,
     MessageNotFound,
-    Overloaded,
 )
 from tests.integration.client.fixtures_contract_server import (
-    CUT,
     LOSE_ANSWER,
     ContractService,
-    Fault,
     fault,
 )
 from tests.integration.client.fixtures_producers import OpenProducer
 
 COMMIT = LocalTransactionState.COMMIT
 ROLLBACK = LocalTransactionState.ROLLBACK
-
-PASSING = [
-    CUT,
-    fault(503, "database-unavailable"),
-    fault(429, "rate-limited", retry_after="0"),
-    Fault(502, b"<html>bad gateway</html>"),
-]
-PASSING_NAMES = ["connection cut", "503", "429", "gateway"]
-
-
-@pytest.mark.parametrize("passing", PASSING, ids=PASSING_NAMES)
-def test_a_prepare_is_retried_with_the_same_transaction_id(
-    service: ContractService, producer: TransactionProducer, passing: Fault | str
-) -> None:
-    service.faults.extend([passing, passing])
-    prepared = producer.prepare(Message("invoices", "v"))
-    ids = [body["transaction_id"] for _, _, body in service.requests]
-    assert ids == [prepared.transaction_id] * 3
-    assert len(service.halves) == 1
-
-
-@pytest.mark.parametrize("passing", PASSING, ids=PASSING_NAMES)
-def test_an_end_is_retried(
-    service: ContractService, producer: TransactionProducer, passing: Fault | str
-) -> None:
-    prepared = producer.prepare(Message("invoices", "v"))
-    service.faults.extend([passing, passing])
-    assert producer.end(prepared.message_id, COMMIT).state == "COMMITTED"
-
-
-def test_a_prepare_whose_answer_was_lost_finds_its_half(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.append(LOSE_ANSWER)
-    prepared = producer.prepare(Message("invoices", "v"))
-    assert prepared.replayed
-    assert list(service.halves) == [prepared.message_id]
 
 
 def test_an_end_whose_answer_was_lost_finds_its_own_decision(
@@ -76,25 +33,6 @@ def test_an_end_whose_answer_was_lost_finds_its_own_decision(
     service.faults.append(LOSE_ANSWER)
     ended = producer.end(prepared.message_id, COMMIT)
     assert (ended.already_ended, ended.decision) == (True, COMMIT)
-
-
-def test_a_refusal_is_not_repeated(service: ContractService, producer: TransactionProducer) -> None:
-    service.faults.append(fault(422, "invalid-request"))
-    with pytest.raises(InvalidRequest):
-        producer.prepare(Message("invoices", "v"))
-    assert len(service.requests) == 1
-
-
-def test_retries_end_with_the_last_error_when_the_time_is_over(
-    service: ContractService, service_url: str, open_producer: OpenProducer
-) -> None:
-    service.faults.extend([fault(503, "overloaded")] * 1000)
-    with (
-        open_producer(service_url, "billing", timeout=0.5) as producer,
-        pytest.raises(Overloaded),
-    ):
-        producer.prepare(Message("invoices", "v"))
-    assert 2 < len(service.requests) < 1000
 
 
 def test_closing_the_producer_ends_a_call_that_waits_for_its_next_attempt(
@@ -116,24 +54,6 @@ def test_closing_the_producer_ends_a_call_that_waits_for_its_next_attempt(
     producer.close()
     assert failed.wait(5)
     thread.join()
-
-
-def test_a_redirect_is_not_followed(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.append(Fault(307, {}, {"location": "/v1/half-messages"}))
-    with pytest.raises(BadAnswer):
-        producer.prepare(Message("invoices", "v"))
-    assert service.halves == {}
-
-
-def test_an_unreachable_service_raises_service_unreachable(open_producer: OpenProducer) -> None:
-    with (
-        open_producer("http://127.0.0.1:1", "billing", timeout=0.2) as producer,
-        pytest.raises(ServiceUnreachable) as caught,
-    ):
-        producer.end("some-id", COMMIT)
-    assert caught.value.retryable
 
 
 def prepared_in(results: list[PreparedMessage | OutboxError]) -> list[PreparedMessage]:
@@ -158,14 +78,6 @@ def test_only_the_items_that_may_pass_later_are_sent_again(
     results = producer.prepare_batch([Message("invoices", str(number)) for number in range(3)])
     assert len(prepared_in(results)) == 2
     assert [len(body["items"]) for _, _, body in service.requests] == [3, 1]  # type: ignore[arg-type]
-
-
-def test_a_batch_whose_answer_was_lost_is_sent_again(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.append(LOSE_ANSWER)
-    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(5)])
-    assert len(prepared_in(results)) == len(service.halves) == 5
 
 
 def test_an_end_batch_decides_each_item_separately(

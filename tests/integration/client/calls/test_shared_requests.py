@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import pytest
 
 from outbox_client import (
-    AlreadyEnded,
     EndResult,
     LocalTransactionState,
     Message,
@@ -17,12 +16,9 @@ from outbox_client import (
 )
 from outbox_client.calls import transport
 from outbox_client.calls.request_queue import REQUESTS_UNDER_WAY
-from outbox_client.errors import TransactionIdReused, UnknownTopic
 from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_contract_server import (
-    LOSE_ANSWER,
     ContractService,
-    fault,
 )
 from tests.integration.client.fixtures_producers import OpenProducer, calls_waiting
 
@@ -132,39 +128,3 @@ def test_ends_that_wait_for_kafka_keep_no_connection_from_other_calls(
             finally:
                 service.kafka.set()
     assert {end.result().state for end in ends} == {"COMMITTED"}
-
-
-def test_an_error_of_one_item_is_raised_for_its_caller_alone(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    first = producer.prepare(Message("invoices", "v", transaction_id="invoice-7"))
-    producer.end(first.message_id, ROLLBACK)
-    service.requests.clear()
-    reused = Message("invoices", "other", transaction_id="invoice-7")
-    decided = Message("invoices", "v", transaction_id="invoice-7")
-    a, b, c = prepared_together(service, producer, [reused, decided, Message("invoices", "w")])
-    assert isinstance(a, TransactionIdReused)
-    assert isinstance(b, AlreadyEnded)
-    assert isinstance(c, PreparedMessage)
-
-
-def test_a_lost_answer_of_a_shared_request_is_resolved_by_the_transaction_ids(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.faults.extend([fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY + [LOSE_ANSWER])
-    prepared = prepared_together(service, producer, make_messages())
-    assert all(isinstance(p, PreparedMessage) and p.replayed for p in prepared)
-    assert len(service.halves) == COMPANY
-
-
-@pytest.mark.parametrize("status", [400, 413, 422, 429])
-def test_a_batch_that_is_refused_for_its_content_or_its_size_is_sent_item_by_item(
-    service: ContractService, producer: TransactionProducer, status: int
-) -> None:
-    early = [fault(422, "unknown-topic")] * REQUESTS_UNDER_WAY
-    service.faults.extend([*early, fault(status, "refused"), fault(422, "unknown-topic")])
-    outcomes = prepared_together(service, producer, make_messages())
-    assert sizes_of(service) == [COMPANY] + [1] * COMPANY
-    refused = [outcome for outcome in outcomes if isinstance(outcome, OutboxError)]
-    assert [type(error) for error in refused] == [UnknownTopic]
-    assert len(service.halves) == COMPANY - 1

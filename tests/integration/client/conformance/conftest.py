@@ -25,8 +25,8 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
 
         @cache
         def running(name: str) -> Driver:
-            if name == "python":
-                return stack.enter_context(python_driver())
+            if name not in DRIVEN:
+                return stack.enter_context(python_driver(name))
             language = DRIVEN[name]
             place = language.make(tmp_path_factory.getbasetemp(), "conformance")
             return stack.enter_context(driver_of(language.drive, place))
@@ -34,7 +34,10 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         yield running
 
 
-@pytest.fixture(params=["python", *DRIVEN])
+OTHERS = [pytest.param(name, marks=pytest.mark.deep) for name in DRIVEN]
+
+
+@pytest.fixture(params=["threads", "asyncio", *OTHERS])
 def driver(request: pytest.FixtureRequest, drivers: Callable[[str], Driver]) -> Driver:
     """The driver of each language, unless something is missing."""
     missing = DRIVEN[request.param].missing() if request.param in DRIVEN else None

@@ -81,9 +81,11 @@ def b64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-def python_driver(*mutant: Path) -> AbstractContextManager[Driver]:
-    """Run the driver of the Python client, or of a mutant of it."""
-    return driver_of(PYTHON, PROJECT, PYTHONPATH=os.pathsep.join(map(str, (*mutant, PROJECT))))
+def python_driver(kind: str, *mutant: Path) -> AbstractContextManager[Driver]:
+    """Run the driver of a Python client, or of a mutant of it."""
+    return driver_of(
+        (*PYTHON, kind), PROJECT, PYTHONPATH=os.pathsep.join(map(str, (*mutant, PROJECT)))
+    )
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The driver of the Python client (``fixtures_drivers``)."""
+"""The driver of the Python client, for threads or for asyncio (``fixtures_drivers``).
+
+Of the barriers it has only the checks: tests/integration/client/barrier asks each adapter directly.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import sys
 from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Engine, create_engine
@@ -21,22 +23,22 @@ from outbox_client import (
     PreparedMessage,
     PrepareFailed,
     ServiceUnreachable,
-    TransactionFenced,
     TransactionProducer,
 )
 from outbox_client.sqlalchemy import SqlAlchemyBarrier
 from tests.fixtures_http_server import QuietHandler, http_server
-from tests.integration.client.fixtures_prepared import make_prepared
+from tests.integration.client.fixtures_producers import open_on_asyncio, open_on_threads
 
 Members = dict[str, Any]
 BARRIER = SqlAlchemyBarrier()
 SERVERS = ExitStack()
+OPEN = {"threads": open_on_threads, "asyncio": open_on_asyncio}[sys.argv[1]]
 
 
 def send(asked: Members) -> Members:
     """Send a message for each transaction id, all at the same time."""
     with (
-        TransactionProducer(asked["url"], asked["group"], timeout=asked["seconds"]) as producer,
+        OPEN(asked["url"], asked["group"], timeout=asked["seconds"]) as producer,
         ThreadPoolExecutor(64) as threads,
     ):
         ids = asked["transaction_ids"]
@@ -105,21 +107,6 @@ def serve(asked: Members) -> Members:
     return {"url": SERVERS.enter_context(http_server(Handler)) + "/outbox/check"}
 
 
-def record(asked: Members) -> Members:
-    """Commit a local transaction that has no rows of its own."""
-    try:
-        with opened(asked).begin() as db:
-            BARRIER.record(db, make_prepared(asked["message_id"], asked["group"]))
-    except TransactionFenced:
-        return {"outcome": "fenced"}
-    return {"outcome": "recorded"}
-
-
-def purge(asked: Members) -> Members:
-    """Delete rows older than some days."""
-    return {"deleted": BARRIER.purge(opened(asked), timedelta(days=asked["days"]))}
-
-
 def opened(asked: Members) -> Engine:
     """Return a database with the table."""
     scheme = {"sqlite": "sqlite:///", "postgresql": ""}[asked["database"]["kind"]]
@@ -129,7 +116,7 @@ def opened(asked: Members) -> Engine:
     return engine
 
 
-COMMANDS = {"send": send, "serve": serve, "record": record, "purge": purge}
+COMMANDS = {"send": send, "serve": serve}
 
 
 def answer(line: str) -> Members:

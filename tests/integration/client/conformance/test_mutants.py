@@ -13,7 +13,7 @@ from tests.integration.client.conformance.fixtures_drivers import python_driver
 from tests.integration.client.fixtures_contract_server import ContractService
 from tests.unit.outbox_client.fixtures_checks import OTHER_SECRET
 
-pytestmark = [pytest.mark.deep, pytest.mark.postgres]
+pytestmark = pytest.mark.postgres
 
 
 def mutated(place: Path, file: str, *changes: tuple[str, str]) -> Path:
@@ -34,7 +34,7 @@ def test_a_client_that_repeats_a_final_answer_fails(
     change = ("if not error.retryable:", "if error.retryable:")
     mutant = mutated(tmp_path, "calls/retry.py", change)
     final = test_sends.FINAL["422"]
-    with python_driver(mutant) as driver, pytest.raises(AssertionError):
+    with python_driver("threads", mutant) as driver, pytest.raises(AssertionError):
         test_sends.test_a_refused_prepare_is_not_repeated_and_runs_no_local_transaction(
             driver, service, service_url, final
         )
@@ -53,7 +53,7 @@ def test_a_client_that_reads_before_it_fences_fails(local_database: str, tmp_pat
     )
     mutant = mutated(tmp_path, "sqlalchemy.py", *changes)
     database = {"kind": "postgresql", "url": local_database}
-    with python_driver(mutant) as driver, pytest.raises(AssertionError):
+    with python_driver("threads", mutant) as driver, pytest.raises(AssertionError):
         test_checks.test_a_check_waits_for_an_open_local_transaction_and_reads_after_its_commit(
             driver, database
         )
@@ -65,7 +65,7 @@ def test_a_client_that_reads_before_it_verifies_fails(tmp_path: Path) -> None:
             raise Refused(403, "early")
         if not any("""
     mutant = mutated(tmp_path, "checks/signature.py", ("        if not any(", early))
-    with python_driver(mutant) as driver, pytest.raises(AssertionError):
+    with python_driver("threads", mutant) as driver, pytest.raises(AssertionError):
         test_checks.test_the_signature_is_verified_before_anything_else_is_read(
             driver, test_checks.FOREIGN, OTHER_SECRET, 401
         )

@@ -1,4 +1,7 @@
-"""Each client sends as docs/rest.md says, whatever the service answers."""
+"""Each client sends as docs/rest.md says, whatever the service answers.
+
+Python's at once, those of other languages with ``pytest.mark.deep``.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from tests.integration.client.fixtures_contract_server import (
     fault,
     problem,
 )
-
-pytestmark = pytest.mark.deep
 
 WORKS = "an answer as usual"
 PASSING = {

@@ -11,12 +11,10 @@ from outbox_client.calls import protocol
 from outbox_client.calls.protocol import Answer
 from outbox_client.errors import (
     BY_CODE,
-    AlreadyEnded,
     BadAnswer,
     MessageNotFound,
     OutboxError,
     ServiceError,
-    ServiceUnreachable,
 )
 
 MESSAGE_ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
@@ -119,22 +117,6 @@ def raised_by(answer: Answer) -> OutboxError:
     return caught.value
 
 
-def test_a_conflict_names_the_winning_decision() -> None:
-    error = raised_by(
-        problem(
-            409,
-            "already-ended",
-            winning_decision="ROLLBACK",
-            decided_by="check",
-            decided_at="2026-09-21T14:14:02Z",
-        )
-    )
-    assert isinstance(error, AlreadyEnded)
-    assert (error.winning_decision, error.decided_by) == ("ROLLBACK", "check")
-    assert error.decided_at == "2026-09-21T14:14:02Z"
-    assert not error.retryable
-
-
 def test_errors_mirror_the_slug_and_carry_retryable() -> None:
     not_found = raised_by(problem(404, "message-not-found", retryable=False, request_id="r-1"))
     assert isinstance(not_found, MessageNotFound)
@@ -157,12 +139,6 @@ def test_a_slug_of_a_later_version_is_still_a_service_error() -> None:
     error = raised_by(problem(418, "brand-new", retryable=True))
     assert type(error) is ServiceError
     assert (error.code, error.retryable) == ("brand-new", True)
-
-
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_an_error_page_of_a_gateway_counts_as_unreachable(status: int) -> None:
-    answer = Answer(status=status, headers={}, body=b"<html>bad gateway</html>")
-    assert isinstance(raised_by(answer), ServiceUnreachable)
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,3 @@ def test_retry_after_is_honoured_within_the_time() -> None:
     attempts = make_attempts()
     attempts.attempt_seconds()
     assert attempts.pause_before_retry(error) == 3.0
-
-
-def test_a_retry_after_beyond_the_time_ends_the_attempts() -> None:
-    error = ServiceUnreachable("busy")
-    error.retry_after_seconds = 30.0
-    attempts = make_attempts()
-    attempts.attempt_seconds()
-    assert attempts.pause_before_retry(error) is None
