@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import pytest
 
 from outbox_client import (
-    EndResult,
     LocalTransactionState,
     Message,
     OutboxError,
@@ -85,25 +84,6 @@ def test_calls_that_come_during_a_request_share_the_next_and_each_gets_its_own_h
     assert sizes_of(service) == [COMPANY]
     halves = [service.halves[p.message_id] for p in prepared if isinstance(p, PreparedMessage)]
     assert [half.content["value"] for half in halves] == [str(n) for n in range(COMPANY)]
-
-
-def test_ends_share_requests_too(service: ContractService, producer: TransactionProducer) -> None:
-    def end(prepared: PreparedMessage) -> EndResult:
-        return producer.end(prepared.message_id, COMMIT)
-
-    prepared = [producer.prepare(message) for message in make_messages()]
-    service.requests.clear()
-    service.release.clear()
-    with ThreadPoolExecutor(COMPANY) as threads:
-        ended = []
-        for one in prepared[:REQUESTS_UNDER_WAY]:
-            ended.append(threads.submit(end, one))
-            wait_for_requests(service, len(ended))
-        ended += [threads.submit(end, one) for one in prepared[REQUESTS_UNDER_WAY:]]
-        wait_for(lambda: calls_waiting(producer) == COMPANY - REQUESTS_UNDER_WAY)
-        service.release.set()
-    assert {end.result().state for end in ended} == {"COMMITTED"}
-    assert sorted(sizes_of(service)) == [1] * REQUESTS_UNDER_WAY + [COMPANY - REQUESTS_UNDER_WAY]
 
 
 def test_ends_that_wait_for_kafka_keep_no_connection_from_other_calls(
