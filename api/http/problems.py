@@ -97,6 +97,11 @@ KINDS: Final[dict[str, ProblemKind]] = {
         "The first decision is final, see `winning_decision`; nothing was changed. If the local"
         " transaction ended otherwise, compensate for it.",
     ),
+    "follows-another": ProblemKind(
+        409,
+        "Another message decides",
+        "Send it for the message in `leader_id`, the first of the decision; nothing was changed.",
+    ),
     "not-recheckable": ProblemKind(
         409, "Already decided", "A decided message is not checked any more."
     ),
@@ -108,7 +113,9 @@ KINDS: Final[dict[str, ProblemKind]] = {
         412, "Changed since you read it", "GET it again and repeat the request with the new ETag."
     ),
     "payload-too-large": ProblemKind(413, "Too many bytes", "`detail` names the limit."),
-    "batch-too-large": ProblemKind(413, "Too many items", "Send at most 1000 items in one batch."),
+    "batch-too-large": ProblemKind(
+        413, "Too many items", "Send at most 1000 messages in one batch."
+    ),
     "unsupported-media-type": ProblemKind(
         415, "Not application/json", "Send `Content-Type: application/json`."
     ),

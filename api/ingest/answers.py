@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
+from msgspec import UNSET
+
 from api.http.problems import Problem, invalid
 from api.ingest.schemas import EndedHalf, PreparedHalf
 from outbox.checks.producer_group import ProducerGroup
@@ -54,6 +56,7 @@ def prepare_answer(
             topic=message.topic,
             prepared_at=half.prepared_at,
             next_check_at=half.prepared_at + timedelta(seconds=seconds) if waits else None,
+            message_ids=_ids_of(outcome) if outcome.followers else UNSET,
         )
         return resource, outcome.replayed
     if isinstance(outcome, AlreadyDecided):
@@ -66,16 +69,28 @@ def prepare_answer(
     return problem
 
 
+def _ids_of(prepared: Prepared) -> list[str]:
+    halves = (prepared.half, *prepared.followers)
+    return [message_id_text(half.half_id, half.nonce) for half in halves]
+
+
 def end_answer(
     outcome: EndOutcome, published: Mapping[HalfId, MessageStatus]
 ) -> EndedHalf | Problem:
     """Return the answer to one end: the final decision, or the refusal."""
     if not isinstance(outcome, Ended):
         return Problem(slug="message-not-found")
+    if outcome.status.leader is not None:
+        return follows(str(outcome.status.leader))
     status = published.get(outcome.status.half_id, outcome.status)
     if outcome.conflict:
         return already_ended(status)
     return ended_half(status, already_ended=outcome.already_ended)
+
+
+def follows(leader_id: str) -> Problem:
+    """Return the refusal to decide or check a message by another id than that of its leader."""
+    return Problem(slug="follows-another", facts={"leader_id": leader_id})
 
 
 def already_ended(status: MessageStatus, detail: str | None = None) -> Problem:

@@ -35,6 +35,7 @@ class _Waiter(Generic[ItemT, OutcomeT]):
     """The items of one request, and the future that its caller awaits."""
 
     items: Sequence[ItemT]
+    rows: int
     payload_bytes: int
     tenant: Hashable
     answered: asyncio.Future[Sequence[OutcomeT]]
@@ -67,24 +68,30 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         self._running: asyncio.Task[None] | None = None
 
     async def submit(
-        self, items: Sequence[ItemT], payload_bytes: int = 0, tenant: Hashable = None
+        self,
+        items: Sequence[ItemT],
+        payload_bytes: int = 0,
+        tenant: Hashable = None,
+        rows: int | None = None,
     ) -> Sequence[OutcomeT]:
         """Return the outcomes of these items, in order, once their flush has committed.
 
-        A submission is never split, and an empty one needs no flush. Raises Overloaded when the
+        A submission is never split, and an empty one needs no flush. ``rows`` None: one an item.
+        Raises Overloaded when the
         tenant's share of the queue is full, DatabaseUnavailable when no flush begins in time, and
         whatever the flush raised.
         """
         if not items:
             return []
-        if self._queue and not self._rows.allow(tenant, len(items)):
+        rows = len(items) if rows is None else rows
+        if self._queue and not self._rows.allow(tenant, rows):
             raise Overloaded(RETRY_AFTER_SECONDS)
         loop = asyncio.get_running_loop()
         waiter: _Waiter[ItemT, OutcomeT] = _Waiter(
-            items, payload_bytes, tenant, loop.create_future(), loop.time()
+            items, rows, payload_bytes, tenant, loop.create_future(), loop.time()
         )
         self._queue.append(waiter)
-        self._rows.take(tenant, len(items))
+        self._rows.take(tenant, rows)
         if self._running is None or self._running.done():
             self._running = loop.create_task(self._run())
         return await waiter.answered
@@ -111,7 +118,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
     def _take(self) -> _Waiter[ItemT, OutcomeT]:
         """Take the oldest submission, and make its places free."""
         taken = self._queue.popleft()
-        self._rows.give_back(taken.tenant, len(taken.items))
+        self._rows.give_back(taken.tenant, taken.rows)
         return taken
 
     def _seal(self) -> list[_Waiter[ItemT, OutcomeT]]:
@@ -120,7 +127,7 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
         rows = payload_bytes = 0
         while self._queue:
             head = self._queue[0]
-            rows += len(head.items)
+            rows += head.rows
             payload_bytes += head.payload_bytes
             if sealed and (rows > self._most_rows or payload_bytes > FLUSH_BYTES):
                 break

@@ -9,15 +9,17 @@ import base64
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import NoneType
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from api.http.json_body import decode, pointer_to
-from api.http.problems import Problem, invalid
+from api.http.problems import Problem, all_invalid, invalid
 from api.ingest.record_size import REST_MAX_BYTES, batch_bytes
 from api.ingest.schemas import (
     GROUP_PATTERN,
@@ -25,12 +27,18 @@ from api.ingest.schemas import (
     MEDIA_TYPE_PATTERN,
     TOPIC_PATTERN,
     HeaderBytes,
+    MessageRequest,
     PrepareRequest,
 )
 from outbox.messages.message import Headers, Message
 from outbox.messages.record import asks_for_delay, is_reserved
 from outbox.messages.topics import SeenTopic
 
+ItemT = TypeVar("ItemT")
+MadeT = TypeVar("MadeT")
+
+_ABSENT: Final = (None, UNSET, Raw(b"null"))
+"""The values of a member that is not given."""
 MESSAGE_MAX_BYTES: Final = 1_000_000
 """Largest size of key, value and caller headers, decoded; Kafka's own default is just above it."""
 KEY_MAX_BYTES: Final = 8192
@@ -60,11 +68,49 @@ def message_of(
 ) -> Message:
     """Return the message, whose names are not looked up; raises Problem for the first rule broken.
 
-    ``key_id`` names the API key that prepares it.
+    Several messages under one decision are the first one and its followers. ``key_id`` names the
+    API key that prepares them.
     """
+    _validate_decision(request)
+    make = partial(
+        Message,
+        producer_group=request.producer_group,
+        transaction_id=_transaction_id_of(request, idempotency_key),
+        check_immunity_seconds=_integer(request.check_immunity_seconds),
+        traceparent=traceparent,
+        key_id=key_id,
+    )
+    if request.messages is None:
+        return _message(request, reserved_topics, make)
+    for name in MessageRequest.__struct_fields__:
+        if getattr(request, name) not in _ABSENT:
+            raise invalid(f"/{name}", "may not stand beside messages")
+    leader, *followers = each_under(
+        "/messages", request.messages, lambda each: _message(each, reserved_topics, make)
+    )
+    return replace(leader, followers=tuple(followers))
+
+
+def each_under(pointer: str, items: Sequence[ItemT], make: Callable[[ItemT], MadeT]) -> list[MadeT]:
+    """Return what is made of each item of a list; a Problem points at the item that it is of."""
+    made = []
+    for place, item in enumerate(items):
+        try:
+            made.append(make(item))
+        except Problem as problem:
+            errors = [(f"{pointer}/{place}{at}", rule) for at, rule in problem.errors]
+            raise all_invalid(errors, problem.slug) from None
+    return made
+
+
+def _message(
+    request: MessageRequest | PrepareRequest,
+    reserved_topics: frozenset[str],
+    make: Callable[..., Message],
+) -> Message:
     if request.deliver_after is not None:
         raise invalid("/deliver_after", NO_DELAY, "delay-not-supported")
-    _validate_names(request, reserved_topics)
+    topic = _topic_of(request, reserved_topics)
     key, value = _key_of(request), _value_of(request)
     headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else ()
     header_bytes = _bytes_of(headers)
@@ -72,19 +118,14 @@ def message_of(
     if size > MESSAGE_MAX_BYTES:
         detail = f"has {size} bytes of key, value and headers, and may have {MESSAGE_MAX_BYTES}"
         raise invalid("", detail, "payload-too-large")
-    return Message(
-        topic=request.topic,
+    return make(
+        topic=topic,
         value=value,
         key=key,
         partition=_integer(request.partition),
         headers=headers,
         content_type=request.content_type or None,
-        traceparent=traceparent,
-        producer_group=request.producer_group,
-        transaction_id=_transaction_id_of(request, idempotency_key),
-        check_immunity_seconds=_integer(request.check_immunity_seconds),
         tags=tuple(request.tags) if request.tags else (),
-        key_id=key_id,
     )
 
 
@@ -104,21 +145,27 @@ def refuse_unpublishable(message: Message, seen: SeenTopic) -> None:
         raise invalid("", f"{detail} (max.message.bytes, segment.bytes)", "payload-too-large")
 
 
-def _validate_names(request: PrepareRequest, reserved_topics: frozenset[str]) -> None:
-    """Match the texts of a request against their patterns; results of repeated names are cached."""
+def _validate_decision(request: PrepareRequest) -> None:
     if not _fits(GROUP_PATTERN, request.producer_group):
         raise invalid("/producer_group", "must be letters, digits, . _ -, and begin with no sign")
+    if request.transaction_id and CONTROLS.search(request.transaction_id):
+        raise invalid("/transaction_id", "must not hold a control character")
+
+
+def _topic_of(request: MessageRequest | PrepareRequest, reserved_topics: frozenset[str]) -> str:
+    """Return the topic; match the texts of a message against their patterns."""
+    if request.topic is None:
+        raise invalid("/topic", "is required")
     if not _fits(TOPIC_PATTERN, request.topic):
         raise invalid("/topic", "must be letters, digits, . _ -, and neither . nor ..")
     if request.topic.startswith("__") or request.topic in reserved_topics:
         raise invalid("/topic", "is reserved", "topic-reserved")
     if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
         raise invalid("/content_type", "must be a media type, such as application/json")
-    if request.transaction_id and CONTROLS.search(request.transaction_id):
-        raise invalid("/transaction_id", "must not hold a control character")
     for place, tag in enumerate(request.tags or ()):
         if "\x00" in tag:
             raise invalid(f"/tags/{place}", "must not hold a NUL character")
+    return request.topic
 
 
 @lru_cache(maxsize=4096)
@@ -202,7 +249,7 @@ def _read_idempotency_key(header: str) -> str:
     return text
 
 
-def _key_of(request: PrepareRequest) -> bytes | None:
+def _key_of(request: MessageRequest | PrepareRequest) -> bytes | None:
     text, encoded = request.key, request.key_base64
     if text is None and encoded is None:
         return None
@@ -215,7 +262,7 @@ def _key_of(request: PrepareRequest) -> bytes | None:
     return key
 
 
-def _value_of(request: PrepareRequest) -> bytes | None:
+def _value_of(request: MessageRequest | PrepareRequest) -> bytes | None:
     text, encoded = request.value, request.value_base64
     if text is UNSET if encoded is None else isinstance(text, str):
         raise invalid("/value", "or value_base64 is required, and not both")

@@ -6,7 +6,7 @@ result. A single request is a list of one item, so it takes the same path as a b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from api.ingest.batch_items import each_valid
 from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import message_of, refuse_unpublishable
+from api.ingest.prepare_rules import each_under, message_of, refuse_unpublishable
 from api.ingest.schemas import PreparedHalf, PrepareRequest
 from api.ingest.topic_cache import Target, TopicCache
 from outbox.access import Caller
@@ -73,14 +73,21 @@ class Prepares:
         groups = await self.names.groups({name for name in asked if caller.sees(name)})
         permitted = each_valid(drafts, lambda draft: _permitted(draft, groups))
         targets = await self.topics.look_up(
-            {(each.topic, each.partition) for each in permitted if isinstance(each, Message)}
+            {
+                (each.topic, each.partition)
+                for draft in permitted
+                if isinstance(draft, Message)
+                for each in (draft, *draft.followers)
+            }
         )
         ids = await self.names.topic_ids(
             {topic for (topic, _), seen in targets.items() if isinstance(seen, SeenTopic)}
         )
         checked = each_valid(permitted, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
-        outcomes = await self.flushes.submit(messages, _weight(messages), caller.tenant)
+        outcomes = await self.flushes.submit(
+            messages, _weight(messages), caller.tenant, sum(map(_rows, messages))
+        )
         self.metrics.prepared(outcomes, caller.rated_key or "")
         if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
             self.names.forget_groups()
@@ -98,9 +105,13 @@ def _permitted(draft: Message, groups: Mapping[str, ProducerGroup]) -> Message:
             f" PUT /v1/producer-groups/{name}"
         )
         raise invalid("/producer_group", rule, "unknown-group")
-    if not may_write(group, draft.topic):
+    return _each(draft, lambda message: _allowed(message, group))
+
+
+def _allowed(message: Message, group: ProducerGroup) -> Message:
+    if not may_write(group, message.topic):
         raise invalid("/topic", "is not among the topics of this group", "topic-not-allowed")
-    return draft
+    return message
 
 
 def _addressed(
@@ -110,13 +121,25 @@ def _addressed(
     ids: Mapping[str, int],
 ) -> Message:
     """Return the message with the ids of its names; raises Problem if Kafka would refuse it."""
-    target = targets[draft.topic, draft.partition]
-    if isinstance(target, str):
-        pointer = "/topic" if target == "unknown-topic" else "/partition"
-        raise invalid(pointer, NO_TARGET[target], target)
-    refuse_unpublishable(draft, target)
     group_id = groups[draft.producer_group].id
-    return replace(draft, producer_group_id=group_id, topic_id=ids[draft.topic])
+
+    def address(message: Message) -> Message:
+        target = targets[message.topic, message.partition]
+        if isinstance(target, str):
+            pointer = "/topic" if target == "unknown-topic" else "/partition"
+            raise invalid(pointer, NO_TARGET[target], target)
+        refuse_unpublishable(message, target)
+        return replace(message, producer_group_id=group_id, topic_id=ids[message.topic])
+
+    return _each(draft, address)
+
+
+def _each(draft: Message, make: Callable[[Message], Message]) -> Message:
+    """Return what is made of the message and its followers; a Problem points at one of them."""
+    if not draft.followers:
+        return make(draft)
+    leader, *followers = each_under("/messages", (draft, *draft.followers), make)
+    return replace(leader, followers=tuple(followers))
 
 
 def may_write(group: ProducerGroup, topic: str) -> bool:
@@ -127,8 +150,15 @@ def may_write(group: ProducerGroup, topic: str) -> bool:
     )
 
 
+def _rows(message: Message) -> int:
+    return 1 + len(message.followers)
+
+
 def _weight(messages: Sequence[Message]) -> int:
     return sum(
-        len(message.value or b"") + len(message.key or b"") + ROW_OVERHEAD_BYTES
+        len(message.value or b"")
+        + len(message.key or b"")
+        + ROW_OVERHEAD_BYTES
+        + (_weight(message.followers) if message.followers else 0)
         for message in messages
     )

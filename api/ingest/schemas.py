@@ -54,6 +54,7 @@ _VALUES: Final = {
 HeadersText = Annotated[msgspec.Raw, Meta(extra_json_schema={"anyOf": [_VALUES, {"type": "null"}]})]
 """Decoded later: a decoder keeps the last of two equal names."""
 Tags = Annotated[list[Tag], Meta(max_length=16)]
+Messages = Annotated[list["MessageRequest"], Meta(min_length=2, max_length=100)]
 
 
 class HeaderBytes(Struct, forbid_unknown_fields=True, gc=False):
@@ -62,26 +63,37 @@ class HeaderBytes(Struct, forbid_unknown_fields=True, gc=False):
     base64: str
 
 
-class PrepareRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A half message to store. Exactly one of ``value`` and ``value_base64`` is present.
-
-    A null means an absent member, but for ``value`` without ``value_base64``.
-    """
-
-    producer_group: GroupName
-    topic: TopicName
+class _Content(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     value: Annotated[str | None, Meta(description="Text; null is a tombstone.")] | UnsetType = UNSET
     value_base64: Annotated[str | None, Meta(description="RFC 4648 section 4.")] = None
     key: str | None = None
     key_base64: str | None = None
     partition: PartitionNumber | None = None
     headers: HeadersText | UnsetType = UNSET
-    transaction_id: TransactionId | None = None
-    check_immunity_seconds: ImmunitySeconds | None = None
     content_type: MediaType | None = None
     tags: Tags | None = None
     deliver_after: Any = None
     """Always refused, and no part of the contract."""
+
+
+class MessageRequest(_Content, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """One of several messages under one decision."""
+
+    topic: TopicName
+
+
+class PrepareRequest(_Content, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A half message to store, or several under one decision in ``messages``.
+
+    Of each message exactly one of ``value`` and ``value_base64`` is present. A null means an absent
+    member, but for ``value`` without ``value_base64``.
+    """
+
+    producer_group: GroupName
+    topic: TopicName | None = None
+    messages: Messages | None = None
+    transaction_id: TransactionId | None = None
+    check_immunity_seconds: ImmunitySeconds | None = None
 
 
 class EndRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -120,6 +132,8 @@ class PreparedHalf(Struct, kw_only=True, gc=False):
     topic: str
     prepared_at: Time
     next_check_at: Time | None
+    message_ids: list[str] | UnsetType = UNSET
+    """All messages of the request if it has ``messages``, in its order; the first is ended."""
 
 
 class EndedHalf(Struct, kw_only=True, gc=False):

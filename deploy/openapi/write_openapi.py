@@ -95,11 +95,12 @@ def operation_id(route: APIRoute) -> str:
 def _schemas() -> dict[str, Any]:
     """Return the schemas of the hot routes and of checks."""
     _, found = msgspec.json.schema_components(_STRUCTS, ref_template=_SCHEMAS + "{name}")
-    members = found["PrepareRequest"]["properties"]
-    members.pop("deliver_after")
-    for member in members.values():
-        if "anyOf" in member:  # JSON Schema counts 7.0 as an integer, the decoder does not
-            member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
+    for name in ("PrepareRequest", "MessageRequest"):
+        members = found[name]["properties"]
+        members.pop("deliver_after")
+        for member in members.values():
+            if "anyOf" in member:  # JSON Schema counts 7.0 as an integer, the decoder does not
+                member["anyOf"] = [each for each in member["anyOf"] if "multipleOf" not in each]
     for name, file in _CHECKS.items():
         text = (CHECKS / f"{file}.schema.json").read_text("utf-8")
         schema = msgspec.json.decode(text.replace("#/$defs/", _SCHEMAS))

@@ -83,6 +83,8 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     key_id: str | None = None
     """The API key that prepared it, for the history."""
+    followers: tuple[Message, ...] = ()
+    """The other messages under its decision, of the same group and transaction id."""
 
 
 class HalfMessage(Struct, frozen=True, kw_only=True, gc=False):
@@ -93,6 +95,10 @@ class HalfMessage(Struct, frozen=True, kw_only=True, gc=False):
     message: Message
     prepared_at: datetime
     content_digest: int
+    messages: int = 1
+    """The number under its decision; of a follower 1."""
+    leader_id: HalfId | None = None
+    """The message that is ended for it; None: itself."""
 
     @property
     def message_id(self) -> UUID:
@@ -156,6 +162,8 @@ class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
     publish_error: str | None = None
     prepared_at: datetime | None = None
     """Set after a new decision, to measure the time from prepare to decision."""
+    leader: UUID | None = None
+    """The message that is ended for it, by public id; None: itself."""
 
     @property
     def resolution_seconds(self) -> float | None:
@@ -175,7 +183,10 @@ class MessageStatus(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Ended(Struct, frozen=True, kw_only=True, gc=False):
-    """The answer to an end: the valid decision, and whether it existed before."""
+    """The answer to an end: the valid decision, and whether it existed before.
+
+    Of a message with a leader nothing was decided.
+    """
 
     status: MessageStatus
     already_ended: bool
@@ -191,6 +202,7 @@ class Prepared(Struct, frozen=True, kw_only=True, gc=False):
     """The half message is durable; ``replayed`` when an earlier prepare stored it (P6)."""
 
     half: HalfMessage
+    followers: tuple[HalfMessage, ...] = ()
     state: State = State.PREPARED
     replayed: bool = False
 

@@ -31,7 +31,7 @@ class BulkKind(StrEnum):
         """Whether the action is for a message in this state."""
         if self.is_held:
             return status.publish_error is not None
-        return status.state in (State.PREPARED, State.PARKED)
+        return status.leader is None and status.state in (State.PREPARED, State.PARKED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,8 @@ class MessageResource(BaseModel):
     """The current state of a message; payload members only with ``include=payload``."""
 
     message_id: str
+    message_ids: list[str] | None
+    """All messages of its decision if there are several, first the one that is ended."""
     producer_group: str
     transaction_id: str | None
     topic: str

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from outbox.messages.message import (
     AlreadyDecided,
@@ -30,9 +33,14 @@ STATE_OF: Final = {Resolution.COMMIT: State.COMMITTED, Resolution.ROLLBACK: Stat
 class Known:
     """A client's knowledge of its own message."""
 
-    half: HalfMessage
+    prepared: Prepared
     decision: Resolution | None = None
     decided_by: DecidedBy | None = None
+
+    @property
+    def half(self) -> HalfMessage:
+        """The message that is ended."""
+        return self.prepared.half
 
     @property
     def state(self) -> State:
@@ -55,17 +63,16 @@ class Dictionary:
         if known is None:
             assert isinstance(answer, Prepared)
             assert (answer.half.message, answer.state) == (message, State.PREPARED)
-            return self._learn(answer.half)
+            return self._learn(answer)
         if known.half.message != message:
             assert isinstance(answer, TransactionIdReused)
             assert answer.existing_message_id == known.half.message_id
-            assert getattr(known.half.message, answer.member) != getattr(message, answer.member)
         elif known.decision is not None:
             assert isinstance(answer, AlreadyDecided)
             assert answer.status.half_id == known.half.half_id
             self.check_status(known, Ended(status=answer.status, already_ended=True))
         else:
-            assert answer == Prepared(half=known.half, state=known.state, replayed=True)
+            assert answer == replace(known.prepared, state=known.state, replayed=True)
         return None
 
     def check_ended(self, ends: Sequence[End], answers: Sequence[EndOutcome]) -> None:
@@ -73,7 +80,7 @@ class Dictionary:
 
         All ends of a flush happen at once: an UNKNOWN may return the state before or after it.
         """
-        before = {half_id: replace(known) for half_id, known in self.messages.items()}
+        before = {half_id: copy(known) for half_id, known in self.messages.items()}
         for end, answer in zip(ends, answers, strict=True):
             if end.decision is not Resolution.UNKNOWN:
                 self._check_decision(end, answer)
@@ -89,7 +96,8 @@ class Dictionary:
         """Store the first decision of a message."""
         known.decision, known.decided_by = end.decision, end.decided_by
         if end.decision is Resolution.COMMIT:
-            self.commits.append(known.half.half_id)
+            halves = (known.half, *known.prepared.followers)
+            self.commits += [half.half_id for half in halves]
 
     def _check_decision(self, end: End, answer: EndOutcome) -> None:
         known = self._within_reach(end)
@@ -131,9 +139,10 @@ class Dictionary:
         half_id = self.first.get((message.producer_group_id, message.transaction_id))
         return None if half_id is None else self.messages[half_id]
 
-    def _learn(self, half: HalfMessage) -> HalfId:
+    def _learn(self, prepared: Prepared) -> HalfId:
+        half = prepared.half
         assert half.half_id not in self.messages
-        self.messages[half.half_id] = Known(half)
+        self.messages[half.half_id] = Known(prepared)
         if half.message.transaction_id is not None:
             key = (half.message.producer_group_id, half.message.transaction_id)
             self.first[key] = half.half_id

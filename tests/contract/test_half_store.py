@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from outbox.messages.message import (
     DecidedBy,
     End,
     Ended,
+    Message,
     NoSuchMessage,
     Prepared,
     Resolution,
     State,
+    TransactionIdReused,
 )
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.sessions.connections import PLAN_ONCE, make_pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, connect, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
 COMMIT, ROLLBACK, UNKNOWN = Resolution.COMMIT, Resolution.ROLLBACK, Resolution.UNKNOWN
@@ -152,3 +155,78 @@ async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: PostgresH
     assert isinstance(again, Prepared)
     assert again.half == first.half
     assert again.half.message == message
+
+
+def several(*values: bytes, transaction_id: str | None = "order-1") -> Message:
+    """A message and its followers, each with a key of its own and so in a shard of its own."""
+    first, *others = [
+        make_message(key=b"key-" + value, value=value, transaction_id=transaction_id)
+        for value in values
+    ]
+    return replace(first, followers=tuple(others))
+
+
+@pytest.mark.parametrize("decision", [COMMIT, ROLLBACK])
+async def test_one_end_decides_all_messages_of_its_decision_and_no_other(
+    store: PostgresHalfStore, database_url: str, decision: Resolution
+) -> None:
+    before, whole, after = await store.prepare(
+        [make_message(), several(b"a", b"b", b"c", b"d"), make_message()]
+    )
+    assert isinstance(before, Prepared)
+    assert isinstance(whole, Prepared)
+    assert isinstance(after, Prepared)
+    assert (await ended(store, ending(whole, decision))).already_ended is False
+    members = [whole.half, *whole.followers]
+    with connect(database_url, "test") as connection:
+        ops = connection.execute("SELECT half_id, xid FROM outbox.op_message ORDER BY half_id")
+        decided = ops.fetchall()
+        log = connection.execute(
+            "SELECT shard, xid, half_ids, content_digests FROM outbox.commit_log ORDER BY shard"
+        ).fetchall()
+    assert [half_id for half_id, _ in decided] == [half.half_id for half in members]
+    assert len({xid for _, xid in decided}) == 1
+    assert len({half.shard for half in members}) > 1
+    assert log == [
+        (shard, decided[0][1], *map(list, zip(*logged, strict=True)))
+        for shard in range(16)
+        if (logged := [(h.half_id, h.content_digest) for h in members if h.shard == shard])
+        and decision is COMMIT
+    ]
+    for single in (before, after):
+        assert (await ended(store, ending(single, UNKNOWN))).status.state is State.PREPARED
+
+
+async def test_the_end_of_a_follower_decides_nothing_and_names_its_leader(
+    store: PostgresHalfStore,
+) -> None:
+    (whole,) = await store.prepare([several(b"a", b"b")])
+    assert isinstance(whole, Prepared)
+    follower = Prepared(half=whole.followers[0])
+    for decision in Resolution:
+        status = (await ended(store, ending(follower, decision))).status
+        assert (status.leader, status.state) == (whole.half.message_id, State.PREPARED)
+    first = await ended(store, ending(whole))
+    status = (await ended(store, ending(follower))).status
+    assert (first.already_ended, status.leader) == (False, whole.half.message_id)
+    assert status.op == first.status.op
+    assert await store.end([ending(follower, groups=frozenset({99}))]) == [NoSuchMessage()]
+
+
+async def test_a_repeated_prepare_compares_all_messages_of_its_decision(
+    store: PostgresHalfStore,
+) -> None:
+    asked = several(b"a", b"b", b"c")
+    first, twin = await store.prepare([asked, asked])
+    assert isinstance(first, Prepared)
+    assert twin == replace(first, replayed=True)
+    assert first.half.message == asked
+    for other, member in (
+        (several(b"a", b"b", b"x"), "messages/2/key"),
+        (several(b"x", b"b", b"c"), "messages/0/key"),
+        (several(b"a", b"b"), "messages"),
+        (several(b"a"), "messages"),
+        (replace(asked, check_immunity_seconds=9), "check_immunity_seconds"),
+    ):
+        reused = TransactionIdReused(existing_message_id=first.half.message_id, member=member)
+        assert await store.prepare([other]) == [reused]

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from outbox.messages.message import DecidedBy, End, Ended, Message, Prepared, Resolution
 from outbox.messages.message_id import HalfId, shard_in
@@ -49,6 +50,7 @@ class Asked:
     transaction_id: int | None
     value: int
     key: int
+    followers: int
 
 
 PREPARES = st.builds(
@@ -57,6 +59,7 @@ PREPARES = st.builds(
     transaction_id=st.one_of(st.none(), st.integers(0, 3)),
     value=st.integers(0, 1),
     key=st.integers(0, 2),
+    followers=st.sampled_from([0, 0, 0, 1, 3]),
 )
 SCOPES = st.sampled_from(
     [None, frozenset({1}), frozenset({2}), frozenset({1, 2}), frozenset[int]()]
@@ -173,7 +176,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._crash(lambda: self._store.prepare([message]), turns)
         (answer,) = self._run(self._store.prepare([message]))
         if isinstance(answer, Prepared) and answer.half.half_id not in self._dictionary.messages:
-            answer = Prepared(half=answer.half, state=answer.state)
+            answer = replace(answer, replayed=False)
         return self._learned([message], [answer])
 
     @rule()
@@ -191,12 +194,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _message(self, asked: Asked) -> Message:
         number = asked.transaction_id
-        return make_message(
-            GROUPS[asked.group],
-            key=b"key-%d" % asked.key,
-            value=b"value-%d" % asked.value,
-            transaction_id=None if number is None else f"{self._example}-{number}",
-        )
+        leader, *followers = [
+            make_message(
+                GROUPS[asked.group],
+                key=b"key-%d" % (asked.key + place),
+                value=b"value-%d" % asked.value,
+                transaction_id=None if number is None else f"{self._example}-{number}",
+            )
+            for place in range(1 + asked.followers)
+        ]
+        return replace(leader, followers=tuple(followers))
 
     def _learned(self, messages: list[Message], answers: Any) -> Any:
         check = self._dictionary.check_prepared

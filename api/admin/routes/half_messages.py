@@ -30,7 +30,8 @@ from api.admin.services import Services
 from api.http.admission import require_scope
 from api.http.exchange import JSON, entity_tag, is_known
 from api.http.page_token import decode_number_token
-from api.ingest.answers import already_ended, ended_half
+from api.http.problems import Problem
+from api.ingest.answers import end_answer, follows
 from api.ingest.schemas import ENCODER
 from outbox.access import Caller, Scope
 from outbox.messages.message import DecidedBy, End, Resolution, State
@@ -99,7 +100,10 @@ async def recheck_half_message(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:
     """Check the message now; a parked message starts a new round of checks."""
-    message = (await find(services, caller, message_id)).message_id
+    found = await find(services, caller, message_id)
+    message = found.message_id
+    if found.message_ids is not None and found.message_ids[0] != message:
+        raise follows(found.message_ids[0])
     action = body.action_of(caller)
     due_at = await services.operations.recheck(*half_of(message_id), action)
     log_action("recheck", action, message_id=message)
@@ -124,9 +128,9 @@ async def force_end_half_message(
     action = body.action_of(caller)
     ended = await services.operations.force_end(end, action)
     log_action("force_end", action, message_id=message_id)
-    if ended.conflict:
-        raise already_ended(ended.status)
-    answer = ended_half(ended.status, already_ended=ended.already_ended)
+    answer = end_answer(ended, {})
+    if isinstance(answer, Problem):
+        raise answer
     return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
 
 

@@ -17,7 +17,8 @@ FROM slice
 WHERE half_id < coalesce((SELECT min(half_id) FROM slice WHERE young), %(bound)s)
 
 -- name: undecided
--- Range anti-join of halves and ops: reads the undecided halves of the slice, each with the end of its present immunity.
+-- Range anti-join of halves and ops: reads the undecided halves of the slice that no other one is asked for, each with
+-- the end of its present immunity.
 -- The bounds on both sides prune leaves.
 SELECT h.half_id, h.producer_group_id AS group_id, h.prepared_at,
     h.prepared_at + make_interval(secs => coalesce(h.check_immunity_seconds, g.transaction_timeout_seconds)) AS due_at,
@@ -25,7 +26,7 @@ SELECT h.half_id, h.producer_group_id AS group_id, h.prepared_at,
 FROM outbox.half_message h
 JOIN outbox.producer_group g ON g.id = h.producer_group_id
 WHERE h.half_id > %(position)s AND h.half_id <= %(last)s
-    AND NOT EXISTS (
+    AND h.leader_id IS NULL AND NOT EXISTS (
         SELECT FROM outbox.op_message o
         WHERE o.half_id = h.half_id AND o.half_id > %(position)s AND o.half_id <= %(last)s)
 ORDER BY h.half_id

@@ -26,8 +26,8 @@ WHERE f.name LIKE 'failing:%%' AND g.deleted_at IS NULL AND NOT g.paused AND EXI
 SELECT name AS producer_group FROM outbox.producer_group WHERE paused_at IS NOT NULL AND deleted_at IS NULL
 
 -- name: unfinished
--- Counts unfinished messages by state, group and topic, up to a bound: a larger number is a lower bound, and capped. Reads
--- the oldest halves after the sweep's cursor; of each delay class of a group, the first rows of the check queue after its
+-- Counts unfinished messages by state, group and topic, up to a bound: a larger number is a lower bound, and capped. Of an
+-- undecided decision it counts the leader. Reads the oldest halves after the sweep's cursor; of each delay class of a group, the first rows of the check queue after its
 -- cursor, and of a group with more the oldest by age; of each group its newest parkings, of each shard the oldest commits
 -- after its relay's position and the oldest held records up to it; and plain messages by key. Classes share a
 -- bound, so a few messages of one are found beside very many of another. Each half, op and parking is read by key:
@@ -66,7 +66,7 @@ WITH sweep AS MATERIALIZED (
     SELECT 'PREPARED' AS state, half_id, count(*) OVER () = %(most)s::int8 AS capped
     FROM (
         SELECT half_id FROM outbox.half_message
-        WHERE half_id > (SELECT position FROM sweep) ORDER BY half_id LIMIT %(most)s
+        WHERE half_id > (SELECT position FROM sweep) AND leader_id IS NULL ORDER BY half_id LIMIT %(most)s
     ) unswept
     UNION ALL
     SELECT 'PREPARED', half_id, bool_or(capped) FROM queued

@@ -26,6 +26,7 @@ from outbox.messages.message import (
 )
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.messages.state_machine import derive
+from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.messages.message_status import read_orphans, read_statuses
 from outbox.postgres.schema.codes import DECIDED_BY_CODE, DECISION_CODE
 from outbox.postgres.sessions.array_literal import number_array, text_array
@@ -140,8 +141,7 @@ def parameters_of(asked: Sequence[End]) -> dict[str, object]:
         "actors": _texts([end.actor for end in asked]),
         "transaction_ids": _texts([end.transaction_id for end in asked]),
         "awaited": any(end.awaited for end in asked),
-        "low": min(half_ids),
-        "high": max(half_ids),
+        **bounds(half_ids),
         **_scope(asked),
     }
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName
 from psycopg.pq import Escaping, ExecStatus
 
 from outbox.failpoints import armed, hit
-from outbox.messages.message import HalfMessage, Message
+from outbox.messages.message import Message, Prepared
 from outbox.messages.message_id import (
     NONCE_BITS,
     HalfId,
@@ -51,8 +52,8 @@ class GroupsDeleted(Exception):
         self.group_ids = group_ids
 
 
-Flushed = Sequence[tuple[HalfMessage, bool]]
-"""What a committed flush made of its messages: their halves, and which of them were stored."""
+Flushed = Sequence[tuple[Prepared, bool]]
+"""What a committed flush made of its messages, and which of them were stored."""
 
 
 async def flush(connection: AsyncConnection, messages: Sequence[Message]) -> Flushed:
@@ -79,13 +80,15 @@ async def _prepare_statements(connection: AsyncConnection) -> int:
 
 
 async def _flush(connection: AsyncConnection, messages: Sequence[Message], shards: int) -> Flushed:
-    nonces = _nonces(len(messages))
+    rows = [row for message in messages for row in (message, *message.followers)]
+    nonces = _nonces(len(rows))
     # The bits of the half ids below the xid, which is not known yet.
     low_ids = [
         half_id_of(0, n, Shard(shard_of(message.topic, message.key, nonce) % shards))
-        for n, (message, nonce) in enumerate(zip(messages, nonces, strict=True))
+        for n, (message, nonce) in enumerate(zip(rows, nonces, strict=True))
     ]
-    begin = _begin(connection.pgconn, messages, low_ids)
+    leaders = accumulate((1 + len(message.followers) for message in messages[:-1]), initial=0)
+    begin = _begin(connection.pgconn, messages, [low_ids[row] for row in leaders])
     kill = armed("api.prepare.before_commit")
     answers = await begin_copy(connection, begin + COPY + (b"" if kill else COMMIT))
     xid, at, gone, won = _read(answers)
@@ -93,19 +96,30 @@ async def _flush(connection: AsyncConnection, messages: Sequence[Message], shard
         await connection.close()
         raise GroupsDeleted(gone)
     first = half_id_of(xid, 0, Shard(0))
-    halves = [
-        new_half(message, HalfId(first + low_id), nonce, at)
-        for message, low_id, nonce in zip(messages, low_ids, nonces, strict=True)
-    ]
+    identities = iter(zip([HalfId(first + low_id) for low_id in low_ids], nonces, strict=True))
+    prepared = [_prepared(message, identities, at) for message in messages]
     flushed = [
-        (half, half.message.transaction_id is None or half.half_id in won) for half in halves
+        (each, each.half.message.transaction_id is None or each.half.half_id in won)
+        for each in prepared
     ]
-    await end_copy(connection, copy_data([half for half, stored in flushed if stored]))
+    stored = [half for each, is_new in flushed if is_new for half in (each.half, *each.followers)]
+    await end_copy(connection, copy_data(stored))
     if kill:
         hit("api.prepare.before_commit")
         await connection.commit()
     hit("api.prepare.after_commit")
     return flushed
+
+
+def _prepared(
+    message: Message, identities: Iterator[tuple[HalfId, Nonce]], at: datetime
+) -> Prepared:
+    """Return the half of a message, and of each follower, with the next identities."""
+    half = new_half(message, *next(identities), at)
+    followers = [
+        new_half(follower, *next(identities), at, half.half_id) for follower in message.followers
+    ]
+    return Prepared(half=half, followers=tuple(followers))
 
 
 def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId]) -> bytes:

@@ -9,9 +9,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import convert
+from msgspec.structs import replace
 
-from outbox.messages.message import HalfMessage, Headers, Message
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message import HalfMessage, Headers, Message, Prepared
+from outbox.messages.message_id import LOW_BITS, HalfId, Nonce
 from outbox.messages.record import digest_of
 from outbox.postgres.sessions.reads import rows_of
 from outbox.postgres.sessions.statements import load
@@ -32,22 +33,36 @@ REPEATED: Final = (
 )
 """The fields that a repeated prepare must have equal."""
 SETS: Final = ("headers", "tags")
+SAID_ONCE: Final = ("check_immunity_seconds",)
+"""The fields that are those of the decision."""
 
+LAST_ROW: Final = (1 << LOW_BITS) - 1
+"""The bits of a half id that tell the rows of a transaction."""
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """PostgreSQL stores a time as microseconds since then."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NULL: Final = b"\xff\xff\xff\xff"
+_ALONE: Final = 2 * _NULL
+"""The columns of a message that has its decision to itself."""
 _NOT_NULL_FIELDS: Final = Struct("!hiqiqiqiqiiii").pack
 """The number of fields, then each of the first six with its length in bytes."""
 _LENGTH: Final = Struct("!i").pack
+_INT2: Final = Struct("!ih").pack
 _INT4: Final = Struct("!ii").pack
+_INT8: Final = Struct("!iq").pack
 _ARRAY: Final = Struct("!iiiii").pack
 """The head of an array: dimensions, a flag that is not read, type, elements, first subscript."""
 _TEXT_OID: Final = 25
 _BYTEA_OID: Final = 17
 
 
-def new_half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datetime) -> HalfMessage:
+def new_half(
+    message: Message,
+    half_id: HalfId,
+    nonce: Nonce,
+    prepared_at: datetime,
+    leader_id: HalfId | None = None,
+) -> HalfMessage:
     """Return the half message with the digest of its record's content."""
     return HalfMessage(
         half_id=half_id,
@@ -55,6 +70,8 @@ def new_half(message: Message, half_id: HalfId, nonce: Nonce, prepared_at: datet
         message=message,
         prepared_at=prepared_at,
         content_digest=digest_of(half_id, nonce, message),
+        messages=1 + len(message.followers),
+        leader_id=leader_id,
     )
 
 
@@ -69,7 +86,7 @@ def _copy_row(half: HalfMessage) -> bytes:
     return b"".join(
         (
             _NOT_NULL_FIELDS(
-                16,
+                18,
                 8,
                 half.half_id,
                 8,
@@ -93,6 +110,7 @@ def _copy_row(half: HalfMessage) -> bytes:
             _text(message.traceparent),
             _array(_TEXT_OID, [tag.encode() for tag in message.tags]),
             _text(message.key_id),
+            _under_decision(half),
         )
     )
 
@@ -101,6 +119,13 @@ def _copy_row(half: HalfMessage) -> bytes:
 def _microseconds(at: datetime) -> int:
     """Return a time as PostgreSQL stores it; the rows of a flush share theirs."""
     return (at - _EPOCH) // _MICROSECOND
+
+
+def _under_decision(half: HalfMessage) -> bytes:
+    """Return the columns ``messages`` and ``leader_id``."""
+    if half.leader_id is not None:
+        return _NULL + _INT8(8, half.leader_id)
+    return _ALONE if half.messages == 1 else _INT2(2, half.messages) + _NULL
 
 
 def _int4(number: int | None) -> bytes:
@@ -132,7 +157,8 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
 
     Raises ValueError if its stored form is broken.
     """
-    return convert({**row, "message": read_message(row)}, HalfMessage)
+    messages = row.get("messages") or 1
+    return convert({**row, "message": read_message(row), "messages": messages}, HalfMessage)
 
 
 def read_message(row: Mapping[str, Any]) -> Message:
@@ -160,6 +186,27 @@ async def read_whole_halves(
     return {row["half_id"]: read_if_whole(row) for row in rows}
 
 
+async def read_decisions(
+    connection: AsyncConnection, half_ids: Sequence[HalfId]
+) -> dict[HalfId, Prepared | None]:
+    """Read halves by id with their followers; None: the stored form of one is broken."""
+    halves = await read_whole_halves(connection, half_ids)
+    followers: dict[HalfId, list[HalfMessage | None]] = {half_id: [] for half_id in halves}
+    if any(half.messages > 1 for half in halves.values() if half):
+        asked = {"half_ids": list(half_ids), **bounds(half_ids)}
+        for row in await rows_of(connection, SQL["read_followers"], asked):
+            followers[row["leader_id"]].append(read_if_whole(row))
+    return {half_id: _decision(half, followers[half_id]) for half_id, half in halves.items()}
+
+
+def _decision(half: HalfMessage | None, followers: Sequence[HalfMessage | None]) -> Prepared | None:
+    whole = tuple(follower for follower in followers if follower)
+    if half is None or len(whole) < len(followers):
+        return None
+    message = replace(half.message, followers=tuple(follower.message for follower in whole))
+    return Prepared(half=replace(half, message=message), followers=whole)
+
+
 def read_headers(names_and_values: list[bytes | None] | None) -> Headers:
     """Pair up the alternating names and values of the ``headers`` column.
 
@@ -181,8 +228,17 @@ def headers_if_whole(names_and_values: list[bytes | None] | None) -> Headers | N
 
 
 def difference(stored: Message, asked: Message) -> str | None:
-    """Return the first field in which a repeated prepare differs; the order of a set is free."""
-    return next((name for name in REPEATED if _of(stored, name) != _of(asked, name)), None)
+    """Return the first member in which a repeated prepare differs; the order of a set is free."""
+    if len(stored.followers) != len(asked.followers):
+        return "messages"
+    both = zip((stored, *stored.followers), (asked, *asked.followers), strict=True)
+    differing = (
+        f"messages/{place}/{name}" if asked.followers and name not in SAID_ONCE else name
+        for place, (one, other) in enumerate(both)
+        for name in REPEATED
+        if _of(one, name) != _of(other, name)
+    )
+    return next(differing, None)
 
 
 def _of(message: Message, name: str) -> object:
@@ -191,5 +247,9 @@ def _of(message: Message, name: str) -> object:
 
 
 def bounds(half_ids: Sequence[HalfId]) -> dict[str, int]:
-    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune partitions."""
-    return {"low": min(half_ids, default=0), "high": max(half_ids, default=0)}
+    """Return the parameters ``low`` and ``high`` that let PostgreSQL prune partitions.
+
+    They are those of whole transactions: all messages of a decision are between them.
+    """
+    low, high = min(half_ids, default=0), max(half_ids, default=0)
+    return {"low": low & ~LAST_ROW, "high": high | LAST_ROW}

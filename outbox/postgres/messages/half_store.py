@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from outbox.errors import DatabaseUnavailable
 from outbox.messages.message import (
     AlreadyDecided,
     End,
     EndOutcome,
     GroupDeleted,
-    HalfMessage,
     Message,
     MessageStatus,
     Prepared,
@@ -25,7 +26,7 @@ from outbox.messages.message import (
 from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.decisions import answer_ends
 from outbox.postgres.messages.half_flush import GroupsDeleted, flush
-from outbox.postgres.messages.half_rows import difference, read_whole_halves
+from outbox.postgres.messages.half_rows import difference, read_decisions
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.availability import lent
@@ -49,8 +50,8 @@ class PostgresHalfStore:
     async def prepare(self, messages: Sequence[Message]) -> Sequence[PrepareOutcome]:
         """Store half messages durably and answer in the order of the request.
 
-        At most ``ROWS_PER_TRANSACTION`` messages per call. Raises DatabaseUnavailable when nothing
-        is known to be stored.
+        At most ``ROWS_PER_TRANSACTION`` messages per call, with their followers. Raises
+        DatabaseUnavailable when nothing is known to be stored.
         """
         if not messages:
             return []
@@ -84,7 +85,7 @@ async def _prepare(
     flushed = await flush(connection, messages)
     lost = [m for m, (_, stored) in zip(messages, flushed, strict=True) if not stored]
     repeated = iter(await _answer_repeated(connection, lost) if lost else ())
-    return [Prepared(half=half) if stored else next(repeated) for half, stored in flushed]
+    return [prepared if stored else next(repeated) for prepared, stored in flushed]
 
 
 async def _answer_repeated(
@@ -96,13 +97,13 @@ async def _answer_repeated(
     """
     known = await _known(connection, messages)
     half_ids = sorted(set(known))
-    halves = await read_whole_halves(connection, half_ids)
+    stored = await read_decisions(connection, half_ids)
     statuses = await read_statuses(connection, half_ids, with_publication=False)
     await confirm_what_was_read(connection)
     if len(statuses) < len(half_ids):
         raise DatabaseUnavailable(RETIRED)
     return [
-        _repeated(message, halves[half_id], statuses[half_id])
+        _repeated(message, stored.get(half_id), statuses[half_id])
         for message, half_id in zip(messages, known, strict=True)
     ]
 
@@ -120,11 +121,11 @@ async def _known(connection: AsyncConnection, messages: Sequence[Message]) -> Se
     return known
 
 
-def _repeated(message: Message, half: HalfMessage | None, status: MessageStatus) -> PrepareOutcome:
+def _repeated(message: Message, stored: Prepared | None, status: MessageStatus) -> PrepareOutcome:
     """Answer one repeated prepare; nothing equals a half whose stored form is broken."""
-    differs = difference(half.message, message) if half else "content"
-    if half is None or differs is not None:
+    differs = difference(stored.half.message, message) if stored else "content"
+    if stored is None or differs is not None:
         return TransactionIdReused(existing_message_id=status.message_id, member=str(differs))
     if status.op is not None:
         return AlreadyDecided(status=status)
-    return Prepared(half=half, state=status.state, replayed=True)
+    return replace(stored, state=status.state, replayed=True)

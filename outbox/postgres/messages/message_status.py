@@ -17,7 +17,7 @@ from outbox.messages.message import (
     Resolution,
     State,
 )
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.messages.state_machine import derive
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.schema.codes import DECIDED_BY_OF_CODE, DECISION_OF_CODE
@@ -87,6 +87,7 @@ def _status(row: Mapping[str, Any]) -> MessageStatus:
         transaction_id=row["transaction_id"],
         op=op,
         publish_error=row["publish_error"] if row["held"] else None,
+        leader=row["leader_nonce"] and message_id_of(row["leader_id"], row["leader_nonce"]),
     )
 
 

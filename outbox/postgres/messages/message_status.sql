@@ -1,7 +1,10 @@
 -- name: statuses
--- Reads, by key, the status of messages: the half, its parking, the op, the relay's position of the shard,
+-- Reads, by key, the status of messages: the half, its leader, the parking of both, the op, the relay's position of the shard,
 -- and any held record. The bounds prune leaves; LATERAL … OFFSET 0 keeps every look-up by key.
-SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id,
+SELECT h.half_id, h.nonce, h.producer_group_id, h.transaction_id, h.leader_id,
+    CASE WHEN h.leader_id IS NOT NULL THEN (
+        SELECT nonce FROM outbox.half_message WHERE half_id = h.leader_id AND half_id BETWEEN %(low)s AND %(high)s
+    ) END AS leader_nonce,
     o.decision, o.decided_by, o.decided_at, o.reason, o.xid,
     parked.half_id IS NOT NULL AND parked.resumed_at IS NULL AS parked,
     coalesce(o.xid < p.position OR (o.xid = p.position AND p.position_n > 0 AND (
@@ -15,7 +18,7 @@ LEFT JOIN LATERAL (
     SELECT decision, decided_by, decided_at, reason, xid FROM outbox.op_message
     WHERE half_id = h.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
 ) o ON true
-LEFT JOIN outbox.parked_message parked ON parked.half_id = h.half_id
+LEFT JOIN outbox.parked_message parked ON parked.half_id = coalesce(h.leader_id, h.half_id)
 LEFT JOIN outbox.held_record held ON held.half_id = h.half_id
 LEFT JOIN outbox.progress p ON p.name = 'relay:' || (h.half_id & 15)
 WHERE h.half_id = ANY (%(half_ids)s::int8[]) AND h.half_id BETWEEN %(low)s AND %(high)s

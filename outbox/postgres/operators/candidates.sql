@@ -3,9 +3,10 @@
 SELECT half_id FROM outbox.half_message
 
 -- name: undecided
--- Halves after the sweep's cursor, and those that wait for a check.
+-- Halves after the sweep's cursor, and those that wait for a check; of a decision its leader alone.
 SELECT half_id FROM outbox.half_message
 WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
+    AND leader_id IS NULL
 UNION ALL
 SELECT half_id FROM outbox.check_queue
 

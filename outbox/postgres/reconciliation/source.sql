@@ -52,7 +52,7 @@ SELECT leaf FROM outbox.retired_leaf
 SELECT half_id FROM outbox.half_message WHERE half_id < %(half_id)s
 
 -- name: undecided
--- Counts the halves without a decision, without a full scan: halves after the cursor of the sweep, queued checks, and
+-- Counts the decisions that are not made, without a full scan: halves after the cursor of the sweep, queued checks, and
 -- every half that was ever parked. Before the cursor every half is decided, queued or parked.
 SELECT count(*) FILTER (WHERE NOT parked), count(*) FILTER (WHERE parked)
 FROM (
@@ -60,7 +60,7 @@ FROM (
         SELECT FROM outbox.parked_message p WHERE p.half_id = a.half_id AND p.resumed_at IS NULL) AS parked
     FROM (
         SELECT half_id FROM outbox.half_message
-        WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
+        WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0) AND leader_id IS NULL
         UNION
         SELECT half_id FROM outbox.check_queue q
         WHERE EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = q.half_id)
@@ -205,7 +205,7 @@ WITH policy AS MATERIALIZED (
     FROM (
         SELECT half_id, producer_group_id, prepared_at, check_immunity_seconds FROM outbox.half_message
         WHERE half_id > coalesce((SELECT position FROM outbox.progress WHERE name = 'sweep'), 0)
-            AND half_id < (SELECT outbox.watermark() << 15)
+            AND half_id < (SELECT outbox.watermark() << 15) AND leader_id IS NULL
         ORDER BY half_id
         LIMIT 1000
     ) h

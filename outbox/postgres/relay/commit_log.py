@@ -227,8 +227,9 @@ def recover_published(
 ) -> int:
     """Note ids that Kafka has, and commit those of them without a decision.
 
-    That is certain: Kafka has the records, so the decision had been made and published. The same
-    ids may be recovered again. Returns how many of them this PostgreSQL has rolled back.
+    That is certain: Kafka has the records, so the decision had been made and published, for all
+    messages under it. The same ids may be recovered again. Returns how many of them this PostgreSQL
+    has rolled back.
     """
     asked = {
         "shard": shard,
@@ -246,7 +247,7 @@ def recover_published(
             decided_by=DecidedBy.RECOVERY,
             reason=IN_KAFKA,
         )
-        for half_id, nonce in published
+        for half_id, nonce in session.execute(SQL["leaders"], asked)
     ]
     if ends:
         session.execute(END_RACING, parameters_of(ends))

@@ -114,6 +114,22 @@ SELECT half_id, nonce, %(shard)s, %(offset)s
 FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[]) AS published (half_id, nonce)
 ON CONFLICT DO NOTHING
 
+-- name: leaders
+-- Reads, by key, which messages are ended for the given ones: usually themselves. One that is not stored is left
+-- out. In the order of the given ones.
+SELECT leader.half_id, leader.nonce
+FROM unnest(%(half_ids)s::int8[], %(nonces)s::int8[]) WITH ORDINALITY AS published (half_id, nonce, place)
+CROSS JOIN LATERAL (
+    SELECT nonce, leader_id FROM outbox.half_message
+    WHERE half_id = published.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) h
+CROSS JOIN LATERAL (
+    SELECT half_id, nonce FROM outbox.half_message
+    WHERE half_id = coalesce(h.leader_id, published.half_id) AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+) leader
+WHERE h.nonce = published.nonce
+GROUP BY 1, 2 ORDER BY min(published.place)
+
 -- name: audit_rolled_back
 -- Appends an audit row for each id of a manifest that this PostgreSQL has rolled back: its record cannot be
 -- withdrawn.

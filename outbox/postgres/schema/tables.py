@@ -123,6 +123,8 @@ half_message = Table(
     Column("traceparent", Text),
     Column("tags", ARRAY(Text)),
     Column("key_id", Text),
+    Column("messages", SmallInteger),
+    Column("leader_id", BigInteger),
 )
 
 op_message = Table(

@@ -19,7 +19,7 @@ from tests.fixtures_paths import PROJECT
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 PAGE = (PROJECT / "docs" / "rest.md").read_text("utf-8")
-KEY, REGISTER, PREPARE, END, BATCH = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+KEY, REGISTER, PREPARE, SEVERAL, END, BATCH = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,11 @@ def test_the_page_is_a_session_that_works(guarded: Service) -> None:
     status, _, refused = parted(typed(PREPARE, folder, names))
     assert (status, refused["code"]) == (409, "already-ended")
     assert refused["winning_decision"] == "COMMIT"
+
+    status, _, several = parted(typed(SEVERAL, folder, names))
+    assert (status, len(several["message_ids"])) == (201, 2)
+    ended = json.loads(typed(END, folder, {**names, "ID": several["message_id"]}))
+    assert ended["state"] == "PUBLISHED"
 
     items = json.loads(typed(BATCH, folder, names))["items"]
     assert [each["status"] for each in items] == [201, 201]

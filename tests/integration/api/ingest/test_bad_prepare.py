@@ -20,6 +20,13 @@ INVALID = "invalid-request"
 LONG_KEY = "k" * 8193
 Case = tuple[dict[str, Any], int, str, str]
 
+
+def several(**fields: Any) -> dict[str, Any]:
+    """Return the members of a prepare of three messages, of which the last has these fields."""
+    good = {"topic": "invoices.issued", "value": "{}"}
+    return {"topic": ..., "value": ..., "messages": [good, good, {**good, **fields}]}
+
+
 CASES: list[Case] = [
     ({"producer_group": ...}, 422, INVALID, "/producer_group"),
     ({"producer_group": "-billing"}, 422, INVALID, "/producer_group"),
@@ -73,6 +80,17 @@ CASES: list[Case] = [
     ({"tags": ["a", "b\x00"]}, 422, INVALID, "/tags/1"),
     ({"tags": ["t"] * 17}, 422, INVALID, "/tags"),
     ({"colour": "red"}, 422, INVALID, "/colour"),
+    (several() | {"messages": [{"topic": "t", "value": ""}]}, 422, INVALID, "/messages"),
+    (several() | {"messages": [{"topic": "t", "value": ""}] * 101}, 422, INVALID, "/messages"),
+    (several() | {"topic": "invoices.issued"}, 422, INVALID, "/topic"),
+    (several() | {"tags": ["t"]}, 422, INVALID, "/tags"),
+    (several() | {"producer_group": "nobody"}, 404, "unknown-group", "/producer_group"),
+    (several(transaction_id="t"), 422, INVALID, "/messages/2/transaction_id"),
+    (several(topic=None), 422, INVALID, "/messages/2/topic"),
+    (several(topic="no.such.topic"), 422, "unknown-topic", "/messages/2/topic"),
+    (several(partition=3), 422, "partition-out-of-range", "/messages/2/partition"),
+    (several(tags=["a", "b\x00"]), 422, INVALID, "/messages/2/tags/1"),
+    (several(headers={"DELAY": "3"}), 422, "delay-not-supported", "/messages/2/headers/DELAY"),
     ({"value": "v" * 1_000_001}, 413, "payload-too-large", ""),
     ({"value": "v" * 999_999, "headers": {"a": "b"}}, 413, "payload-too-large", ""),
 ]
