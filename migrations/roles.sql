@@ -117,7 +117,7 @@ BEGIN
         GRANT SELECT (half_id, producer_group_id, parked_at, parked_reason, resumed_at)
             ON outbox.parked_message TO outbox_reconcile;
         GRANT SELECT (installation_id, base, plain_outbox) ON outbox.installation TO outbox_reconcile;
-        GRANT SELECT (half_id, nonce, producer_group_id, topic_id, prepared_at, check_immunity_seconds)
+        GRANT SELECT (half_id, nonce, producer_group_id, topic_id, prepared_at, check_immunity_seconds, leader_id)
             ON outbox.half_message TO outbox_reconcile;
     END IF;
 END $$;

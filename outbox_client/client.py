@@ -21,6 +21,7 @@ from outbox_client.message import (
     EndResult,
     LocalTransactionState,
     Message,
+    Messages,
     PreparedMessage,
     TransactionSendResult,
 )
@@ -91,7 +92,7 @@ class TransactionProducer:
 
     def send_in_transaction(
         self,
-        message: Message,
+        message: Messages,
         local_transaction: LocalTransaction | None = None,
         wait: int = 0,
         attempts: int = 1,
@@ -108,6 +109,9 @@ class TransactionProducer:
 
         A ``transaction_id`` of your business that was rolled back stays so. ``attempts`` is how
         many messages may be prepared for it: after a rollback the second as ``ID/2``, and so on.
+
+        ``message`` may be a list of up to 100: all are published or none. The ``transaction_id``
+        and ``check_immunity_seconds`` are those of the first, whose id is ended and checked.
         """
         run = local_transaction or self._listener_transaction()
         prepared = self._take(self._calls.prepare_first(message, wait, attempts))
@@ -118,8 +122,8 @@ class TransactionProducer:
             raise
         return self._take(self._calls.end_quietly(prepared, local_state, wait))
 
-    def prepare(self, message: Message) -> PreparedMessage:
-        """Store a half message; it is durable when this returns.
+    def prepare(self, message: Messages) -> PreparedMessage:
+        """Store a half message, or several under one decision; durable when this returns.
 
         Raises ``AlreadyEnded`` if an earlier prepare of this message was decided, any other
         ``ServiceError`` of the answer, or ``ServiceUnreachable``: then the local transaction must

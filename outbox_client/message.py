@@ -1,6 +1,6 @@
 """The values that a producer sends and the service answers; all are frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -51,6 +51,10 @@ class Message:
             object.__setattr__(self, name, _plain(getattr(self, name)))
 
 
+Messages = Message | Sequence[Message]
+"""One message, or several under one decision."""
+
+
 def _plain(given: Data | str | UUID | None) -> bytes | str | None:
     if isinstance(given, UUID):
         return str(given)
@@ -61,7 +65,8 @@ def _plain(given: Data | str | UUID | None) -> bytes | str | None:
 class PreparedMessage:
     """A half message that the service has stored: durable, and invisible until it is ended.
 
-    ``message`` is the sent message. ``replayed`` is True if an earlier prepare with the same
+    ``message`` is the sent message, of several the first; its id is the one to end. ``message_ids``
+    are the ids of all. ``replayed`` is True if an earlier prepare with the same
     ``transaction_id`` had stored it; ``state`` is then its current state.
     """
 
@@ -74,6 +79,7 @@ class PreparedMessage:
     next_check_at: datetime | None
     replayed: bool
     message: Message
+    message_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

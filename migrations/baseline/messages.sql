@@ -32,8 +32,7 @@ CREATE TABLE outbox.topic (
 );
 
 -- One row a half message, written once by COPY, never updated. half_id = (xid8 + base) << 15 | n << 4 | shard.
--- messages: how many are under its decision, if there are several; the others are the rows n + 1 and on of its flush,
--- in shards of their own, and have it as leader_id.
+-- followers: the other messages under its decision, of the same flush, in shards of their own. They have it as leader_id.
 CREATE TABLE outbox.half_message (
     half_id bigint NOT NULL,
     nonce bigint NOT NULL,
@@ -51,7 +50,7 @@ CREATE TABLE outbox.half_message (
     traceparent text,
     tags text[],
     key_id text,
-    messages smallint CONSTRAINT ck_half_message_messages CHECK (messages BETWEEN 2 AND 100),
+    followers bigint[] CONSTRAINT ck_half_message_followers CHECK (cardinality(followers) BETWEEN 1 AND 99),
     leader_id bigint,
     CONSTRAINT pk_half_message PRIMARY KEY (half_id)
 ) PARTITION BY RANGE (half_id);

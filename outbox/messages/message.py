@@ -95,8 +95,7 @@ class HalfMessage(Struct, frozen=True, kw_only=True, gc=False):
     message: Message
     prepared_at: datetime
     content_digest: int
-    messages: int = 1
-    """The number under its decision; of a follower 1."""
+    followers: tuple[HalfId, ...] = ()
     leader_id: HalfId | None = None
     """The message that is ended for it; None: itself."""
 

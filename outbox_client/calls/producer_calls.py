@@ -20,6 +20,7 @@ from outbox_client.message import (
     EndResult,
     LocalTransactionState,
     Message,
+    Messages,
     PreparedMessage,
     TransactionSendResult,
 )
@@ -37,13 +38,14 @@ class ProducerCalls:
         self._producer_group = producer_group
         self._timeout = timeout
 
-    def prepare(self, message: Message) -> Steps[PreparedMessage]:
-        """Store a half message."""
-        item = shared_prepare(self._producer_group, message)
-        return self._shared(item, lambda answer: protocol.read_prepared(answer, message))
+    def prepare(self, message: Messages) -> Steps[PreparedMessage]:
+        """Store a half message, or several under one decision."""
+        messages = _listed(message)
+        item = shared_prepare(self._producer_group, *messages)
+        return self._shared(item, lambda answer: protocol.read_prepared(answer, messages[0]))
 
     def prepare_first(
-        self, message: Message, wait: int, attempts: int = 1
+        self, message: Messages, wait: int, attempts: int = 1
     ) -> Steps[PreparedMessage]:
         """Store a half message; after a rollback another, up to ``attempts`` in all.
 
@@ -51,23 +53,24 @@ class ProducerCalls:
         unchanged, and ValueError for a ``wait`` with which its end would be refused.
         """
         protocol.prefer(wait)
-        first = message.transaction_id
+        messages = _listed(message)
+        first = messages[0].transaction_id
         for attempt in range(2, attempts + 1):
             try:
-                return (yield from self._prepare_once(message))
+                return (yield from self._prepare_once(messages))
             except AlreadyEnded as ended:
                 if ended.winning_decision != LocalTransactionState.ROLLBACK:
                     raise
-            message = replace(message, transaction_id=f"{first}/{attempt}")
-        return (yield from self._prepare_once(message))
+            messages[0] = replace(messages[0], transaction_id=f"{first}/{attempt}")
+        return (yield from self._prepare_once(messages))
 
-    def _prepare_once(self, message: Message) -> Steps[PreparedMessage]:
+    def _prepare_once(self, messages: Sequence[Message]) -> Steps[PreparedMessage]:
         try:
-            return (yield from self.prepare(message))
+            return (yield from self.prepare(messages))
         except AlreadyEnded:
             raise
         except OutboxError as error:
-            raise PrepareFailed(str(message.transaction_id), error) from error
+            raise PrepareFailed(str(messages[0].transaction_id), error) from error
 
     def end(self, ending: Ending, wait: int) -> Steps[EndResult]:
         """Decide a message. An end that waits for publication delays no other: it is sent alone."""
@@ -175,6 +178,14 @@ class ProducerCalls:
         return Attempts(
             budget_seconds=self._timeout + wait, floor_seconds=min(self._timeout, 1.0) + wait
         )
+
+
+def _listed(message: Messages) -> list[Message]:
+    """Return the messages of a decision. Raises ValueError if there is none."""
+    messages = [message] if isinstance(message, Message) else list(message)
+    if not messages:
+        raise ValueError("an empty list has no message to prepare")
+    return messages
 
 
 def local_state_of(returned: object, prepared: PreparedMessage) -> LocalTransactionState:

@@ -56,9 +56,21 @@ class Answer:
     members: Members | None = None
 
 
-def prepare_item(producer_group: str, message: Message) -> bytes:
-    """Return the JSON body that prepares ``message``."""
-    members: dict[str, object] = {"producer_group": producer_group, "topic": message.topic}
+def prepare_item(producer_group: str, message: Message, *followers: Message) -> bytes:
+    """Return the JSON body that prepares ``message``, and ``followers`` under its decision."""
+    said = {
+        "producer_group": producer_group,
+        "transaction_id": message.transaction_id,
+        "check_immunity_seconds": message.check_immunity_seconds,
+    }
+    content = _content(message)
+    if followers:
+        content = {"messages": [content, *map(_content, followers)]}
+    return _json({name: value for name, value in said.items() if value is not None} | content)
+
+
+def _content(message: Message) -> dict[str, object]:
+    members: dict[str, object] = {"topic": message.topic}
     members |= _text_or_base64("value", message.value)
     if message.key is not None:
         members |= _text_or_base64("key", message.key)
@@ -66,12 +78,9 @@ def prepare_item(producer_group: str, message: Message) -> bytes:
         "partition": message.partition,
         "headers": {name: _header(value) for name, value in message.headers.items()} or None,
         "content_type": message.content_type,
-        "transaction_id": message.transaction_id,
-        "check_immunity_seconds": message.check_immunity_seconds,
         "tags": list(message.tags) or None,
     }
-    members |= {name: value for name, value in optional.items() if value is not None}
-    return _json(members)
+    return members | {name: value for name, value in optional.items() if value is not None}
 
 
 def end_item(ending: Ending, *, with_id: bool) -> bytes:
@@ -136,7 +145,13 @@ def read_prepared(answer: Answer, message: Message) -> PreparedMessage:
         next_check_at=_time_or_none(members, "next_check_at"),
         replayed=replayed or members["state"] != "PREPARED",
         message=message,
+        message_ids=_message_ids(members),
     )
+
+
+def _message_ids(members: Members) -> tuple[str, ...]:
+    ids = members.get("message_ids")
+    return tuple(map(str, ids)) if isinstance(ids, list) else (_text(members, "message_id"),)
 
 
 def read_ended(answer: Answer) -> EndResult:

@@ -31,9 +31,9 @@ class SharedItem:
     alone: Callable[[], Request]
 
 
-def shared_prepare(producer_group: str, message: Message) -> SharedItem:
-    """Return the item that prepares ``message``."""
-    body = protocol.prepare_item(producer_group, message)
+def shared_prepare(producer_group: str, *messages: Message) -> SharedItem:
+    """Return the item that prepares the messages, under one decision if there are several."""
+    body = protocol.prepare_item(producer_group, *messages)
     return SharedItem(PREPARE, body, lambda: protocol.prepare_request(body))
 
 

@@ -42,11 +42,19 @@ async def show(visit: Visit) -> Response:
         with_payload=wants_payload,
         undecided=undecided,
         not_payload=visit.why_not(Scope.MESSAGES_PAYLOAD),
-        not_forced=not_forced
-        or (None if undecided else "The message is decided, and a decision is final."),
+        not_forced=not_forced or _why_final(message),
         not_settled=not_forced
         or (None if dropped is None else "The message was given up, and that is final."),
     )
+
+
+def _why_final(message: dict[str, Any]) -> str | None:
+    """Return why nobody can decide the message here, or None."""
+    if message["state"] not in UNDECIDED:
+        return "The message is decided, and a decision is final."
+    if (message["message_ids"] or [message["message_id"]])[0] != message["message_id"]:
+        return "The first message of its decision is checked and decided for it."
+    return None
 
 
 def _trace_id(events: list[dict[str, Any]]) -> str | None:

@@ -54,7 +54,7 @@ LIMIT %(limit)s
 SELECT asked.look_id, asked.half_id, h.nonce, h.prepared_at, h.content_digest, h.producer_group_id, g.name AS producer_group,
     h.topic_id, t.name AS topic, h."partition", h.check_immunity_seconds, h.transaction_id, h.key,
     CASE WHEN %(with_value)s THEN h.value END AS value, h.headers, h.content_type,
-    h.traceparent, h.tags, h.key_id, h.messages,
+    h.traceparent, h.tags, h.key_id, h.followers,
     CASE WHEN h.nonce IS NULL THEN 'unknown' WHEN o.decided THEN 'decided' WHEN asked.round < r.round THEN 'void' END AS drop
 FROM unnest(%(look_ids)s::int8[], %(half_ids)s::int8[], %(rounds)s::int4[]) AS asked (look_id, half_id, round)
 LEFT JOIN LATERAL (

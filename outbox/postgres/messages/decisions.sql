@@ -1,8 +1,8 @@
 -- name: end
 -- Decides those of the given halves that exist, belong to the caller and have no op. Appends the op messages of each
 -- and of its followers and, for each shard, one commit_log row with the committed ids in order of arrival. Each half and
--- op is looked up by key: LATERAL … OFFSET 0 prevents a range scan; followers are the rows after their leader, as many
--- as it says, and none of them is decided by its own id. Inserts are sorted by id. A unique violation means that
+-- op is looked up by key: LATERAL … OFFSET 0 prevents a range scan. No follower is decided by its own id. Inserts are
+-- sorted by id. A unique violation means that
 -- another process has just decided one of them. "IN … IS TRUE" is hashed; the planner would expect one row from a
 -- join here, and the cost would grow with the square of the batch. What is the same for all comes once, and its array
 -- is null: usually only the ids and the random bits differ.
@@ -20,7 +20,7 @@ WITH flush AS MATERIALIZED (
             half_id, nonce, a_caller, a_decision, a_decider, reason, actor, transaction_id, place)
     ) AS asked
     CROSS JOIN LATERAL (
-        SELECT half_id, nonce, content_digest, producer_group_id, prepared_at, transaction_id, messages
+        SELECT half_id, nonce, content_digest, producer_group_id, prepared_at, transaction_id, followers
         FROM outbox.half_message
         WHERE half_id = asked.half_id AND leader_id IS NULL AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h
@@ -37,12 +37,11 @@ WITH flush AS MATERIALIZED (
 ), follower AS MATERIALIZED (
     SELECT h.half_id, h.content_digest, open.decision, open.decided_by, open.reason, open.actor, open.place
     FROM open
+    CROSS JOIN LATERAL unnest(open.followers) AS each (half_id)
     CROSS JOIN LATERAL (
         SELECT half_id, content_digest FROM outbox.half_message
-        WHERE half_id > open.half_id AND half_id <= (open.half_id | 15) + ((open.messages - 1) << 4)
-            AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
+        WHERE half_id = each.half_id AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
     ) h
-    WHERE open.messages IS NOT NULL
 ), member AS NOT MATERIALIZED (
     SELECT half_id, content_digest, decision, decided_by, reason, actor, place FROM open
     UNION ALL

@@ -115,11 +115,13 @@ def _prepared(
     message: Message, identities: Iterator[tuple[HalfId, Nonce]], at: datetime
 ) -> Prepared:
     """Return the half of a message, and of each follower, with the next identities."""
-    half = new_half(message, *next(identities), at)
-    followers = [
-        new_half(follower, *next(identities), at, half.half_id) for follower in message.followers
-    ]
-    return Prepared(half=half, followers=tuple(followers))
+    half_id, nonce = next(identities)
+    followers = tuple(
+        new_half(follower, *next(identities), at, leader_id=half_id)
+        for follower in message.followers
+    )
+    half = new_half(message, half_id, nonce, at, tuple(each.half_id for each in followers))
+    return Prepared(half=half, followers=followers)
 
 
 def _begin(pgconn: PGconn, messages: Sequence[Message], low_ids: Sequence[HalfId]) -> bytes:

@@ -47,13 +47,13 @@ _ALONE: Final = 2 * _NULL
 _NOT_NULL_FIELDS: Final = Struct("!hiqiqiqiqiiii").pack
 """The number of fields, then each of the first six with its length in bytes."""
 _LENGTH: Final = Struct("!i").pack
-_INT2: Final = Struct("!ih").pack
 _INT4: Final = Struct("!ii").pack
-_INT8: Final = Struct("!iq").pack
+_INT8: Final = Struct("!q").pack
 _ARRAY: Final = Struct("!iiiii").pack
 """The head of an array: dimensions, a flag that is not read, type, elements, first subscript."""
 _TEXT_OID: Final = 25
 _BYTEA_OID: Final = 17
+_INT8_OID: Final = 20
 
 
 def new_half(
@@ -61,6 +61,7 @@ def new_half(
     half_id: HalfId,
     nonce: Nonce,
     prepared_at: datetime,
+    followers: tuple[HalfId, ...] = (),
     leader_id: HalfId | None = None,
 ) -> HalfMessage:
     """Return the half message with the digest of its record's content."""
@@ -70,7 +71,7 @@ def new_half(
         message=message,
         prepared_at=prepared_at,
         content_digest=digest_of(half_id, nonce, message),
-        messages=1 + len(message.followers),
+        followers=followers,
         leader_id=leader_id,
     )
 
@@ -122,10 +123,12 @@ def _microseconds(at: datetime) -> int:
 
 
 def _under_decision(half: HalfMessage) -> bytes:
-    """Return the columns ``messages`` and ``leader_id``."""
+    """Return the columns ``followers`` and ``leader_id``."""
     if half.leader_id is not None:
-        return _NULL + _INT8(8, half.leader_id)
-    return _ALONE if half.messages == 1 else _INT2(2, half.messages) + _NULL
+        return _NULL + _bytea(_INT8(half.leader_id))
+    if not half.followers:
+        return _ALONE
+    return _array(_INT8_OID, list(map(_INT8, half.followers))) + _NULL
 
 
 def _int4(number: int | None) -> bytes:
@@ -157,14 +160,14 @@ def read_half(row: Mapping[str, Any]) -> HalfMessage:
 
     Raises ValueError if its stored form is broken.
     """
-    messages = row.get("messages") or 1
-    return convert({**row, "message": read_message(row), "messages": messages}, HalfMessage)
+    made = {"message": read_message(row), "followers": row.get("followers") or ()}
+    return convert({**row, **made}, HalfMessage)
 
 
 def read_message(row: Mapping[str, Any]) -> Message:
     """Build the message of a row. Raises ValueError if its headers are damaged."""
     named = {"headers": read_headers(row["headers"]), "tags": row.get("tags") or ()}
-    return convert({**row, **named}, Message)
+    return convert({**row, **named, "followers": ()}, Message)
 
 
 def read_if_whole(row: Mapping[str, Any]) -> HalfMessage | None:
@@ -190,18 +193,18 @@ async def read_decisions(
     connection: AsyncConnection, half_ids: Sequence[HalfId]
 ) -> dict[HalfId, Prepared | None]:
     """Read halves by id with their followers; None: the stored form of one is broken."""
-    halves = await read_whole_halves(connection, half_ids)
-    followers: dict[HalfId, list[HalfMessage | None]] = {half_id: [] for half_id in halves}
-    if any(half.messages > 1 for half in halves.values() if half):
-        asked = {"half_ids": list(half_ids), **bounds(half_ids)}
-        for row in await rows_of(connection, SQL["read_followers"], asked):
-            followers[row["leader_id"]].append(read_if_whole(row))
-    return {half_id: _decision(half, followers[half_id]) for half_id, half in halves.items()}
+    leaders = await read_whole_halves(connection, half_ids)
+    follower_ids = [each for half in leaders.values() if half for each in half.followers]
+    followers = await read_whole_halves(connection, follower_ids)
+    return {half_id: _decision(half, followers) for half_id, half in leaders.items()}
 
 
-def _decision(half: HalfMessage | None, followers: Sequence[HalfMessage | None]) -> Prepared | None:
-    whole = tuple(follower for follower in followers if follower)
-    if half is None or len(whole) < len(followers):
+def _decision(
+    half: HalfMessage | None, followers: Mapping[HalfId, HalfMessage | None]
+) -> Prepared | None:
+    found = [followers[each] for each in half.followers] if half else []
+    whole = tuple(follower for follower in found if follower)
+    if half is None or len(whole) < len(found):
         return None
     message = replace(half.message, followers=tuple(follower.message for follower in whole))
     return Prepared(half=replace(half, message=message), followers=whole)

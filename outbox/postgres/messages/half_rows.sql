@@ -3,22 +3,10 @@
 COPY outbox.half_message (
     half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, "partition",
     check_immunity_seconds, transaction_id, key, value, headers, content_type, traceparent, tags, key_id,
-    messages, leader_id)
+    followers, leader_id)
 FROM STDIN (FORMAT BINARY)
 
 -- name: read_halves
 -- Reads stored halves by key, with their names. The bounds prune leaves.
 SELECT * FROM outbox.named_half
 WHERE half_id = ANY (%(half_ids)s::int8[]) AND half_id BETWEEN %(low)s AND %(high)s
-
--- name: read_followers
--- Reads the followers of stored halves, which are the rows after each, in order. The bounds prune leaves.
-SELECT follower.*
-FROM outbox.half_message leader
-CROSS JOIN LATERAL (
-    SELECT * FROM outbox.named_half
-    WHERE half_id > leader.half_id AND half_id <= (leader.half_id | 15) + ((leader.messages - 1) << 4)
-        AND half_id BETWEEN %(low)s AND %(high)s OFFSET 0
-) follower
-WHERE leader.half_id = ANY (%(half_ids)s::int8[]) AND leader.half_id BETWEEN %(low)s AND %(high)s
-ORDER BY follower.half_id

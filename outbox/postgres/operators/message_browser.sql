@@ -18,9 +18,8 @@ CROSS JOIN LATERAL (SELECT coalesce(h.leader_id, h.half_id) AS half_id) leader
 LEFT JOIN LATERAL (
     SELECT array_agg(outbox.message_id(each.half_id, each.nonce)::text ORDER BY each.half_id) AS message_ids
     FROM outbox.half_message first
-    JOIN outbox.half_message each ON each.half_id >= first.half_id
-        AND each.half_id <= (first.half_id | 15) + ((first.messages - 1) << 4)
-    WHERE (h.messages IS NOT NULL OR h.leader_id IS NOT NULL) AND first.half_id = leader.half_id
+    JOIN outbox.half_message each ON each.half_id = ANY (first.half_id || first.followers)
+    WHERE (h.followers IS NOT NULL OR h.leader_id IS NOT NULL) AND first.half_id = leader.half_id
         AND first.half_id BETWEEN %(low)s AND %(high)s AND each.half_id BETWEEN %(low)s AND %(high)s
 ) decision ON true
 JOIN outbox.producer_group g ON g.id = h.producer_group_id

@@ -123,7 +123,7 @@ half_message = Table(
     Column("traceparent", Text),
     Column("tags", ARRAY(Text)),
     Column("key_id", Text),
-    Column("messages", SmallInteger),
+    Column("followers", ARRAY(BigInteger)),
     Column("leader_id", BigInteger),
 )
 

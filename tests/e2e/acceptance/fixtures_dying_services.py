@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,17 @@ class DyingProducer(TransactionProducer):
 
     def send_in_transaction(
         self,
-        message: Message,
+        message: Message | Sequence[Message],
         local_transaction: Callable[[Any], Any] | None = None,
         wait: int = 0,
         attempts: int = 1,
     ) -> Any:
+        assert isinstance(message, Message)
+        name = str(message.transaction_id)
+
         def reach(step: str) -> None:
-            if f"die-{step}-" in str(message.transaction_id):
-                die_once(str(message.transaction_id))
+            if f"die-{step}-" in name:
+                die_once(name)
 
         def paying(prepared: PreparedMessage) -> LocalTransactionState:
             assert local_transaction is not None

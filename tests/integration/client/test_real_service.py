@@ -17,6 +17,7 @@ from outbox_client import (
     Message,
     PreparedMessage,
     PrepareFailed,
+    ServiceError,
     TransactionProducer,
 )
 from outbox_client.errors import (
@@ -79,6 +80,23 @@ def a_repeated_send_runs_nothing_and_names_who_decided(producer: TransactionProd
     [refused] = producer.prepare_batch([message])
     assert isinstance(refused, AlreadyEnded)
     assert len(ran) == 1
+
+
+def several_messages_have_one_decision(producer: TransactionProducer) -> None:
+    messages = [Message(TOPIC, "order", transaction_id="order-8"), Message(TOPIC, "pay", key="k")]
+    prepared = producer.prepare(messages)
+    assert (prepared.message, len(prepared.message_ids)) == (messages[0], 2)
+    with pytest.raises(TransactionIdReused):
+        producer.prepare(messages[:1])
+    with pytest.raises(ServiceError, match="follows-another"):
+        producer.end(prepared.message_ids[1], COMMIT)
+    assert producer.end(prepared.message_id, ROLLBACK).state == "ROLLED_BACK"
+    sent = producer.send_in_transaction(messages, lambda _: COMMIT, attempts=2)
+    assert (sent.transaction_id, sent.state) == ("order-8/2", "COMMITTED")
+    with pytest.raises(InvalidRequest, match=r"messages\.1\.topic"):
+        producer.prepare([Message(TOPIC, "1"), Message("a/b", "2")])
+    with pytest.raises(ValueError, match="empty list"):
+        producer.prepare([])
 
 
 def a_business_id_that_was_rolled_back_is_prepared_again(producer: TransactionProducer) -> None:
@@ -147,6 +165,7 @@ TALKS: tuple[Callable[[TransactionProducer], None], ...] = (
     a_message_with_every_field_is_stored_once,
     a_repeated_send_runs_nothing_and_names_who_decided,
     a_business_id_that_was_rolled_back_is_prepared_again,
+    several_messages_have_one_decision,
     a_standing_decision_against_the_local_state_is_raised,
     nothing_leaves_it_undecided,
     a_refusal_carries_its_slug,

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from outbox.checks.producer_group import OnCheckMax
 from outbox.messages.message import DecidedBy, Ended, State
+from tests.fixtures_messages import make_message
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.http_checks.fixtures_name_server import answer_names
@@ -43,6 +45,28 @@ async def test_a8_checks_that_stay_unknown_end_in_parking(world: World) -> None:
     parked = "SELECT parked_reason, check_count FROM outbox.parked_message"
     assert await world.rows(parked) == [("check_max", 15)]
     assert [check["attempt"] for check in producer.asked] == list(range(1, 16))
+
+
+async def test_several_messages_are_asked_about_parked_and_decided_as_one(world: World) -> None:
+    followers = tuple(make_message(key=key, topic_id=1) for key in (b"a", b"b"))
+    async with Producer(says("UNKNOWN")) as producer:
+        group = await world.group(producer.url, check_max=1)
+        (leader,) = await world.due(group, followers=followers)
+        half_ids = await world.rows("SELECT half_id FROM outbox.half_message")
+        members = [structs.replace(leader, half_id=half_id) for (half_id,) in half_ids]
+        for _ in range(2):
+            await world.check(group)
+            await world.pass_time(30)
+        assert await world.states(members) == [State.PARKED] * 3
+        await world.recheck(leader)
+        producer.answer = says("COMMIT")
+        await world.check(group)
+    assert await world.states(members) == [State.COMMITTED] * 3
+    asked = [(check["message_id"], check["messages"]) for check in producer.asked]
+    assert asked == [(str(leader.message_id), 3)] * 2
+    assert await world.rows("SELECT sum(cardinality(half_ids))::int FROM outbox.commit_log") == [
+        (3,)
+    ]
 
 
 async def test_a8_the_rollback_policy_decides_after_valid_unknowns_alone(world: World) -> None:

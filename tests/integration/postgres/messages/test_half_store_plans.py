@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, LiteralString
 
 import pytest
@@ -58,8 +59,8 @@ async def test_ends_look_up_each_half_and_op_by_key(
     pool: Pool, ends: list[End], statement: LiteralString
 ) -> None:
     reads = leaf_reads(await plan(pool, statement, parameters_of(ends)))
-    assert len(reads) == 2
-    assert all("half_id = each.half_id" in condition for _, condition in reads)
+    assert len(reads) == 3
+    assert all(re.search(r"half_id = \w+\.half_id", condition) for _, condition in reads)
     assert {kind for kind, _ in reads} <= {"Index Scan", "Index Only Scan"}
 
 

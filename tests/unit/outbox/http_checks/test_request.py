@@ -43,6 +43,7 @@ def test_a_check_names_the_message_and_nothing_of_its_value() -> None:
         "message_id": str(half.message_id),
         "transaction_id": "invoice-7731",
         "producer_group": "account",
+        "messages": 1,
         "topic": "points-earned",
         "key": "member-1",
         "headers": {"tenant": "north", "a": {"base64": "/w=="}, "n": None},
