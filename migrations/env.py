@@ -9,7 +9,6 @@ from threading import Event
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-from outbox.postgres.schema.metadata import METADATA
 from outbox.postgres.sessions import connections
 from outbox.settings.environment import load_settings
 
@@ -60,7 +59,6 @@ def run() -> None:
         connection.commit()
         context.configure(
             connection=connection,
-            target_metadata=METADATA,
             version_table_schema="outbox",
             include_schemas=True,
             transaction_per_migration=True,

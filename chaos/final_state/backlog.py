@@ -17,7 +17,8 @@ _NEVER: Final = threading.Event()
 BACKLOG: Final = """
 SELECT (SELECT count(*) FROM outbox.half_message h
             WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)
-            AND NOT EXISTS (SELECT FROM outbox.parked_message p WHERE p.half_id = h.half_id)),
+            AND NOT EXISTS (SELECT FROM outbox.parked_message p
+                WHERE p.half_id = coalesce(h.leader_id, h.half_id))),
     (SELECT count(*) FROM outbox.commit_log c
         LEFT JOIN outbox.progress p ON p.name = 'relay:' || c.shard
         WHERE p.name IS NULL OR (c.xid, cardinality(c.half_ids)) > (p.position, p.position_n)),

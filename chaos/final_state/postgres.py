@@ -14,13 +14,15 @@ from outbox.messages.message_id import HalfId, Nonce, message_id_text
 FETCHED: Final = 5_000
 _HALVES: Final = """
 SELECT h.half_id, h.nonce, h.content_digest, g.name AS producer_group, t.name AS topic,
-    h.transaction_id AS tx, encode(h.key, 'hex') AS key, encode(sha256(h.value), 'hex') AS sha
+    h.leader_id, h.transaction_id AS tx, encode(h.key, 'hex') AS key,
+    encode(sha256(h.value), 'hex') AS sha
 FROM outbox.half_message h JOIN outbox.producer_group g ON g.id = h.producer_group_id
 JOIN outbox.topic t ON t.id = h.topic_id
 """
 QUERIES: Final = {
     "halves": _HALVES,
-    "parked": "SELECT half_id FROM outbox.parked_message",
+    "parked": """SELECT h.half_id FROM outbox.half_message h
+        JOIN outbox.parked_message p ON p.half_id = coalesce(h.leader_id, h.half_id)""",
     "ops": "SELECT half_id, decision, decided_by FROM outbox.op_message",
     "commit_log": "SELECT shard, xid, half_ids FROM outbox.commit_log",
     "progress": "SELECT name, halt_reason FROM outbox.progress",

@@ -135,8 +135,11 @@ class _CallReader:
 
     def _prepared(self, item: Event, answer: Mapping[str, Any]) -> None:
         if "id" in answer:
-            facts = [item[name] for name in ("topic", "key", "sha", "headers")]
-            self._calls.prepared[answer["id"]] = Prepared(item["tx"], *facts)
+            decided = self._calls.by_message[answer["id"]]
+            for message_id, one in zip(answer["ids"], [item, *item["followers"]], strict=True):
+                facts = [one[name] for name in ("topic", "key", "sha", "headers")]
+                self._calls.prepared[message_id] = Prepared(item["tx"], *facts)
+                self._calls.by_message[message_id] = decided
         if "ended" in answer:
             self._calls.by_message[answer["ended"]].decisions.add(answer["decision"])
         known = "id" in answer or "ended" in answer or answer["status"] >= 500

@@ -10,10 +10,11 @@ from chaos.judge.findings import Findings
 
 
 def judge_decisions(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
-    """I4, I5, I18: compare the final state with the answers."""
+    """I4, I5, I18, I19: compare the final state with the answers."""
     _answers(left, calls, findings)
     _prepared(left, calls, findings)
     _once(left, findings)
+    _whole(left, findings)
     _refused(left, calls, findings)
 
 
@@ -46,16 +47,34 @@ def _once(left: FinalState, findings: Findings) -> None:
     """I5: a repeated prepare of a transaction returned the first half message."""
     first: dict[tuple[str, str], str] = {}
     for message_id, half in left.halves.items():
+        if half["leader_id"] is not None:
+            continue
         holds = first.setdefault((half["producer_group"], half["tx"]), message_id) == message_id
         findings.check("I5", holds, "a transaction has two halves", id=message_id, tx=half["tx"])
 
 
+def _whole(left: FinalState, findings: Findings) -> None:
+    """I19: a follower has the decision of its leader, and a place in the log if that has one."""
+    leaders = {half["half_id"]: message_id for message_id, half in left.halves.items()}
+    for message_id, half in left.halves.items():
+        if half["leader_id"] is not None:
+            leader = leaders.get(half["leader_id"], "")
+            both = [(left.ops.get(each), each in left.committed) for each in (leader, message_id)]
+            holds = leader in left.halves and both[0] == both[1]
+            findings.check("I19", holds, "a follower stands alone", id=message_id, leader=leader)
+
+
 def _refused(left: FinalState, calls: RecordedCalls, findings: Findings) -> None:
-    """I18: nothing of a refused prepare, and no decision that was never sent or answered."""
+    """I18: nothing of a refused prepare, and no decision that was never sent or answered.
+
+    A follower is in no end and no check.
+    """
     stored = {row["tx"] for row in chain(left.halves.values(), left.records)}
     for tx in calls.refused:
         findings.check("I18", tx not in stored, "a refused prepare left a half", tx=tx)
     for message_id, op in left.ops.items():
+        if left.halves[message_id]["leader_id"] is not None:
+            continue
         message = calls.by_message[message_id]
         given = {"producer": message.sent, "check": message.answered}.get(op.decided_by)
         if given is not None:

@@ -16,6 +16,7 @@ INVARIANTS: Final = {
     "I16": "no transaction is left open in Kafka",
     "I17": "the backlog drained",
     "I18": "a refused call left no trace, and each decision was given",
+    "I19": "of one decision all messages are committed or none",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, count
 from typing import Any, Final
@@ -24,6 +24,8 @@ SIZES: Final = ((0.03, 0, 0), (0.70, 1, 200), (0.20, 200, 2_000), (0.065, 2_000,
 """Share of the values, smallest and largest size; the rest is up to 64 KiB."""
 LARGEST: Final = 65_536
 ROLLED_BACK: Final = 0.15
+SEVERAL: Final = 0.2
+"""The share of decisions over two to five messages."""
 BATCH_SIZES: Final = (30, 130)
 CHAIN_LENGTHS: Final = (3, 6)
 REFUSED_EVERY: Final = 20
@@ -75,6 +77,8 @@ class Planned:
     ending: Ending
     replayed: bool
     """prepared again with the same transaction id"""
+    followers: tuple[Planned, ...] = ()
+    """the other messages under its decision"""
 
     @property
     def sha(self) -> str:
@@ -102,7 +106,7 @@ def units(seed: int, client: str) -> Iterator[Unit]:
         length = _length(form, chance)
         topic, key = chance.choice(tuple(TOPICS)), _key(chance)
         items = tuple(
-            _planned(
+            _decision(
                 f"{client}-{next(numbers)}", chance, (topic, key) if form is Form.CHAIN else None
             )
             for _ in range(length)
@@ -133,6 +137,15 @@ def _length(form: Form, chance: random.Random) -> int:
             return chance.randint(*CHAIN_LENGTHS)
         case Form.SINGLE:
             return 1
+
+
+def _decision(tx: str, chance: random.Random, scope: tuple[str, str | None] | None) -> Planned:
+    """Return a message, in one of five decisions with one to four followers."""
+    leader = _planned(tx, chance, scope)
+    if chance.random() >= SEVERAL:
+        return leader
+    followers = [_planned(tx, chance, None) for _ in range(chance.randint(1, 4))]
+    return replace(leader, followers=tuple(followers))
 
 
 def _planned(tx: str, chance: random.Random, scope: tuple[str, str | None] | None) -> Planned:

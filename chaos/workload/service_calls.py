@@ -107,7 +107,8 @@ async def _single(connection: ApiConnection, f: str, body: dict[str, Any]) -> di
 def _outcome(f: str, status: int, answer: Any, *, replayed: bool | None) -> dict[str, Any]:
     """Return one item as the history records it."""
     if f == "prepare" and status == 201:
-        return {"id": answer["message_id"], "replayed": replayed}
+        ids = answer.get("message_ids") or [answer["message_id"]]
+        return {"id": answer["message_id"], "ids": ids, "replayed": replayed}
     if status == 200:
         return {"status": 200, "already": answer["already_ended"], "state": answer["state"]}
     problem = {"status": status, "slug": _slug(answer)}
@@ -131,16 +132,19 @@ def _facts(item: Planned) -> dict[str, Any]:
         "sha": item.sha,
         "size": len(item.value.encode()),
         "headers": hashlib.sha256(headers.encode()).hexdigest(),
+        "followers": [_facts(each) for each in item.followers],
     }
 
 
 def _body(group: str, item: Planned) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "producer_group": group,
-        "topic": item.topic,
-        "value": item.value,
-        "transaction_id": item.tx,
-    }
+    content = _content(item)
+    if item.followers:
+        content = {"messages": [content, *map(_content, item.followers)]}
+    return {"producer_group": group, "transaction_id": item.tx, **content}
+
+
+def _content(item: Planned) -> dict[str, Any]:
+    body: dict[str, Any] = {"topic": item.topic, "value": item.value}
     if item.key is not None:
         body["key"] = item.key
     if item.headers:

@@ -16,6 +16,7 @@ import psycopg
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from msgspec import structs
 
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, crc_of, encode
@@ -75,7 +76,7 @@ class OutboxWriter:
             future.result(30)
 
     def prepare(self, topic: str, count: int, **fields: Any) -> list[HalfMessage]:
-        """Prepare messages with different keys and values."""
+        """Prepare messages with different keys and values; ``together``: under one decision."""
         return asyncio.run(self._prepare(topic, count, fields))
 
     def end(self, halves: Sequence[HalfMessage], decision: Resolution) -> None:
@@ -171,6 +172,7 @@ class OutboxWriter:
     async def _prepare(self, topic: str, count: int, fields: dict[str, Any]) -> list[HalfMessage]:
         async with make_pool(self.database_url, "writer", pool_max=2) as pool:
             settings = {"paused": True, **fields.pop("group", {})}
+            together = fields.pop("together", False)
             group = make_group(f"group-of-{topic}", **settings)
             async with pool.connection() as connection:
                 found = await connection.execute(
@@ -180,8 +182,11 @@ class OutboxWriter:
             stored = make_group(group.name, id=row[0]) if row else await store_group(pool, group)
             topic_id = await store_topic(pool, topic)
             messages = [_message(stored, topic, topic_id, n, fields) for n in range(count)]
+            if together:
+                messages = [structs.replace(messages[0], followers=tuple(messages[1:]))]
             answers = await PostgresHalfStore(pool).prepare(messages)
-        return [answer.half for answer in answers if isinstance(answer, Prepared)]
+        prepared = [answer for answer in answers if isinstance(answer, Prepared)]
+        return [half for each in prepared for half in (each.half, *each.followers)]
 
     async def _end(self, halves: Sequence[HalfMessage], decision: Resolution) -> None:
         ends = [End(half_id=h.half_id, nonce=h.nonce, decision=decision) for h in halves]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 
-from outbox.postgres.schema.operator_tables import activity
+from outbox.postgres.schema.tables import activity
 from outbox.postgres.sessions.composed import run
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from outbox.operators.activity import (
     OutcomeCount,
 )
 from outbox.postgres.messages.minute_counts import THIS_MINUTE, add_counts
-from outbox.postgres.schema.operator_tables import activity
-from outbox.postgres.schema.tables import producer_group
+from outbox.postgres.schema.tables import activity, producer_group
 from outbox.postgres.sessions.availability import transaction
 from outbox.postgres.sessions.composed import run
 

@@ -50,7 +50,7 @@ ON CONFLICT (name) DO UPDATE SET position = EXCLUDED.position
 """
 UNDECIDED = """
 SELECT outbox.message_id(half_id, nonce)::text FROM outbox.half_message
-WHERE half_id NOT IN (SELECT half_id FROM outbox.op_message)
+WHERE leader_id IS NULL AND half_id NOT IN (SELECT half_id FROM outbox.op_message)
 """
 LISTED = """
 SELECT (SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)),

@@ -27,6 +27,10 @@ _T = TypeVar("_T")
 OPERATOR: Final = {"operator": "night shift", "reason": "asked by the producer"}
 
 
+SEVERAL: Final = "value-1"
+"""The value of those that are prepared with a follower."""
+
+
 class ServiceTwins:
     """One example: a service on its own database, two groups, and a dictionary."""
 
@@ -155,7 +159,10 @@ class ServiceTwins:
         assert (shown["decided_by"], shown["parked_reason"]) == (known.decided_by, parked)
         self.reached[known.decided_by or known.parked or "open"] += 1
         assert self.run(self.place.attempts(message_id)) == known.attempts
-        assert self.run(self.place.listed(message_id)) == (known.decision == COMMIT)
+        assert (shown["message_ids"] is not None) == (known.asked.value == SEVERAL)
+        for each in shown["message_ids"] or (message_id,):
+            assert self.run(self.place.read(each))["state"] == known.state
+            assert self.run(self.place.listed(each)) == (known.decision == COMMIT)
 
     def call(self, path: str, body: dict[str, Any]) -> httpx2.Response:
         """Say something about half messages."""
@@ -182,7 +189,7 @@ class ServiceTwins:
 
 def prepare_body(asked: Asked) -> dict[str, Any]:
     """Return the request of a prepare."""
-    body = {"producer_group": asked.group, "topic": TOPIC, "key": "k", "value": asked.value}
-    return (
-        body if asked.transaction_id is None else {**body, "transaction_id": asked.transaction_id}
-    )
+    content: dict[str, Any] = {"topic": TOPIC, "key": "k", "value": asked.value}
+    if asked.value == SEVERAL:
+        content = {"messages": [content, {**content, "key": "another"}]}
+    return {"producer_group": asked.group, "transaction_id": asked.transaction_id, **content}

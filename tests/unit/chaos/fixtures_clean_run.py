@@ -1,4 +1,7 @@
-"""A clean run as the judge reads it: two commits of one key, and a rollback by a check."""
+"""A clean run as the judge reads it: two commits of one key, and a rollback by a check.
+
+The rollback is of two messages under one decision.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ def clean_run() -> Run:
     calls.by_message["one"] = _committed(sent=1.0, shown=2.0)
     calls.by_message["two"] = _committed(sent=3.0, shown=4.0)
     calls.by_message["three"] = MessageCalls(answered={"UNKNOWN", "ROLLBACK"})
+    calls.by_message["four"] = calls.by_message["three"]
     left = FinalState(
         halves={each: _half(each) for each in NAMES},
         parked=set(),
@@ -46,6 +50,7 @@ def clean_run() -> Run:
             "one": Op("COMMIT", "producer"),
             "two": Op("COMMIT", "producer"),
             "three": Op("ROLLBACK", "check"),
+            "four": Op("ROLLBACK", "check"),
         },
         committed={"one": (10, 0), "two": (11, 0)},
         held={},
@@ -60,12 +65,14 @@ def clean_run() -> Run:
     return Run(left, calls, {"left": dict(DONE)})
 
 
-NAMES = ("one", "two", "three")
+NAMES = ("one", "two", "three", "four")
 
 
 def _half(name: str) -> Row:
     return {
         "id": name,
+        "half_id": NAMES.index(name),
+        "leader_id": NAMES.index("three") if name == "four" else None,
         "topic": TOPIC,
         "key": KEY_HEX,
         "sha": f"sha-{name}",

@@ -45,7 +45,8 @@ def contradict(run: Run) -> None:
 
 
 def forget_a_half(run: Run) -> None:
-    del run.left.halves["three"], run.left.ops["three"]
+    for name in ("three", "four"):
+        del run.left.halves[name], run.left.ops[name]
 
 
 def forget_a_decision(run: Run) -> None:
@@ -80,7 +81,11 @@ def leave_a_backlog(run: Run) -> None:
 
 
 def leave_undecided(run: Run) -> None:
-    del run.left.ops["three"]
+    del run.left.ops["three"], run.left.ops["four"]
+
+
+def decide_a_leader_alone(run: Run) -> None:
+    del run.left.ops["four"]
 
 
 def halt(run: Run) -> None:
@@ -114,6 +119,7 @@ BROKEN: list[tuple[Break, set[str]]] = [
     (leave_a_transaction_open, {"I16"}),
     (leave_a_backlog, {"I17"}),
     (leave_undecided, {"I17"}),
+    (decide_a_leader_alone, {"I17", "I19"}),
     (halt, {"I17"}),
     (keep_what_was_refused, {"I18"}),
     (decide_what_was_never_sent, {"I18"}),
@@ -139,7 +145,7 @@ def test_what_a_lost_tail_explains_is_no_violation_and_its_orphan_must_be_listed
     run = clean_run()
     forget_a_half(run)
     del run.left.halves["two"], run.left.ops["two"], run.left.committed["two"]
-    run.left.lost.halves |= {"two", "three"}
+    run.left.lost.halves |= {"two", "three", "four"}
     run.left.lost.ops |= {"two": "COMMIT", "three": "ROLLBACK"}
     run.left.already["two"] = {"id": "two"}
     assert run.violated() == set()

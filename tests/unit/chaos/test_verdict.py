@@ -29,7 +29,7 @@ def audit(verdict: str, *causes: str) -> dict[str, Any]:
 def test_a_clean_run_passes() -> None:
     found = verdict(clean_run(), spark=audit("clean"))
     assert (found.verdict, found.reasons, found.kills) == (PASS, [], 1)
-    assert found.text().startswith("PASS  kill seed 1: 1 kills, 3 messages")
+    assert found.text().startswith("PASS  kill seed 1: 1 kills, 4 messages")
 
 
 def test_a_program_that_ended_unasked_voids_a_run() -> None:

@@ -1,4 +1,4 @@
-"""The migrated schema: equal to the metadata, and refusing what the state machine refuses."""
+"""The migrated schema: equal to the described tables, and refusing what the state machine refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg import errors
 from sqlalchemy import create_engine, pool
 
 from devservers.postgres import EmbeddedPostgres
-from outbox.postgres.schema.metadata import METADATA
+from outbox.postgres.schema.tables import METADATA
 from tests.fixtures_databases import drop_database, make_database, migrate
 
 pytestmark = pytest.mark.postgres

@@ -43,8 +43,8 @@ def plant(writer: OutboxWriter) -> dict[str, str | None]:
     _publish_before(writer, topic)
     halves = writer.prepare(topic, 60, value=SECRET, headers=HEADERS)
     clean_elsewhere = writer.prepare(other, 3)
+    leader, follower = writer.prepare(topic, 2, value=SECRET, headers=HEADERS, together=True)
     names = (
-        "LOST/published",
         "LOST/skipped",
         "UNPUBLISHED/held",
         "UNPUBLISHED/given_up",
@@ -58,6 +58,8 @@ def plant(writer: OutboxWriter) -> dict[str, str | None]:
         zip((*names, *gone, "ORPHAN/rolled_back", "ORPHAN/undecided"), halves, strict=False)
     )
     by_name["LOST/skipped: not in the commit log"] = _unlogged(writer, topic)
+    by_name["LOST/published"] = follower
+    writer.end([leader], Resolution.COMMIT)
     rolled_back, undecided = by_name["ORPHAN/rolled_back"], by_name["ORPHAN/undecided"]
     writer.end([h for h in halves if h not in (rolled_back, undecided)], Resolution.COMMIT)
     writer.end(clean_elsewhere, Resolution.COMMIT)

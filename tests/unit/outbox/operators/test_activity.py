@@ -6,7 +6,7 @@ import pytest
 
 from outbox.errors import DatabaseUnavailable
 from outbox.operators.activity import COUNTS, Growth, ProcessActivity
-from outbox.postgres.schema.operator_tables import activity
+from outbox.postgres.schema.tables import activity
 from outbox.telemetry.metrics import Metrics
 
 
