@@ -17,7 +17,6 @@ from api.ingest.batch_items import each_valid, items_of, texts_of
 from api.ingest.ends import Ends
 from api.ingest.prepares import Prepares
 from api.ingest.schemas import (
-    BATCH_ITEMS_MAX,
     ENCODER,
     END,
     END_ITEM,
@@ -25,7 +24,6 @@ from api.ingest.schemas import (
     EndBatchAnswer,
     EndResult,
     PrepareBatchAnswer,
-    PrepareRequest,
     PrepareResult,
 )
 from outbox.access import Scope
@@ -97,9 +95,6 @@ class HotRoutes:
         texts = texts_of(request.body)
         rate_fields = self._rate.spend(request.caller, len(texts))
         items = items_of(texts, PREPARE, self._item_max_bytes)
-        decoded = [item for item in items if isinstance(item, PrepareRequest)]
-        if sum(len(item.messages or (item,)) for item in decoded) > BATCH_ITEMS_MAX:
-            raise Problem(slug="batch-too-large")
         traceparent = self._traceparent(request.header(b"traceparent"))
         outcomes = await self._prepares.store(items, request.caller, traceparent)
         results = [

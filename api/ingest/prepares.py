@@ -19,7 +19,7 @@ from api.ingest.batcher import MicroBatcher
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
 from api.ingest.prepare_rules import each_under, message_of, refuse_unpublishable
-from api.ingest.schemas import PreparedHalf, PrepareRequest
+from api.ingest.schemas import BATCH_ITEMS_MAX, PreparedHalf, PrepareRequest
 from api.ingest.topic_cache import Target, TopicCache
 from outbox.access import Caller
 from outbox.checks.producer_group import ProducerGroup
@@ -85,9 +85,10 @@ class Prepares:
         )
         checked = each_valid(permitted, lambda draft: _addressed(draft, groups, targets, ids))
         messages = [message for message in checked if isinstance(message, Message)]
-        outcomes = await self.flushes.submit(
-            messages, _weight(messages), caller.tenant, sum(map(_rows, messages))
-        )
+        rows = [row for message in messages for row in (message, *message.followers)]
+        if len(rows) > BATCH_ITEMS_MAX:
+            raise Problem(slug="batch-too-large")
+        outcomes = await self.flushes.submit(messages, _weight(rows), caller.tenant, len(rows))
         self.metrics.prepared(outcomes, caller.rated_key or "")
         if any(isinstance(outcome, GroupDeleted) for outcome in outcomes):
             self.names.forget_groups()
@@ -150,15 +151,8 @@ def may_write(group: ProducerGroup, topic: str) -> bool:
     )
 
 
-def _rows(message: Message) -> int:
-    return 1 + len(message.followers)
-
-
 def _weight(messages: Sequence[Message]) -> int:
     return sum(
-        len(message.value or b"")
-        + len(message.key or b"")
-        + ROW_OVERHEAD_BYTES
-        + (_weight(message.followers) if message.followers else 0)
+        len(message.value or b"") + len(message.key or b"") + ROW_OVERHEAD_BYTES
         for message in messages
     )

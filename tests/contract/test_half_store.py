@@ -77,27 +77,6 @@ async def test_the_first_decision_is_final(
     )
 
 
-async def test_one_flush_that_names_a_half_twice_decides_it_once_by_arrival(
-    store: PostgresHalfStore,
-) -> None:
-    half = await prepared(store)
-    answers = await store.end([ending(half, ROLLBACK), ending(half, COMMIT)])
-    first, second = answers
-    assert isinstance(first, Ended)
-    assert isinstance(second, Ended)
-    assert (first.already_ended, second.conflict) == (False, True)
-    assert second.status.state is State.ROLLED_BACK
-
-
-async def test_an_id_with_wrong_random_bits_looks_like_an_unknown_one(
-    store: PostgresHalfStore,
-) -> None:
-    half = await prepared(store)
-    guessed = End(half_id=half.half.half_id, nonce=half.half.nonce ^ 1, decision=COMMIT)  # type: ignore[arg-type]
-    assert await store.end([guessed]) == [NoSuchMessage()]
-    assert (await ended(store, ending(half, UNKNOWN))).status.state is State.PREPARED
-
-
 async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_one(
     store: PostgresHalfStore,
 ) -> None:
@@ -110,24 +89,6 @@ async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_o
     assert (await ended(store, own)).already_ended is False
     assert (await ended(store, own)).already_ended is True
     assert await store.end([ending(half, COMMIT, transaction_id="t-2")]) == [NoSuchMessage()]
-
-
-async def test_a_foreign_groups_message_looks_like_an_unknown_one(store: PostgresHalfStore) -> None:
-    half = await prepared(store)
-    foreign = ending(half, COMMIT, groups=frozenset({99}))
-    own = ending(half, COMMIT, groups=frozenset({1, 99}))
-    assert await store.end([foreign]) == [NoSuchMessage()]
-    assert (await ended(store, own)).already_ended is False
-    assert await store.end([foreign]) == [NoSuchMessage()]
-
-
-async def test_twins_in_one_flush_make_one_half(store: PostgresHalfStore) -> None:
-    twin = make_message(transaction_id="invoice-1")
-    first, second = await store.prepare([twin, twin])
-    assert isinstance(first, Prepared)
-    assert isinstance(second, Prepared)
-    assert (first.replayed, second.replayed) == (False, True)
-    assert first.half == second.half
 
 
 async def test_concurrent_twins_make_one_half(store: PostgresHalfStore) -> None:
@@ -157,12 +118,9 @@ async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: PostgresH
     assert again.half.message == message
 
 
-def several(*values: bytes, transaction_id: str | None = "order-1") -> Message:
-    """A message and its followers, each with a key of its own and so in a shard of its own."""
-    first, *others = [
-        make_message(key=b"key-" + value, value=value, transaction_id=transaction_id)
-        for value in values
-    ]
+def several(*keys: bytes) -> Message:
+    """Return a message and its followers, each with its own key."""
+    first, *others = [make_message(key=key, transaction_id="order-1") for key in keys]
     return replace(first, followers=tuple(others))
 
 
@@ -170,47 +128,28 @@ def several(*values: bytes, transaction_id: str | None = "order-1") -> Message:
 async def test_one_end_decides_all_messages_of_its_decision_and_no_other(
     store: PostgresHalfStore, database_url: str, decision: Resolution
 ) -> None:
-    before, whole, after = await store.prepare(
-        [make_message(), several(b"a", b"b", b"c", b"d"), make_message()]
+    answers = await store.prepare(
+        [make_message(), several(b"a", b"b", b"c"), *[make_message()] * 2]
     )
-    assert isinstance(before, Prepared)
-    assert isinstance(whole, Prepared)
-    assert isinstance(after, Prepared)
-    assert (await ended(store, ending(whole, decision))).already_ended is False
-    members = [whole.half, *whole.followers]
-    with connect(database_url, "test") as connection:
-        ops = connection.execute("SELECT half_id, xid FROM outbox.op_message ORDER BY half_id")
-        decided = ops.fetchall()
-        log = connection.execute(
-            "SELECT shard, xid, half_ids, content_digests FROM outbox.commit_log ORDER BY shard"
-        ).fetchall()
-    assert [half_id for half_id, _ in decided] == [half.half_id for half in members]
-    assert len({xid for _, xid in decided}) == 1
-    assert len({half.shard for half in members}) > 1
-    assert log == [
-        (shard, decided[0][1], *map(list, zip(*logged, strict=True)))
-        for shard in range(16)
-        if (logged := [(h.half_id, h.content_digest) for h in members if h.shard == shard])
-        and decision is COMMIT
-    ]
-    for single in (before, after):
-        assert (await ended(store, ending(single, UNKNOWN))).status.state is State.PREPARED
-
-
-async def test_the_end_of_a_follower_decides_nothing_and_names_its_leader(
-    store: PostgresHalfStore,
-) -> None:
-    (whole,) = await store.prepare([several(b"a", b"b")])
-    assert isinstance(whole, Prepared)
+    single, whole, another, left = [each for each in answers if isinstance(each, Prepared)]
     follower = Prepared(half=whole.followers[0])
-    for decision in Resolution:
-        status = (await ended(store, ending(follower, decision))).status
-        assert (status.leader, status.state) == (whole.half.message_id, State.PREPARED)
-    first = await ended(store, ending(whole))
-    status = (await ended(store, ending(follower))).status
-    assert (first.already_ended, status.leader) == (False, whole.half.message_id)
-    assert status.op == first.status.op
-    assert await store.end([ending(follower, groups=frozenset({99}))]) == [NoSuchMessage()]
+    status = (await ended(store, ending(follower, decision))).status
+    assert (status.leader, status.state) == (whole.half.message_id, State.PREPARED)
+    arrival = [another, whole, single]
+    await store.end([ending(each, decision) for each in arrival])
+    members = [half for each in arrival for half in (each.half, *each.followers)]
+    with connect(database_url, "test") as connection:
+        ops = connection.execute("SELECT half_id, xid, decision FROM outbox.op_message").fetchall()
+        log = connection.execute("SELECT shard, half_ids, content_digests FROM outbox.commit_log")
+        logged = {shard: [*zip(*lists, strict=True)] for shard, *lists in log}
+    assert {half_id for half_id, *_ in ops} == {half.half_id for half in members}
+    assert len({tuple(how) for _, *how in ops}) == 1
+    assert logged == {
+        shard: [(half.half_id, half.content_digest) for half in members if half.shard == shard]
+        for shard in {half.shard for half in members if decision is COMMIT}
+    }
+    assert (await ended(store, ending(follower))).status.op is not None
+    assert (await ended(store, ending(left, UNKNOWN))).status.state is State.PREPARED
 
 
 async def test_a_repeated_prepare_compares_all_messages_of_its_decision(
@@ -221,12 +160,7 @@ async def test_a_repeated_prepare_compares_all_messages_of_its_decision(
     assert isinstance(first, Prepared)
     assert twin == replace(first, replayed=True)
     assert first.half.message == asked
-    for other, member in (
-        (several(b"a", b"b", b"x"), "messages/2/key"),
-        (several(b"x", b"b", b"c"), "messages/0/key"),
-        (several(b"a", b"b"), "messages"),
-        (several(b"a"), "messages"),
-        (replace(asked, check_immunity_seconds=9), "check_immunity_seconds"),
-    ):
+    others = {"messages/2/key": several(b"a", b"b", b"x"), "messages": several(b"a", b"b")}
+    for member, other in others.items():
         reused = TransactionIdReused(existing_message_id=first.half.message_id, member=member)
         assert await store.prepare([other]) == [reused]

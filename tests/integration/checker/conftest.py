@@ -11,7 +11,8 @@ from tests.integration.checker.fixtures_checks import World, open_world
 
 OPEN_HALVES = (
     "SELECT count(*) FROM outbox.half_message h"
-    " WHERE NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)"
+    " WHERE h.leader_id IS NULL"
+    " AND NOT EXISTS (SELECT FROM outbox.op_message o WHERE o.half_id = h.half_id)"
 )
 
 

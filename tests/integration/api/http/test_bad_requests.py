@@ -16,6 +16,9 @@ pytestmark = pytest.mark.postgres
 JSON = {"content-type": "application/json"}
 UNKNOWN = "00000000-0001-8001-8000-000000000000"
 GOOD = json.dumps(prepare_body()).encode()
+SEVERAL = prepare_body(
+    topic=..., value=..., messages=[{"topic": "invoices.issued", "value": "{}"}] * 100
+)
 
 
 NOT_JSON = (b"", b"{", b"{]", b"\xff" + GOOD)
@@ -99,8 +102,9 @@ async def test_a_body_over_its_limit_is_refused_declared_or_streamed(
         ([], 422, "invalid-request", "/items"),
         ({}, 422, "invalid-request", "/items"),
         ([prepare_body()] * 1001, 413, "batch-too-large", None),
+        ([SEVERAL] * 11, 413, "batch-too-large", None),
     ],
-    ids=["empty", "object", "1001"],
+    ids=["empty", "object", "1001", "1100"],
 )
 async def test_a_batch_has_1_to_1000_items(
     service: Service, pool: Pool, items: object, status: int, slug: str, pointer: str | None

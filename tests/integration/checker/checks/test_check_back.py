@@ -32,41 +32,22 @@ async def test_a5_a_late_end_is_accepted_after_unknown_checks(world: World, deci
 async def test_a8_checks_that_stay_unknown_end_in_parking(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)
-        (half,) = await world.due(group)
+        (half,) = await world.due(group, followers=(make_message(key=b"another"),))
+        half_ids = await world.rows("SELECT half_id FROM outbox.half_message")
+        both = [structs.replace(half, half_id=half_id) for (half_id,) in half_ids]
         for _ in range(15):
             await world.check(group)
             await world.pass_time(30)
-        assert await world.states([half]) == [State.PREPARED]
+        assert await world.states(both) == [State.PREPARED] * 2
         last = await world.check(group)
         assert (last.parked, len(producer.asked)) == (1, 15)
         await world.pass_time(3600)
         assert (await world.check(group)).asked == 0
-    assert await world.states([half]) == [State.PARKED]
+    assert await world.states(both) == [State.PARKED] * 2
     parked = "SELECT parked_reason, check_count FROM outbox.parked_message"
     assert await world.rows(parked) == [("check_max", 15)]
-    assert [check["attempt"] for check in producer.asked] == list(range(1, 16))
-
-
-async def test_several_messages_are_asked_about_parked_and_decided_as_one(world: World) -> None:
-    followers = tuple(make_message(key=key, topic_id=1) for key in (b"a", b"b"))
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url, check_max=1)
-        (leader,) = await world.due(group, followers=followers)
-        half_ids = await world.rows("SELECT half_id FROM outbox.half_message")
-        members = [structs.replace(leader, half_id=half_id) for (half_id,) in half_ids]
-        for _ in range(2):
-            await world.check(group)
-            await world.pass_time(30)
-        assert await world.states(members) == [State.PARKED] * 3
-        await world.recheck(leader)
-        producer.answer = says("COMMIT")
-        await world.check(group)
-    assert await world.states(members) == [State.COMMITTED] * 3
-    asked = [(check["message_id"], check["messages"]) for check in producer.asked]
-    assert asked == [(str(leader.message_id), 3)] * 2
-    assert await world.rows("SELECT sum(cardinality(half_ids))::int FROM outbox.commit_log") == [
-        (3,)
-    ]
+    asked = [(check["attempt"], check["messages"]) for check in producer.asked]
+    assert asked == [(attempt, 2) for attempt in range(1, 16)]
 
 
 async def test_a8_the_rollback_policy_decides_after_valid_unknowns_alone(world: World) -> None:

@@ -102,25 +102,6 @@ async def damage(pool: Pool, prepared: object) -> None:
         assert cursor.rowcount == 1
 
 
-async def test_a_commit_log_row_lists_a_shards_commits_in_order_of_arrival(
-    store: PostgresHalfStore, pool: Pool
-) -> None:
-    """The log keeps the order of the ends, not of the prepares."""
-    ends = commits(await store.prepare([make_message() for _ in range(5)]))
-    arrival = [ends[n] for n in (3, 0, 4, 1, 2)]
-    await store.end(arrival)
-    async with pool.connection() as connection:
-        cursor = await connection.execute(
-            "SELECT half_ids, content_digests FROM outbox.commit_log ORDER BY xid DESC LIMIT 1"
-        )
-        rows = await cursor.fetchall()
-        digests = await (
-            await connection.execute("SELECT half_id, content_digest FROM outbox.half_message")
-        ).fetchall()
-    assert [rows[0][0]] == [[end.half_id for end in arrival]]
-    assert rows[0][1] == [dict(digests)[end.half_id] for end in arrival]
-
-
 async def test_an_acknowledged_half_survives_an_immediate_stop(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The migrated schema: equal to the described tables, and refusing what the state machine refuses."""
+"""The migrated schema: equal to the described tables; it refuses what the state machine refuses."""
 
 from __future__ import annotations
 
