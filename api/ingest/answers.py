@@ -85,7 +85,16 @@ def end_answer(
     status = published.get(outcome.status.half_id, outcome.status)
     if outcome.conflict:
         return already_ended(status)
-    return ended_half(status, already_ended=outcome.already_ended)
+    op = status.op
+    return EndedHalf(
+        message_id=message_id_text(status.half_id, status.nonce),
+        state=status.state,
+        decision=op.decision if op else None,
+        decided_by=op.decided_by if op else None,
+        decided_at=op.decided_at if op else None,
+        already_ended=outcome.already_ended,
+        publication=status.publication,
+    )
 
 
 def follows(leader_id: str) -> Problem:
@@ -104,17 +113,3 @@ def already_ended(status: MessageStatus, detail: str | None = None) -> Problem:
         "decided_at": op.decided_at,
     }
     return Problem(slug="already-ended", detail=detail, facts=facts)
-
-
-def ended_half(status: MessageStatus, *, already_ended: bool) -> EndedHalf:
-    """Return the final decision as callers see it."""
-    op = status.op
-    return EndedHalf(
-        message_id=message_id_text(status.half_id, status.nonce),
-        state=status.state,
-        decision=op.decision if op else None,
-        decided_by=op.decided_by if op else None,
-        decided_at=op.decided_at if op else None,
-        already_ended=already_ended,
-        publication=status.publication,
-    )

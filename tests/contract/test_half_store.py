@@ -20,6 +20,7 @@ from outbox.messages.message import (
     TransactionIdReused,
 )
 from outbox.postgres.messages.half_store import PostgresHalfStore
+from outbox.postgres.relay.commit_log import recover_published
 from outbox.postgres.sessions.connections import PLAN_ONCE, connect, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 
@@ -97,27 +98,6 @@ async def test_concurrent_twins_make_one_half(store: PostgresHalfStore) -> None:
     assert sum(not answer.replayed for answer in answers) == 1
 
 
-async def test_everything_of_a_half_is_read_back_as_it_was_sent(store: PostgresHalfStore) -> None:
-    message = make_message(
-        key=b"\x00\xff",
-        value=None,
-        headers=(("tenant", b"north"), ("a", b"\x01\xff"), ("none", None)),
-        content_type="application/json",
-        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        partition=3,
-        tags=("x", "y"),
-        transaction_id="t",
-        check_immunity_seconds=60,
-        key_id="k1",
-    )
-    (first,) = await store.prepare([message])
-    (again,) = await store.prepare([message])
-    assert isinstance(first, Prepared)
-    assert isinstance(again, Prepared)
-    assert again.half == first.half
-    assert again.half.message == message
-
-
 def several(*keys: bytes) -> Message:
     """Return a message and its followers, each with its own key."""
     first, *others = [make_message(key=key, transaction_id="order-1") for key in keys]
@@ -155,12 +135,38 @@ async def test_one_end_decides_all_messages_of_its_decision_and_no_other(
 async def test_a_repeated_prepare_compares_all_messages_of_its_decision(
     store: PostgresHalfStore,
 ) -> None:
-    asked = several(b"a", b"b", b"c")
+    asked = replace(
+        several(b"\x00\xff", b"b", b"c"),
+        value=None,
+        headers=(("tenant", b"north"), ("a", b"\x01\xff"), ("none", None)),
+        content_type="application/json",
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        partition=3,
+        tags=("x", "y"),
+        check_immunity_seconds=60,
+        key_id="k1",
+    )
     first, twin = await store.prepare([asked, asked])
     assert isinstance(first, Prepared)
     assert twin == replace(first, replayed=True)
     assert first.half.message == asked
-    others = {"messages/2/key": several(b"a", b"b", b"x"), "messages": several(b"a", b"b")}
-    for member, other in others.items():
+    alike, _ = asked.followers
+    for member, followers in (("messages/2/key", (alike, alike)), ("messages", (alike,))):
+        other = replace(asked, followers=followers)
         reused = TransactionIdReused(existing_message_id=first.half.message_id, member=member)
         assert await store.prepare([other]) == [reused]
+
+
+async def test_a_follower_in_kafka_proves_the_commit_of_its_whole_decision(
+    store: PostgresHalfStore, database_url: str
+) -> None:
+    (whole,) = await store.prepare([several(b"a", b"b", b"c")])
+    assert isinstance(whole, Prepared)
+    found = whole.followers[1]
+    with connect(database_url, "test") as session:
+        recover_published(session, found.shard, 0, [(found.half_id, found.nonce)])
+        committed = "SELECT sum(cardinality(half_ids))::int FROM outbox.commit_log"
+        assert session.execute(committed.encode()).fetchone() == (3,)
+    op = (await ended(store, ending(whole, UNKNOWN))).status.op
+    assert op is not None
+    assert op.decided_by is DecidedBy.RECOVERY

@@ -178,17 +178,6 @@ async def test_a36_a_delay_is_refused_and_a_batch_decides_each_item_separately(
     assert 'outbox_end_conflicts_total{decided_by="producer",decision="COMMIT"' in metrics
 
 
-async def test_an_item_of_a_batch_says_that_an_earlier_prepare_had_stored_it(
-    service: Service, pool: Pool
-) -> None:
-    bodies = [prepare_body(transaction_id=name) for name in ("t-1", "t-2")]
-    first = await service.client.post(f"{HALVES}/batch", json={"items": bodies[:1]})
-    both = await service.client.post(f"{HALVES}/batch", json={"items": bodies})
-    assert ["replayed" in item for item in first.json()["items"]] == [False]
-    assert [item.get("replayed") for item in both.json()["items"]] == [True, None]
-    assert (await stored(pool))[0] == 2
-
-
 async def test_a37_a_repeated_prepare_is_replayed_and_a_changed_one_is_refused(
     service: Service, pool: Pool
 ) -> None:

@@ -44,11 +44,12 @@ async def test_one_end_commits_all_messages_and_each_shows_the_others(service: S
 async def test_whoever_decides_or_checks_a_follower_is_told_its_leader(
     service: Service, pool: Pool
 ) -> None:
-    items = [several("a", "b"), prepare_body()]
-    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
-    several_ids, alone = (item["result"].get("message_ids") for item in answer.json()["items"])
-    assert alone is None
-    leader, follower = several_ids
+    items = [several("a", "b", transaction_id="t-1"), prepare_body(transaction_id="t-2")]
+    first = await service.client.post(f"{HALVES}/batch", json={"items": items[:1]})
+    leader, follower = first.json()["items"][0]["result"]["message_ids"]
+    both = (await service.client.post(f"{HALVES}/batch", json={"items": items})).json()["items"]
+    assert ["replayed" in item for item in (*first.json()["items"], *both)] == [False, True, False]
+    assert ["message_ids" in item["result"] for item in both] == [True, False]
     operator = {"operator": "night shift", "reason": "asked by the producer"}
     for action, body in (
         ("end", {"decision": "COMMIT"}),
