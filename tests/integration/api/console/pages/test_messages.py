@@ -180,3 +180,16 @@ async def test_an_operator_checks_again_and_decides_and_the_audit_log_has_the_na
         events = (await service.client.get(f"/v1/half-messages/{message_id}/history")).json()
         named = [each["operator"] for each in events["events"] if each.get("operator")]
         assert named == ["Ada", "Ada"]
+
+
+async def test_a_message_shows_the_others_of_its_decision(database_url: str, pool: Pool) -> None:
+    async with logged_in(database_url, pool, Scope.MESSAGES_READ, Scope.OPS_FORCE) as (
+        service,
+        browser,
+    ):
+        messages = [{"topic": TOPIC, "value": value} for value in ("a", "b")]
+        answer = await service.prepare(topic=..., value=..., messages=messages)
+        leader, follower = answer.json()["message_ids"]
+        page = await browser.get(f"/ui/messages/{follower}")
+        assert f'href="/ui/messages/{leader}"' in page.html
+        assert "is checked and decided for it" in page.text
