@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         "--every",
         type=_argument_type(seconds_of),
         metavar="DURATION",
-        help="repeat every 15m (or s, h, d) in one Spark session, one line of JSON per run",
+        help="repeat every 15m (or s, h, d) in one process, one line of JSON per run",
     )
     run.add_argument(
         "--accept-topic",

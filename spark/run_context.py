@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from outbox.clock import Clock
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
+from spark.cut.checkpoint import PlannedRead
 from spark.cut.cut_plan import Plan
-from spark.cut.reader import PlannedRead
-from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot, PostgresSource
 
 
+SMALL_ROWS: Final = 20_000
+"""Up to this number of new records, and of new commits, a run is first tried without Spark."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """The adapters of a run; the wiring provides every concrete one."""
@@ -33,7 +36,8 @@ class RunContext:
     source: PostgresSource
     log_reader: KafkaLogReader
     run_store: PostgresRunStore
-    sources: Sources
+    sources: Callable[[], Sources]
+    """Starts Spark when it is first called."""
     clock: Clock
     progress: Progress
     pause: Callable[[float], object]
@@ -58,11 +62,8 @@ class Options:
     bucket_messages: int = BUCKET_MESSAGES
     """Number of messages in one bucket, about."""
     small_rows: int = SMALL_ROWS
-    """Up to this number of rows a run is kept in one partition in memory; 0 never does so."""
-    small_settings: Mapping[str, str] = field(default_factory=lambda: SMALL_RUN)
-    """The settings of Spark for such a run."""
+    """Up to this number of rows a run is first tried without Spark; 0 never tries."""
     show_keys: bool = False
-    versions: Mapping[str, str]
 
     def folder_of(self, run_id: str) -> Path:
         """Return the folder of a run's report."""
@@ -71,7 +72,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run once both sides are read: the cut, the frames, and the ledger of its findings."""
+    """A run once its plan is frozen: the cut, and the ledger of its findings."""
 
     context: RunContext
     options: Options
@@ -82,7 +83,6 @@ class Run:
     """The findings that earlier runs left open and that later runs do not see."""
     snapshot: PostgresSnapshot
     planned: PlannedRead
-    frames: Frames
     ledger: Ledger
 
     @property
@@ -99,3 +99,11 @@ class Run:
     def unseen(self) -> tuple[Finding, ...]:
         """The earlier findings, if the run does not read their evidence again."""
         return self.earlier if self.continued else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkRun(Run):
+    """A run that Spark judges, with what was read."""
+
+    sources: Sources
+    frames: Frames

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Final, TextIO
@@ -21,7 +22,6 @@ from outbox.reconciliation.log import LogEnd
 from outbox.settings.catalogue import Settings
 from spark.columns.staging import refuse_unshared
 from spark.cut.cut_capture import require_readable
-from spark.cut.run_size import SMALL_ROWS, SMALL_RUN
 from spark.cut.sources import Sources
 from spark.findings.topic_rules import TopicRules, topic_rules
 from spark.jvm.kafka_options import kafka_options
@@ -45,51 +45,51 @@ PG_CONNECTIONS: Final = 4
 def open_run(
     settings: Settings, stream: TextIO, *, resident: bool = False
 ) -> Iterator[tuple[RunContext, Options]]:
-    """Check the settings, start Spark, and yield everything that a run needs.
+    """Check the settings, and yield everything that a run needs; Spark starts when it is asked for.
 
-    The run lock is held from before the start of Spark until the end. An audit loop (``resident``)
-    holds it for each run instead. It gets the JVM of a large run, because later runs reuse what the
-    JVM compiles.
+    The run lock is held until the end. An audit loop (``resident``) holds it for each run instead,
+    and keeps Spark. It gets the JVM of a large run, because later runs reuse what the JVM compiles.
 
-    Raises ConfigurationError, RunOvertaken, KafkaUnavailable and DatabaseUnavailable before Spark
-    is started, SparkFailure for a failed job.
+    Raises ConfigurationError, RunOvertaken, KafkaUnavailable, DatabaseUnavailable, and SparkFailure
+    for a failed job.
     """
     if settings.reconcile_spark_remote is None:
         required_jars(_jars_dir(settings))
     rules = topic_rules(settings.reconcile_topic_rules)
-    source = postgres_source(settings)
+    source, store = postgres_source(settings), run_store(settings)
     servers = settings.required_bootstrap_servers()
-    options = kafka_options(servers, settings.kafka_config)
     log_reader = KafkaLogReader(servers, settings.kafka_config)
     progress = Progress(stream=stream, clock=SystemClock())
     with progress.stage("reach both stores"):
         require_readable(log_reader, PROGRESS_TOPIC)
-        expected = expected_records(log_reader, source.topics())
-        expected = max(expected, QUICK_RECORDS) if resident else expected
-    store = run_store(settings)
-    reports, stage = report_folder(settings), stage_uri(settings, source.installation_id())
-    with (
-        nullcontext() if resident else store.run_lock(),
-        _session(settings, progress, expected) as session,
-    ):
-        if not runs_here(settings):
-            for place in (stage, str(reports)):
-                refuse_unshared(session, place)
+        stage = stage_uri(settings, source.installation_id())
+    with nullcontext() if resident else store.run_lock(), ExitStack() as stack:
+
+        @cache
+        def sources() -> Sources:
+            expected = expected_records(log_reader, source.topics())
+            expected = max(expected, QUICK_RECORDS) if resident else expected
+            session = stack.enter_context(_session(settings, progress, expected))
+            if not runs_here(settings):
+                for place in (stage, str(report_folder(settings))):
+                    refuse_unshared(session, place)
+            return Sources(
+                spark_session=session,
+                kafka_options=kafka_options(servers, settings.kafka_config),
+                jdbc=source.jdbc,
+                connections=PG_CONNECTIONS,
+            )
+
         context = RunContext(
             source=source,
             log_reader=log_reader,
             run_store=store,
-            sources=Sources(
-                spark_session=session,
-                kafka_options=options,
-                jdbc=source.jdbc,
-                connections=PG_CONNECTIONS,
-            ),
+            sources=sources,
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,
         )
-        yield context, run_options(settings, rules, stage, session.version)
+        yield context, run_options(settings, rules, stage)
 
 
 def postgres_source(settings: Settings) -> PostgresSource:
@@ -113,7 +113,7 @@ def expected_records(log_reader: KafkaLogReader, topics: Sequence[str]) -> int:
     return sum(end - starts.get(partition, 0) for partition, end in ends.items())
 
 
-def run_options(settings: Settings, rules: TopicRules, stage: str, spark_version: str) -> Options:
+def run_options(settings: Settings, rules: TopicRules, stage: str) -> Options:
     """Return the options of a run from the settings."""
     return Options(
         progress_topic=PROGRESS_TOPIC,
@@ -122,13 +122,6 @@ def run_options(settings: Settings, rules: TopicRules, stage: str, spark_version
         grace_seconds=settings.reconcile_grace_seconds,
         exclude_topics=frozenset(settings.reconcile_exclude_topics),
         topic_rules=rules,
-        versions={"spark": spark_version},
-        small_rows=SMALL_ROWS if runs_here(settings) else 0,
-        small_settings={
-            name: text
-            for name, text in SMALL_RUN.items()
-            if name not in settings.reconcile_spark_conf
-        },
     )
 
 

@@ -158,6 +158,26 @@ class KafkaLogReader:
                 and record.offset == offset
             ]
 
+    def between(self, ranges: Mapping[Partition, tuple[int, int]]) -> Iterator[LogRecord]:
+        """Read the committed records of these ranges: from one offset up to another, exclusive.
+
+        Raises KafkaForbidden, and KafkaUnavailable if a range has expired or is not read in time.
+        """
+        filled = {p: each for p, each in ranges.items() if each[0] < each[1]}
+        self.require_read({partition.topic for partition in filled})
+        if not filled:
+            return
+        with answered(), closing(Consumer(self._config, logger=None)) as consumer:
+            consumer.assign([TopicPartition(*p, start) for p, (start, _) in filled.items()])
+            silent = 0.0
+            for message in read_to_ends(consumer, {p: end for p, (_, end) in filled.items()}):
+                silent = 0.0 if message else silent + POLL_SECONDS
+                if silent >= RECORD_SECONDS:
+                    raise KafkaUnavailable("Kafka: a range was not read in time")
+                if message is not None:
+                    partition = Partition(message.topic() or "", message.partition() or 0)
+                    yield _record(partition, message)
+
     def _offsets(
         self,
         partitions: Collection[Partition],

@@ -93,6 +93,17 @@ class RecordedPlace:
     batch_no: int
 
 
+class Commit(NamedTuple):
+    """A committed message at its position in the commit log."""
+
+    shard: int
+    xid: int
+    n: int
+    committed_at: datetime
+    half_id: HalfId
+    digest: int | None
+
+
 class ChangedCommit(NamedTuple):
     """A commit whose decision or half message is missing or another one than when it was made."""
 

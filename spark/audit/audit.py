@@ -2,19 +2,26 @@
 
 The order is part of the proof: the log is captured first, the snapshot of the database is taken
 last, and both are read only up to this cut. An audit writes the stage, the report and the tables of
-the reconciliation, nothing else. A run that fails anywhere has changed no state.
+the reconciliation, nothing else. A run that fails anywhere has changed no state. Spark is not
+started where the new rows are as they must be.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from spark.audit import steps
-from spark.audit.hand_over import checkpoint
+from spark.audit.even_run import even_report
+from spark.audit.hand_over import checkpoint, leftovers
+from spark.audit.steps import Captured
 from spark.compare.bucket_checksums import differences
 from spark.report.report import Report
 from spark.report.summary import summarize
 from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +37,21 @@ class Audit:
         Raises KafkaUnavailable, DatabaseUnavailable, SnapshotMismatch.
         """
         context, options = self.context, self.options
-        log_cut = steps.capture(context, options)
-        with (
-            context.source.snapshot() as snapshot,
-            steps.staged(log_cut) as captured,
-            steps.sized(captured) as size,
-        ):
-            run = steps.read(captured, snapshot, size)
-            with context.progress.stage("compare") as stage:
+        captured = steps.capture(context, options)
+        with context.source.snapshot() as snapshot:
+            return even_report(captured, snapshot) or self._judged(captured, snapshot)
+
+    def _judged(self, captured: Captured, snapshot: PostgresSnapshot) -> Report:
+        """Return the report of a run that Spark judges."""
+        options, sources = self.options, self.context.sources()
+        with steps.staged(captured, sources.spark_session) as staged:
+            run = steps.read(staged, snapshot, sources)
+            with self.context.progress.stage("compare") as stage:
                 found = differences(run.frames, options.mode, options.bucket_messages)
                 stage.rows = found.suspects
             judgement = steps.judgement_of(run)
-            expired, checks = steps.diagnose_and_match(run, found, judgement)
-            aggregates = steps.check(run, checks)
-            left = checkpoint(run, found, judgement, expired)
-            return summarize(run, found.mismatch, aggregates, left)
+            expired = steps.diagnose(run, found, judgement)
+            aggregates = steps.check(run, found.mismatch)
+            left = leftovers(run.frames, found, judgement, expired)
+            versions = {"spark": sources.spark_session.version}
+            return summarize(run, aggregates, checkpoint(run, left), versions)

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.run import CarriedRow, CheckpointUpdate
+from outbox.reconciliation.run import CarriedRow, CheckpointUpdate, ExpiredEvidence
 from spark.audit.suspects import chunks
-from spark.checks import foreign_records
-from spark.checks.unverifiable import remaining_findings, unverifiable_of
+from spark.checks import unverifiable
+from spark.columns.frames import Frames
 from spark.compare import open_items
-from spark.compare.bucket_checksums import Differences, mismatched_records
+from spark.compare.bucket_checksums import Differences
 from spark.compare.facts import Judgement
 from spark.cut.checkpoint import cut_of
+from spark.findings.finding import Finding
 from spark.run_context import Run
 
 
-def checkpoint(
-    run: Run, found: Differences, judgement: Judgement, expired: Sequence[HalfId]
-) -> CheckpointUpdate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftovers:
+    """What a run has read and not settled."""
+
+    unjudged: Callable[[Sequence[HalfId]], Sequence[HalfId]]
+    """Returns those of the messages that are not among its commits."""
+    unlisted: Callable[[Sequence[HalfId]], Sequence[HalfId]]
+    """Returns those without a record that are older than all manifests: none is judged."""
+    carried: Callable[[Collection[Finding]], tuple[CarriedRow, ...] | None]
+    """Returns the rows that the next run takes over, with these findings; None: too many."""
+
+
+def leftovers(
+    frames: Frames, found: Differences, judgement: Judgement, expired: Sequence[HalfId]
+) -> Leftovers:
+    """Return what Spark has left; nothing can settle the ``expired`` messages any more."""
+    open_ids = None
+    if found.open:
+        open_ids = open_items.open_half_ids(
+            found.unsettled, judgement.retired_below, expired, judgement.kept_below
+        )
+    opened = found.open - len(expired)
+    return Leftovers(
+        unjudged=lambda half_ids: unverifiable.unjudged_half_ids(half_ids, frames.commits),
+        unlisted=lambda half_ids: unverifiable.unlisted_half_ids(half_ids, found.unsettled),
+        carried=lambda lasting: open_items.carried_rows(open_ids, frames, lasting, opened),
+    )
+
+
+def checkpoint(run: Run, left: Leftovers) -> CheckpointUpdate:
     """Return what the next run must know, the cut and the open items; enter what remains open."""
+    store, ledger = run.context.run_store, run.ledger
     with run.context.progress.stage("carry what is open") as stage:
-        _enter_foreign(run, found)
-        run.ledger.expired_evidence = unverifiable_of(run, found.unsettled, judgement.retired_below)
-        rows = _carried(run, found, judgement, expired)
+        ledger.keep(run.unseen)
+        # A message whose half was retired is still judged while its commit is carried.
+        retired = store.open_below(run.snapshot.retired_below())
+        ledger.expired_evidence = ExpiredEvidence(
+            half_ids=[*ledger.expired, *left.unjudged(retired)],
+            starts={each.partition: each.start for each in run.plan.log.records},
+            excluded_topics=run.plan.log.excluded,
+            unlisted=left.unlisted(store.missing(sorted(ledger.entered))),
+        )
+        rows = left.carried(ledger.lasting.values())
         stage.rows = None if rows is None else len(rows)
-    for some in chunks(iter(remaining_findings(run.context.run_store, run.ledger))):
-        run.ledger.keep(some)
+    for some in chunks(iter(unverifiable.remaining_findings(store, ledger))):
+        ledger.keep(some)
     after = run.stored.run_id if run.stored else None
     if rows is None:
         return CheckpointUpdate(after=after, cut=None, carried=(), positions={})
@@ -36,23 +73,3 @@ def checkpoint(
         carried=rows,
         positions={each.shard: each.position for each in run.plan.shards},
     )
-
-
-def _enter_foreign(run: Run, found: Differences) -> None:
-    counts = run.frames.record_counts
-    if counts is None or counts["unnamed"]:
-        unequal = mismatched_records(run.frames.new_records, found.mismatch)
-        run.ledger.enter(foreign_records.findings(unequal, run.options.topic_rules, run.unseen))
-    run.ledger.keep(run.unseen)
-
-
-def _carried(
-    run: Run, found: Differences, judgement: Judgement, expired: Sequence[HalfId]
-) -> tuple[CarriedRow, ...] | None:
-    open_ids = None
-    if found.open:
-        open_ids = open_items.open_half_ids(
-            found.unsettled, judgement.retired_below, expired, judgement.kept_below
-        )
-    lasting = run.ledger.lasting.values()
-    return open_items.carried_rows(open_ids, run.frames, lasting, found.open - len(expired))

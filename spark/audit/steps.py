@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from outbox.messages.message_id import HalfId
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, latency, match_checks, stalled, stored_rows, unlogged_commits
-from spark.checks.match_checks import MatchChecks
+from spark.checks import coverage, foreign_records, latency, match_checks, unlogged_commits
+from spark.columns.segments import IN_FLIGHT
 from spark.columns.staging import run_folder
-from spark.compare.bucket_checksums import Differences
+from spark.compare import placement
+from spark.compare.bucket_checksums import Differences, Mismatch, mismatched_records
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.compare.open_items import carried_findings
 from spark.cut import log_history
-from spark.cut.checkpoint import previous_of, unread_ranges
+from spark.cut.checkpoint import PlannedRead, previous_of
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut, expired_shards
 from spark.cut.log_state import state_of
-from spark.cut.reader import Reader, length, plan_full_read, plan_read, read_frames
-from spark.cut.run_size import RunSize, both, sized_run
+from spark.cut.reader import Reader, plan_full_read, plan_read, read_frames
+from spark.cut.shard_spans import judged_spans
+from spark.cut.sources import Sources
 from spark.findings.ledger import Ledger
-from spark.report.aggregates import Aggregates, aggregates_of
-from spark.run_context import Options, Run, RunContext
+from spark.report.aggregates import Aggregates, aggregates_of, unequal_records
+from spark.report.topic_counts import read_counts
+from spark.run_context import Options, Run, RunContext, SparkRun
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
@@ -71,60 +77,55 @@ def capture(context: RunContext, options: Options) -> Captured:
 
 
 @contextmanager
-def staged(captured: Captured) -> Iterator[Captured]:
+def staged(captured: Captured, session: SparkSession) -> Iterator[Captured]:
     """Give the run a stage of its own, and remove it at the end."""
-    options, session = captured.options, captured.context.sources.spark_session
+    options = captured.options
     with run_folder(session, options.stage_uri) as uri:
         yield replace(captured, options=replace(options, stage_uri=uri))
 
 
-def sized(captured: Captured) -> AbstractContextManager[RunSize]:
-    """Open the choice between a small run and any other."""
-    options, session = captured.options, captured.context.sources.spark_session
-    settings = options.small_settings if options.small_rows else {}
-    return sized_run(session, settings, options.stage_uri, options.small_rows)
-
-
-def read(captured: Captured, snapshot: PostgresSnapshot, size: RunSize) -> Run:
+def read(captured: Captured, snapshot: PostgresSnapshot, sources: Sources) -> SparkRun:
     """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
     context, options, log = captured.context, captured.options, captured.log
-    stored = captured.stored
-    previous = None if options.full else previous_of(stored)
-    unread = unread_ranges(log.records, previous.ends) if previous else log.records
-    reader = Reader(
-        sources=context.sources,
-        progress=context.progress,
-        stage_uri=size.stage_for(length(unread)),
-        size=size,
-    )
-    planned = plan_read(reader, log, snapshot.identity, previous, _full_read_reason(captured))
+    previous = None if options.full else previous_of(captured.stored)
+    reader = Reader(sources=sources, progress=context.progress, stage_uri=options.stage_uri)
+    reason = _full_read_reason(captured)
+    planned, listed = plan_read(reader, log, snapshot.identity, previous, reason)
     progress = snapshot.relay_progress()
-    frames = read_frames(reader, planned, progress)
+    frames = read_frames(reader, planned, listed, progress)
     late = planned.previous and late_arrivals.full_read_reason(planned.previous, frames)
     if late:
-        planned = plan_full_read(reader, log, snapshot.identity, late)
-        frames = read_frames(reader, planned, progress)
+        planned, listed = plan_full_read(reader, log, snapshot.identity, late)
+        frames = read_frames(reader, planned, listed, progress)
+    common = run_fields(captured, snapshot, planned)
+    return SparkRun(**common, sources=sources, frames=frames)
+
+
+def run_fields(
+    captured: Captured, snapshot: PostgresSnapshot, planned: PlannedRead
+) -> dict[str, Any]:
+    """Return the fields of a run with a frozen plan; its ledger is empty."""
+    context, options, stored = captured.context, captured.options, captured.stored
     run_id = planned.plan.run_id
-    return Run(
-        context=context,
-        options=options,
-        started_at=captured.started_at,
-        stored=stored,
-        earlier=tuple(carried_findings(stored.carried)) if stored else (),
-        snapshot=snapshot,
-        planned=planned,
-        frames=frames,
-        ledger=Ledger(
+    return {
+        "context": context,
+        "options": options,
+        "started_at": captured.started_at,
+        "stored": stored,
+        "earlier": tuple(carried_findings(stored.carried)) if stored else (),
+        "snapshot": snapshot,
+        "planned": planned,
+        "ledger": Ledger(
             run_id=run_id,
             folder=options.folder_of(run_id) / "findings",
             accepted_ids=context.run_store.accepted(),
             rules=options.topic_rules,
-            compacted_topics=log.compacted_topics,
+            compacted_topics=captured.log.compacted_topics,
         ),
-    )
+    }
 
 
-def judgement_of(run: Run) -> Judgement:
+def judgement_of(run: SparkRun) -> Judgement:
     """Return the facts about the run by which a suspect is judged."""
     plan, snapshot, stored = run.plan, run.snapshot, run.stored
     carried = stored.carried if stored else ()
@@ -147,69 +148,70 @@ def judgement_of(run: Run) -> Judgement:
     )
 
 
-def diagnose_and_match(
-    run: Run, found: Differences, judgement: Judgement
-) -> tuple[list[HalfId], MatchChecks]:
-    """Diagnose what differs, and match the commits with their records.
+def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> list[HalfId]:
+    """Enter the findings about the cut as a whole, then those about each suspect.
 
     The ids are of messages that nothing can settle any more.
     """
-    return both(
-        run.frames.stage_uri,
-        lambda: _diagnose(run, found, judgement),
-        lambda: match_checks.collect(run, found.mismatch),
-    )
-
-
-def _diagnose(run: Run, found: Differences, judgement: Judgement) -> list[HalfId]:
-    """Enter the findings about the cut as a whole, then those about each suspect."""
     plan, frames, snapshot, ledger = run.plan, run.frames, run.snapshot, run.ledger
     previous = run.planned.previous
     with run.context.progress.stage("look up findings") as stage:
-        ledger.enter(coverage.cut_findings(plan, frames, run.options.grace_seconds))
+        late = _late_commits(run) if frames.standings[IN_FLIGHT] else ()
+        retired = coverage.retired_ends(frames.manifests, judgement.retired_below >> LOW_BITS)
+        ledger.enter(coverage.findings(run, late, retired))
         judged = previous.batches if previous else {}
         missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
         unlogged = unlogged_commits.unlogged(snapshot, previous, missing)
         broken = coverage.manifest_findings(frames, snapshot, judged, unlogged, run.earlier)
         ledger.enter(broken)
-        ledger.enter(stalled.findings(snapshot.stalled()))
-        ledger.enter(coverage.retirement_findings(plan, frames, snapshot))
         ledger.enter(unlogged_commits.findings(unlogged, snapshot, frames.records, unread))
-        ledger.enter(stored_rows.findings(snapshot, previous))
         expired = enter_suspects(run, found, judgement) if found.suspects else []
         stage.rows = ledger.total
     return expired
 
 
-def check(run: Run, checks: MatchChecks) -> Aggregates:
+def check(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
     """Judge the matches by their order, their places and their clocks; count for the report."""
-    reported = () if run.continued else run.earlier
-    _, (sampled, aggregates) = both(
-        run.frames.stage_uri,
-        lambda: _enter_disorder(run, checks),
-        lambda: (match_checks.sampled_rows(run, checks, reported), _aggregates(run, checks)),
-    )
-    with run.context.progress.stage("sample"):
-        for some in chunks(match_checks.sample_findings(run, checks, sampled)):
-            run.ledger.keep(some)
-    return aggregates
-
-
-def _enter_disorder(run: Run, checks: MatchChecks) -> None:
+    checks = match_checks.collect(run, mismatch)
     with run.context.progress.stage("order") as stage:
         for some in chunks(match_checks.order_findings(run, checks)):
             run.ledger.enter(some)
         run.ledger.enter(match_checks.misplaced_findings(run, checks))
         stage.rows = run.frames.size
+    with run.context.progress.stage("sample"):
+        sampled = match_checks.sampled_rows(run, checks, () if run.continued else run.earlier)
+        for some in chunks(match_checks.sample_findings(run, checks, sampled)):
+            run.ledger.keep(some)
+    return _counted(run, mismatch, checks.timed)
 
 
-def _aggregates(run: Run, checks: MatchChecks) -> Aggregates:
-    plan, previous = run.plan, run.planned.previous
+def committed_counts(run: Run) -> Sequence[dict[str, Any]]:
+    """Return the numbers of new commits by topic and producer group."""
+    previous = run.planned.previous
+    spans = judged_spans(run.plan.shards, previous.positions if previous else {})
+    return run.snapshot.committed(spans)
+
+
+def _counted(run: SparkRun, mismatch: Mismatch | None, timed: DataFrame) -> Aggregates:
+    """Count the rows, and enter the records that name no message."""
+    frames = run.frames
     with run.context.progress.stage("count for the report"):
-        committed = run.context.sources.read_committed(
-            plan.snapshot, plan.shards, previous.positions if previous else {}
-        )
-        return aggregates_of(run.frames, latency.latencies(checks.timed), committed)
+        unequal = unequal_records(frames, mismatch)
+        if unequal["unnamed"]:
+            unmatched = mismatched_records(frames.new_records, mismatch)
+            rules = run.options.topic_rules
+            run.ledger.enter(foreign_records.findings(unmatched, rules, run.unseen))
+        by_place = frames.new_records.groupBy("topic", "producer_group")
+        records = by_place.agg(F.count("*").alias("records")).collect() if frames.size else []
+        rows = committed_counts(run) if any(frames.standings.values()) else []
+        read = read_counts([*rows, *(each.asDict() for each in records)])
+        return aggregates_of(frames, unequal, latency.latencies(timed), read)
+
+
+def _late_commits(run: SparkRun) -> list[Row]:
+    taken_at = F.lit(run.plan.snapshot.taken_at)
+    grace = run.options.grace_seconds
+    return placement.late_by_shard(run.frames.segments, grace, taken_at).collect()
 
 
 def _full_read_reason(captured: Captured) -> str:

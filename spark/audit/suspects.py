@@ -21,12 +21,12 @@ from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
 from spark.compare.facts import Judgement, is_unverifiable
 from spark.compare.plain_losses import plain_losses
 from spark.findings.ledger import KEPT
-from spark.run_context import Run
+from spark.run_context import SparkRun
 
 HIGHEST: Final = 2**63 - 1
 
 
-def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[HalfId]:
+def enter_suspects(run: SparkRun, found: Differences, judgement: Judgement) -> list[HalfId]:
     """Judge the suspects; return those that nothing can settle."""
     frames, ledger, suspects = run.frames, run.ledger, found.unsettled.where("suspect")
     if found.suspects > KEPT:
@@ -49,13 +49,13 @@ def enter_suspects(run: Run, found: Differences, judgement: Judgement) -> list[H
     return half_ids
 
 
-def _enter_losses(run: Run, suspects: DataFrame, judgement: Judgement) -> DataFrame:
+def _enter_losses(run: SparkRun, suspects: DataFrame, judgement: Judgement) -> DataFrame:
     """Enter and return the plain losses, but for the first ones by id: those are looked up."""
     half_id, judged = "half_id", suspects.where(F.col("standing") == JUDGED)
     ends = (F.coalesce(F.min(half_id), F.lit(HIGHEST)), F.coalesce(F.max(half_id), F.lit(0)))
     low, high = judged.agg(*ends).collect()[0]
     kept = ~F.col("topic").isin(*run.plan.log.compacted_topics)
-    stored = run.context.sources.read_stored(run.plan.snapshot, low, high).where(kept)
+    stored = run.sources.read_stored(run.plan.snapshot, low, high).where(kept)
     accepted = run.ledger.accepted_ids
     found = plain_losses(judged, run.frames.listings, stored, judgement, accepted)
     losses = stage_frame(found, f"{run.frames.stage_uri}/losses")
@@ -72,7 +72,7 @@ def chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _superseded(run: Run, suspects: DataFrame) -> DataFrame | None:
+def _superseded(run: SparkRun, suspects: DataFrame) -> DataFrame | None:
     """Return the suspects that compaction explains; None without a compacted topic."""
     topics = sorted(run.plan.log.compacted_topics)
     if not topics:
@@ -81,5 +81,5 @@ def _superseded(run: Run, suspects: DataFrame) -> DataFrame | None:
     (row,) = run.frames.commits.agg(*ends).collect()
     if row["low"] is None:
         return None
-    keyed = run.context.sources.read_keys(run.plan.snapshot, topics, (row["low"], row["high"]))
+    keyed = run.sources.read_keys(run.plan.snapshot, topics, (row["low"], row["high"]))
     return superseded(suspects, run.frames, keyed)

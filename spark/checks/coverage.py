@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -13,18 +13,18 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.finding import PERMANENT_CAUSES
 from outbox.reconciliation.log import WHOLE_TOPIC
+from spark.checks import stalled, stored_rows
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings, with_unlisted_ends
 from spark.columns import manifests
 from spark.columns.collected_times import utc_text
 from spark.columns.frames import Frames
-from spark.columns.segments import IN_FLIGHT
-from spark.compare import placement
 from spark.compare.decision_table import Decision
 from spark.cut.cut_plan import Gap, Plan
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
 from spark.findings.finding_class import Cause
+from spark.run_context import Run
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
@@ -34,13 +34,18 @@ BREAKS_READ: Final = 1000
 BREAKS_SHOWN: Final = 20
 
 
-def cut_findings(plan: Plan, frames: Frames, grace_seconds: int) -> tuple[Finding, ...]:
-    """Return what is wrong with shards and partitions as a whole."""
-    gaps = tuple(map(gap_finding, (*plan.log.gaps, *plan.log.changes)))
-    if not frames.standings[IN_FLIGHT]:
-        return gaps
-    late = placement.late_by_shard(frames.segments, grace_seconds, F.lit(plan.snapshot.taken_at))
-    return (*gaps, *overdue_findings(late.collect(), grace_seconds))
+def findings(run: Run, late: Iterable[Any], retired: Mapping[int, Position]) -> Iterator[Finding]:
+    """Yield what is wrong with shards and partitions as a whole, and what PostgreSQL alone shows.
+
+    ``late`` are the rows of ``placement.late_by_shard``; ``retired`` is by shard the end of its
+    last batch that the tables have dropped, as far as the run has read its manifest.
+    """
+    log, snapshot, previous = run.plan.log, run.snapshot, run.planned.previous
+    yield from map(gap_finding, (*log.gaps, *log.changes))
+    yield from overdue_findings(late, run.options.grace_seconds)
+    yield from stalled.findings(snapshot.stalled())
+    yield from retirement_findings(run.plan, retired, snapshot)
+    yield from stored_rows.findings(snapshot, previous)
 
 
 def manifest_findings(
@@ -66,19 +71,20 @@ def manifest_findings(
 
 
 def retirement_findings(
-    plan: Plan, frames: Frames, snapshot: PostgresSnapshot
+    plan: Plan, retired: Mapping[int, Position], snapshot: PostgresSnapshot
 ) -> tuple[Finding, ...]:
     """Return what the tables dropped before a run had read it."""
     kept_from, before = snapshot.retired_below() >> LOW_BITS, plan.log.before or LogState()
     if not (kept_from and before.positions):
         return ()
-    retired = retired_ends(frames.manifests, kept_from)
     ends = with_unlisted_ends(retired, plan.shards, kept_from)
     return retired_findings(before, ends, kept_from)
 
 
 def retired_ends(listed: DataFrame, kept_from: int) -> dict[int, Position]:
     """Return per shard the end of its last batch with messages below a transaction id."""
+    if not kept_from:
+        return {}
     batches = (F.col("kind") == int(Kind.BATCH)) & (F.col("entries") > 0)
     rows = (
         listed.where(F.col("intact") & batches & (F.col("to_xid") < kept_from))

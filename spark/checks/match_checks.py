@@ -23,7 +23,7 @@ from spark.compare.matches import Matches
 from spark.cut.log_state import LogState
 from spark.findings.finding import Finding
 from spark.findings.topic_rules import latency_targets
-from spark.run_context import Run
+from spark.run_context import SparkRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class MatchChecks:
     """Number of its records with an impossible time."""
 
 
-def collect(run: Run, mismatch: Mismatch | None) -> MatchChecks:
+def collect(run: SparkRun, mismatch: Mismatch | None) -> MatchChecks:
     """Match the judged commits with their records, and prepare the frames of the checks."""
     plan, frames = run.plan, run.frames
     uri, counts = frames.stage_uri, plan.log.partition_counts
@@ -53,7 +53,7 @@ def collect(run: Run, mismatch: Mismatch | None) -> MatchChecks:
     return MatchChecks(matches=found, known=known, timed=timed, skewed=seen["skewed"])
 
 
-def order_findings(run: Run, checks: MatchChecks) -> Iterator[Finding]:
+def order_findings(run: SparkRun, checks: MatchChecks) -> Iterator[Finding]:
     """Yield the findings about the order of all matches."""
     frames = run.frames
     yield from order.findings(
@@ -66,17 +66,15 @@ def order_findings(run: Run, checks: MatchChecks) -> Iterator[Finding]:
     )
 
 
-def misplaced_findings(run: Run, checks: MatchChecks) -> Iterator[Finding]:
+def misplaced_findings(run: SparkRun, checks: MatchChecks) -> Iterator[Finding]:
     """Yield the findings about keys in other partitions than Kafka's partitioner chooses."""
-    if run.frames.elsewhere == 0:
-        return
     topics = misplaced_keys.keyed_topics(run.plan.log.partition_counts, run.options.topic_rules)
-    unrequested = partial(run.context.sources.read_unrequested, run.plan.snapshot)
+    unrequested = partial(run.sources.read_unrequested, run.plan.snapshot)
     rows = misplaced_keys.misplaced_records(checks.known, topics, unrequested).collect()
     yield from misplaced_keys.findings(rows, run.snapshot, run.unseen)
 
 
-def sampled_rows(run: Run, checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[Any]:
+def sampled_rows(run: SparkRun, checks: MatchChecks, reported: Sequence[Finding]) -> Sequence[Any]:
     """Return the records of a sample, which is another one in each run.
 
     It includes the messages with a ``reported`` finding of an earlier run.
@@ -85,7 +83,7 @@ def sampled_rows(run: Run, checks: MatchChecks, reported: Sequence[Finding]) -> 
     return sample.sample(checks.known, commits, size, reported, turn).collect()
 
 
-def sample_findings(run: Run, checks: MatchChecks, rows: Sequence[Any]) -> Iterator[Finding]:
+def sample_findings(run: SparkRun, checks: MatchChecks, rows: Sequence[Any]) -> Iterator[Finding]:
     """Yield the findings about the places and the clocks of the sampled ``rows``."""
     yield from sample.findings(rows, run.snapshot, run.earlier)
     targets = latency_targets(list(run.plan.log.partition_counts), run.options.topic_rules)

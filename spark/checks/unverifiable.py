@@ -10,32 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from outbox.reconciliation.run import ExpiredEvidence
 from spark.columns import schemas
 from spark.columns.segments import BASELINE
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
 from spark.findings.stored_finding import remaining_finding
-from spark.run_context import Run
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
-
-
-def unverifiable_of(run: Run, unsettled: DataFrame, retired_below: HalfId) -> ExpiredEvidence:
-    """Return the messages that no run can verify any more: expired, or retired before judged.
-
-    A message whose half was retired is still judged while its commit is carried; its finding is
-    then open or closed. The topics and the messages that this run has not judged come with them.
-    """
-    store, ledger = run.context.run_store, run.ledger
-    retired = store.open_below(retired_below)
-    return ExpiredEvidence(
-        half_ids=[*ledger.expired, *unjudged_half_ids(retired, run.frames.commits)],
-        starts={each.partition: each.start for each in run.plan.log.records},
-        excluded_topics=run.plan.log.excluded,
-        unlisted=unlisted_half_ids(store.missing(sorted(ledger.entered)), unsettled),
-    )
 
 
 def remaining_findings(run_store: PostgresRunStore, ledger: Ledger) -> list[Finding]:

@@ -9,7 +9,6 @@ partition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark import SparkContext
@@ -41,13 +40,6 @@ def expected_partition(key: Column) -> Column:
     if not is_available():
         return F.lit(None).cast("int")
     return _static_call(key, "murmur2").bitwiseAND(POSITIVE)
-
-
-def is_elsewhere(partitions: Mapping[str, int]) -> Column:
-    """Whether a record is in another partition than its key's, by the number of each topic's."""
-    pairs = [F.lit(each) for pair in {**partitions, "": 1}.items() for each in pair]
-    count = F.try_element_at(F.create_map(*pairs), F.col("topic"))
-    return F.coalesce(F.col("home") % count != F.col("partition"), F.lit(False))
 
 
 def _static_call(argument: Any, function: str) -> Column:

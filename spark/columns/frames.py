@@ -40,10 +40,6 @@ class Frames:
     """Number of records read."""
     standings: Mapping[str, int] = field(default_factory=dict)
     """Number of commits that no run has judged, by their standing."""
-    record_counts: Mapping[str, int] | None = None
-    """``slot.record_counts`` of the new records; None where that takes a query."""
-    elsewhere: int | None = None
-    """Number of records in another partition than their key's; None where that takes a query."""
     stage_uri: str = ""
     """Where the later steps of the run stage their rows."""
 

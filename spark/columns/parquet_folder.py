@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow import json as arrow_json
 from pyarrow import parquet
 
 
@@ -24,7 +30,20 @@ class ParquetFolder:
         path.mkdir(parents=True)
         return cls(path)
 
-    def add(self, table: pa.Table) -> None:
-        """Write one more file. Raises OSError."""
+    def add(self, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
+        """Write one more file, with the columns of the schema. Raises OSError."""
+        table = _table([{name: each.get(name) for name in schema.names} for each in rows], schema)
         parquet.write_table(table, self.path / f"part-{self.files:05}.parquet", compression="zstd")
         self.files += 1
+
+
+def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return the rows as a table; Arrow would import pandas to read them as Python's values."""
+    if not rows:
+        return pa.Table.from_batches([], schema)
+    text = "\n".join(json.dumps(each, default=datetime.isoformat) for each in rows).encode()
+    return arrow_json.read_json(
+        BytesIO(text),
+        arrow_json.ReadOptions(block_size=len(text)),
+        arrow_json.ParseOptions(explicit_schema=schema),
+    )

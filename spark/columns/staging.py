@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 from uuid import uuid4
@@ -12,8 +12,6 @@ from pyspark.sql.utils import is_remote
 
 from outbox.errors import ConfigurationError
 
-IN_MEMORY: Final = "memory:"
-"""The stage of a small run: Spark's own memory, and its disk if that is full."""
 ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
 """A task keeps a row group in memory while it writes or reads it, beside the memory that Spark
 manages. With Parquet's default of 128 MiB that grows with the messages until it is as large."""
@@ -29,11 +27,7 @@ def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
 
     Hashes and ids repeat too rarely for a dictionary or a slow compression to pay: the files are
     read once or twice and dropped.
-
-    In memory it becomes one partition, so that later steps need no shuffle.
     """
-    if uri.startswith(IN_MEMORY):
-        return frame.coalesce(1).localCheckpoint()
     plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
     plain.option("parquet.block.size", ROW_GROUP_BYTES).mode("overwrite").parquet(uri)
     return _read_back(frame, uri)
@@ -49,19 +43,7 @@ def stage_counted(frame: DataFrame, uri: str, **sums: Column) -> tuple[DataFrame
     """Stage a frame, and return these aggregates of its rows, computed while it is written."""
     seen = Observation()
     observed = frame.observe(seen, *(column.alias(name) for name, column in sums.items()))
-    return stage_frame(observed, uri), _seen(seen, sums)
-
-
-def _seen(observation: Observation, names: Iterable[str]) -> dict[str, Any]:
-    """Return what was observed, by name.
-
-    PySpark would iterate over the JVM's map, whose end is an exception with its whole stack trace.
-    """
-    if is_remote():
-        return observation.get
-    found: Any = observation._jo
-    values = found.getAsJava()
-    return {name: values[name] for name in names}
+    return stage_frame(observed, uri), seen.get
 
 
 @contextmanager

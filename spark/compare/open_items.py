@@ -59,7 +59,7 @@ def carried_rows(
     found = [] if open_ids is None else _open_rows(open_ids, frames).limit(most + 1).collect()
     if len(found) > most:
         return None
-    return (*(CarriedRow(*row) for row in found), *map(_finding_row, lasting))
+    return (*(CarriedRow(*row) for row in found), *map(finding_row, lasting))
 
 
 def _open_rows(open_ids: DataFrame, frames: Frames) -> DataFrame:
@@ -85,7 +85,7 @@ def carried_findings(rows: Iterable[CarriedRow]) -> Iterator[Finding]:
             yield Finding(**{**facts, **times, **named, "position": position})
 
 
-def _finding_row(finding: Finding) -> CarriedRow:
+def finding_row(finding: Finding) -> CarriedRow:
     """Return a finding as it is stored."""
     facts = {each.name: getattr(finding, each.name) for each in fields(finding)}
     del facts["stored_id"]

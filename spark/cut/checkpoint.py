@@ -64,6 +64,33 @@ class Previous:
         return {shard: mark.offset for shard, mark in self.marks.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRead:
+    """A frozen plan, and the run that it continues."""
+
+    plan: Plan
+    marks: Mapping[int, Mark]
+    previous: Previous | None = None
+
+
+def continued_read(
+    log: LogCut,
+    cuts: Iterable[ShardCut],
+    marks: Mapping[int, Mark],
+    snapshot: SnapshotIdentity,
+    previous: Previous,
+) -> PlannedRead:
+    """Freeze the plan of a run that reads what is new; ``cuts`` are those of the shards read."""
+    plan = Plan(
+        log=log,
+        shards=continued_cuts(cuts, previous),
+        snapshot=snapshot,
+        origin=previous.origin,
+        new_ranges=unread_ranges(log.records, previous.ends),
+    )
+    return PlannedRead(plan=plan, marks={**previous.marks, **marks}, previous=previous)
+
+
 def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
     """Read a stored cut; None if there is none to continue."""
     if chain is None or chain.cut is None or chain.cut["version"] != VERSION:
@@ -180,12 +207,9 @@ def continued_cuts(cuts: Iterable[ShardCut], previous: Previous) -> tuple[ShardC
     return tuple(_continued_cut(new.get(s), known.get(s)) for s in sorted({*new, *known}))
 
 
-def marks_of(
-    rows: Iterable[Mapping[str, Any]], previous: Previous | None = None
-) -> Mapping[int, Mark]:
-    """Return the last manifest of each shard."""
-    found = {row["shard"]: Mark(row["offset"], row["crc"]) for row in rows}
-    return {**(previous.marks if previous else {}), **found}
+def marks_of(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, Mark]:
+    """Return the last manifest of each shard that was read."""
+    return {row["shard"]: Mark(row["offset"], row["crc"]) for row in rows}
 
 
 def _continued_cut(new: ShardCut | None, known: ShardCut | None) -> ShardCut:

@@ -115,7 +115,6 @@ class ShardCut:
     listed_from: Position = START
     """Where the manifests begin that Kafka still keeps; below it only the relay's position shows
     what was published."""
-    manifests: int = 0
     unlisted: bool = False
     """Its chain of manifests began again: some of its batches are in no manifest."""
 
@@ -292,6 +291,5 @@ def _listed_cut(row: Mapping[str, Any]) -> ShardCut:
         batch_no=row["batch_no"],
         position=Position(row["to_xid"], row["to_n"]),
         baseline=Position(row["from_xid"], row["from_n"]),
-        manifests=row["manifests"],
         unlisted=row["restarted"],
     )

@@ -5,8 +5,8 @@ A run that continues another one reads what is new and takes over what was left 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,22 +14,21 @@ from pyspark.sql import functions as F
 
 from outbox.errors import OutboxError
 from outbox.reconciliation.snapshot import RelayProgress, SnapshotIdentity
-from spark.columns import commit_rank, expected_partition, manifests, schemas, segments, slot
+from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
-from spark.columns.staging import IN_MEMORY, stage_counted, stage_frame
+from spark.columns.staging import stage_counted, stage_frame
 from spark.cut import cut_plan, log_history
 from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_rows
 from spark.cut.checkpoint import (
-    Mark,
+    PlannedRead,
     Previous,
     broken_chain_reason,
-    continued_cuts,
+    continued_read,
     full_read_reason,
     marks_of,
     unread_manifests,
-    unread_ranges,
 )
-from spark.cut.run_size import RunSize, both
+from spark.cut.shard_spans import newest_batches
 from spark.cut.sources import Sources
 from spark.progress import Progress
 
@@ -45,26 +44,6 @@ class Reader:
     sources: Sources
     progress: Progress
     stage_uri: str
-    size: RunSize | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the run is small."""
-        return self.stage_uri == IN_MEMORY
-
-    def sized(self, rows: int) -> Reader:
-        """Return the reader for this many rows."""
-        return self if self.size is None else replace(self, stage_uri=self.size.stage_for(rows))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRead:
-    """A frozen plan with its manifests and the run that it continues."""
-
-    plan: cut_plan.Plan
-    manifests: DataFrame
-    marks: Mapping[int, Mark]
-    previous: Previous | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +62,8 @@ def plan_read(
     snapshot: SnapshotIdentity,
     previous: Previous | None,
     reason: str,
-) -> PlannedRead:
-    """Read the manifests and freeze the plan; ``reason`` is why there is no ``previous`` run.
+) -> tuple[PlannedRead, DataFrame]:
+    """Freeze the plan and return the manifests; ``reason`` is why there is no ``previous`` run.
 
     If the stores do not continue the previous run, everything is read.
     """
@@ -96,58 +75,38 @@ def plan_read(
         broken = broken_chain_reason(previous, log, rows)
     if broken is not None:
         return plan_full_read(reader, log, snapshot, broken)
-    plan = cut_plan.Plan(
-        log=log,
-        shards=continued_cuts(cut_plan.shard_cuts(rows), previous),
-        snapshot=snapshot,
-        origin=previous.origin,
-        new_ranges=unread_ranges(log.records, previous.ends),
-    )
-    marks = marks_of(rows, previous)
-    return PlannedRead(plan=plan, manifests=listed, marks=marks, previous=previous)
+    cuts, marks = cut_plan.shard_cuts(rows), marks_of(rows)
+    return continued_read(log, cuts, marks, snapshot, previous), listed
 
 
 def read_frames(
-    reader: Reader, planned: PlannedRead, progress: Mapping[int, RelayProgress]
+    reader: Reader,
+    planned: PlannedRead,
+    listed: DataFrame,
+    progress: Mapping[int, RelayProgress],
 ) -> Frames:
     """Read both sides once and add the columns of the cuts; ``progress`` is by shard."""
     plan, previous = planned.plan, planned.previous
-    rows_to_read = length(plan.reads)
-    reader = reader.sized(rows_to_read)
     cuts = schemas.frame_of(
         reader.sources.spark_session, _cut_rows(plan, previous, progress), schemas.SHARD_CUTS
     )
     rows = unexpired_rows(previous, plan.log.starts) if previous else ()
     carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
-    commits_read, committed = _commits(reader, plan, previous)
-    reader = reader.sized(max(rows_to_read, committed))
-    (layout, commits), (records, size, counts) = both(
-        reader.stage_uri,
-        lambda: _layout(reader, planned.manifests, commits_read, carried, cuts),
-        lambda: _records(
-            reader, plan, lambda read: place_records(carried.with_carried(read, RECORD), cuts)
-        ),
-    )
+    read = _commits(reader, plan, previous)
+    with reader.progress.stage("lay batches over commits"):
+        layout = commit_layout(listed, read, cuts, reader.stage_uri)
+    records, size = _records(reader, plan)
     return Frames(
-        manifests=planned.manifests,
-        listings=carried.with_carried(manifests.entries(planned.manifests), LISTING).drop(
-            "carried"
-        ),
+        manifests=listed,
+        listings=carried.with_carried(manifests.entries(listed), LISTING).drop("carried"),
         segments=layout.segments,
         batches=layout.batches,
-        commits=commits,
-        records=records,
+        commits=with_carried_commits(carried, layout.commits, cuts),
+        records=place_records(carried.with_carried(records, RECORD), cuts),
         size=size,
         standings=layout.standings,
-        elsewhere=counts.pop("elsewhere", None),
-        record_counts=counts or None,
         stage_uri=reader.stage_uri,
     )
-
-
-def length(ranges: Iterable[cut_plan.Range]) -> int:
-    """Return the number of offsets in these ranges."""
-    return sum(max(0, each.end - each.start) for each in ranges)
 
 
 def commit_layout(
@@ -186,16 +145,15 @@ def plan_full_read(
     log: cut_plan.LogCut,
     snapshot: SnapshotIdentity,
     reason: str,
-) -> PlannedRead:
+) -> tuple[PlannedRead, DataFrame]:
     """Freeze a plan that reads everything, for this reason."""
-    reader = reader.sized(length(log.records))  # it may be of the new records alone
     listed, rows = _manifests(reader, log.manifests, {})
     shards = cut_plan.with_expired(cut_plan.shard_cuts(rows), log.expired_shards)
     judged = log.before.positions if log.before else {}
     shards = cut_plan.judged_from_last_run(shards, judged)
     origin = cut_plan.Origin(reason=reason)
     plan = cut_plan.Plan(log=log, shards=shards, snapshot=snapshot, origin=origin)
-    return PlannedRead(plan=plan, manifests=listed, marks=marks_of(rows))
+    return PlannedRead(plan=plan, marks=marks_of(rows)), listed
 
 
 def _manifests(
@@ -208,58 +166,27 @@ def _manifests(
     return listed, rows
 
 
-def _commits(
-    reader: Reader, plan: cut_plan.Plan, previous: Previous | None
-) -> tuple[DataFrame, int]:
+def _commits(reader: Reader, plan: cut_plan.Plan, previous: Previous | None) -> DataFrame:
     after = previous.positions if previous else {}
     with reader.progress.stage("read commits") as stage:
-        one = replace(reader.sources, connections=1) if reader.in_memory else reader.sources
-        read = one.read_commits(plan.snapshot, after)
         commits, seen = stage_counted(
-            read,
+            reader.sources.read_commits(plan.snapshot, after),
             f"{reader.stage_uri}/commits",
             ids=F.sum("size"),
             first=F.min("visible"),
             last=F.max("visible"),
         )
         _verify_snapshot({seen["first"], seen["last"]} - {None}, plan)
-        stage.rows = size = seen["ids"] or 0
-    return commits, size
+        stage.rows = seen["ids"] or 0
+    return commits
 
 
-def _layout(
-    reader: Reader, listed: DataFrame, read: DataFrame, carried: CarriedRows, cuts: DataFrame
-) -> tuple[CommitLayout, DataFrame]:
-    """Return the layout, and the new and the carried commits."""
-    with reader.progress.stage("lay batches over commits"):
-        layout = commit_layout(listed, read, cuts, reader.stage_uri)
-    commits = with_carried_commits(carried, layout.commits, cuts)
-    if reader.in_memory:
-        commits = stage_frame(commits, f"{reader.stage_uri}/each_commit")
-    return layout, commits
-
-
-def _records(
-    reader: Reader, plan: cut_plan.Plan, placed: Callable[[DataFrame], DataFrame]
-) -> tuple[DataFrame, int, dict[str, int]]:
-    """Stage the records as they were read, or in memory with all columns of their places.
-
-    Then the further counts of the records come with them.
-    """
+def _records(reader: Reader, plan: cut_plan.Plan) -> tuple[DataFrame, int]:
     with reader.progress.stage("read records") as stage:
         read, uri = reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
-        if reader.in_memory:
-            new = F.count_if(F.expr("NOT carried"))
-            counts = slot.record_counts()
-            elsewhere = F.count_if(expected_partition.is_elsewhere(plan.log.partition_counts))
-            records, seen = stage_counted(
-                placed(read.coalesce(1)), uri, rows=new, elsewhere=elsewhere, **counts
-            )
-        else:
-            staged, seen = stage_counted(read, uri, rows=F.count("*"))
-            records = placed(staged)
-        stage.rows = size = seen.pop("rows")
-    return records, size, seen
+        records, seen = stage_counted(read, uri, rows=F.count("*"))
+        stage.rows = size = seen["rows"]
+    return records, size
 
 
 def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
@@ -275,10 +202,6 @@ def _cut_rows(
     plan: cut_plan.Plan, previous: Previous | None, progress: Mapping[int, RelayProgress]
 ) -> list[dict[str, int]]:
     seen = previous.positions if previous else {}
-    newest = {shard: sum(each) for shard, each in progress.items()}
-    for each in plan.shards:
-        known = progress.get(each.shard, RelayProgress(0, 0))
-        newest[each.shard] = max(known.batch_no, each.batch_no) + known.in_flight
     cuts = {
         each.shard: {
             "shard": each.shard,
@@ -293,5 +216,5 @@ def _cut_rows(
     }
     return [
         cuts.get(shard, {"shard": shard}) | {"newest_batch": batch_no}
-        for shard, batch_no in newest.items()
+        for shard, batch_no in newest_batches(plan.shards, progress).items()
     ]

@@ -20,7 +20,7 @@ from outbox.messages.message_id import LOW_BITS, SHARDS
 from outbox.reconciliation.snapshot import JdbcAddress, SnapshotIdentity
 from spark.columns import digest, manifests, schemas, slot
 from spark.columns.expected_partition import expected_partition
-from spark.cut.cut_plan import Range, ShardCut
+from spark.cut.cut_plan import Range
 
 CONNECTIONS: Final = 4
 """Limit of the connections from Spark to PostgreSQL; each reads its share of the shards."""
@@ -49,17 +49,6 @@ PLACES: Final = """(
         AS place (half_id, "partition", "offset")
     WHERE l.to_xid >= {}
 ) places"""
-COMMITTED: Final = """(
-    SELECT h.topic, h.producer_group,
-        count(*) FILTER (WHERE (c.xid, place.n) <= (cut.xid, cut.n)) AS committed,
-        count(*) FILTER (WHERE (c.xid, place.n) > (cut.xid, cut.n)) AS lag
-    FROM outbox.reconciliation_commits c
-    JOIN (VALUES {}) AS cut (shard, from_xid, from_n, xid, n) ON cut.shard = c.shard
-    CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS place (half_id, n)
-    LEFT JOIN outbox.reconciliation_halves h USING (half_id)
-    WHERE c.xid >= cut.from_xid AND (c.xid, place.n) > (cut.from_xid, cut.from_n)
-    GROUP BY h.topic, h.producer_group
-) committed"""
 IMPORT_SNAPSHOT: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}';"
     " DO 'BEGIN PERFORM set_config(name, $$0$$, false) FROM pg_settings"
@@ -116,28 +105,6 @@ class Sources:
             COMMITS,
             predicates=shard_predicates(after or {}, self.connections),
             properties=self._options(snapshot),
-        )
-
-    def read_committed(
-        self,
-        snapshot: SnapshotIdentity,
-        shards: Iterable[ShardCut],
-        seen: Mapping[int, Position],
-    ) -> DataFrame:
-        """Return the numbers of commits by topic and producer group: ``committed`` are up to the
-        cut of their shard, ``lag`` are above it.
-
-        What is older than the baseline is left out, and what was ``seen`` by the run before.
-        """
-        cuts = {each: ShardCut(shard=each, batch_no=0, position=START) for each in range(SHARDS)}
-        cuts |= {each.shard: each for each in shards}
-        rows = (
-            (each.shard, *max(each.baseline, seen.get(each.shard, START)), *each.position)
-            for each in cuts.values()
-        )
-        statement = COMMITTED.format(", ".join(map(str, rows)))
-        return self.spark_session.read.jdbc(
-            self.jdbc.url, statement, properties=self._options(snapshot)
         )
 
     def read_unrequested(

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -144,7 +143,7 @@ class Ledger:
         ]
         if self.files is None:
             self.files = ParquetFolder.emptied(self.folder)
-        self.files.add(pa.Table.from_pylist(rows, schema=schemas.FINDINGS))
+        self.files.add(rows, schemas.FINDINGS)
 
 
 def _loss_counts(losses: DataFrame) -> DataFrame:

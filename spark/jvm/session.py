@@ -74,6 +74,22 @@ LONG_JVM: Final = "-XX:+UseParallelGC -XX:CompileThresholdScaling=4"
 parallel collector saved a third of the CPU of reading and staging 2.4 million records. The query
 compiler is called often enough to be optimized itself, which never pays. With four times higher
 thresholds the third warm run of the comparison spent 2.2 CPU-seconds on that instead of 3.6."""
+SMALL_RECORDS: Final = 20_000
+SMALL: Final[Mapping[str, str]] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.defaultSizeInBytes": "1",
+    "spark.sql.maxSinglePartitionBytes": "9223372036854775807b",
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+}
+"""Below that number of records a query costs far more than its rows: no statistics, no broadcast,
+no second partition and no generated code pay for themselves. Spark shuffles two large single
+partitions before it joins them, and by default it takes all rows in memory for huge."""
 COMPILED_KEPT: Final = {"spark.sql.codegen.cache.maxEntries": "5000"}
 """A run compiles more than the 100 generated classes that Spark keeps by default. The next run of
 an audit loop would compile all of them again and wait for the JVM to optimize them. The setting
@@ -198,6 +214,7 @@ def session_settings(settings: SessionSettings) -> dict[str, str]:
     else:
         quick = settings.expected_records < QUICK_RECORDS
         ours["spark.driver.extraJavaOptions"] = QUICK_JVM if quick else LONG_JVM
+        ours |= SMALL if settings.expected_records < SMALL_RECORDS else {}
     ours["spark.pyspark.python"] = sys.executable
     ours["spark.pyspark.driver.python"] = sys.executable
     return ours | settings.extra_texts()

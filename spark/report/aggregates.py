@@ -1,4 +1,4 @@
-"""What a run counts over all its rows, for the report and for the next run; no finding needs it."""
+"""What a run counts over all its rows, for the report and for the next run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pyspark.sql import functions as F
 
 from outbox.reconciliation.log import Partition
 from spark.columns.frames import Frames
+from spark.columns.slot import record_counts
+from spark.compare.bucket_checksums import Mismatch, mismatched_records
 from spark.cut.log_state import Anchor
 from spark.report.report import Latency
-from spark.report.topic_counts import PlaceCounts, read_counts
+from spark.report.topic_counts import PlaceCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +26,28 @@ class Aggregates:
     anchors: Mapping[Partition, Anchor]
     read: PlaceCounts
     """By topic and producer group."""
+    counts: Mapping[str, int]
+    """The messages by standing; the records, and those ahead of the cut or of other writers."""
 
 
-def aggregates_of(frames: Frames, latencies: DataFrame, committed: DataFrame) -> Aggregates:
-    """Count the rows; ``committed`` is ``Sources.read_committed``."""
+def aggregates_of(
+    frames: Frames, unequal: Mapping[str, int], latencies: DataFrame, read: PlaceCounts
+) -> Aggregates:
+    """Count the rows; ``unequal`` are the counts of the ``unequal_records``."""
+    named = {name: unequal[name] for name in ("ahead", "foreign")}
     return Aggregates(
         latencies=tuple(Latency(**row.asDict()) for row in latencies.collect()),
         anchors=anchors(frames.records),
-        read=read_counts(frames, committed),
+        read=read,
+        counts={**frames.standings, "records": frames.size, **named},
     )
+
+
+def unequal_records(frames: Frames, mismatch: Mismatch | None) -> dict[str, int]:
+    """Count the new records; where checksums are equal, they are the commits at their places."""
+    columns = [column.alias(name) for name, column in record_counts().items()]
+    (row,) = mismatched_records(frames.new_records, mismatch).agg(*columns).collect()
+    return row.asDict()
 
 
 def anchors(records: DataFrame) -> dict[Partition, Anchor]:

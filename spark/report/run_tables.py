@@ -63,4 +63,4 @@ def add_run(report: Report, known: Mapping[str, Any]) -> None:
 
 
 def _write(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
-    ParquetFolder.emptied(folder).add(pa.Table.from_pylist(rows, schema=schema))
+    ParquetFolder.emptied(folder).add(rows, schema)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from outbox.reconciliation.run import CheckpointUpdate
-from outbox.reconciliation.snapshot import UndecidedCounts
-from spark.columns.frames import Frames
-from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
-from spark.columns.slot import record_counts
-from spark.compare import bucket_checksums
 from spark.cut import log_history
 from spark.findings.verdict import verdict_of
 from spark.report.aggregates import Aggregates
@@ -17,15 +14,20 @@ from spark.run_context import Run
 
 def summarize(
     run: Run,
-    mismatch: bucket_checksums.Mismatch | None,
     aggregates: Aggregates,
     checkpoint: CheckpointUpdate,
+    versions: Mapping[str, str],
 ) -> Report:
-    """Return the report of a run, before it is stored."""
+    """Return the report of a run, before it is stored; ``versions`` are those of its engine."""
     context, options, plan, ledger = run.context, run.options, run.plan, run.ledger
     with context.progress.stage("sum up"):
         undecided = run.snapshot.undecided()
-        counts = _counts(run.frames, mismatch, undecided, ledger.unverifiable.total())
+        counts = Counts(
+            **aggregates.counts,
+            prepared=undecided.prepared,
+            parked=undecided.parked,
+            unverifiable=ledger.unverifiable.total(),
+        )
         log_state = log_history.state_after_run(
             plan.log, plan.shards, aggregates.anchors, plan.snapshot
         )
@@ -51,35 +53,9 @@ def summarize(
         unverifiable=dict(ledger.unverifiable),
         previous=next(iter(context.run_store.past(1)), None),
         timings=context.progress.timings,
-        versions=options.versions,
+        versions=versions,
         log_state=log_state.as_json(),
         checkpoint=checkpoint,
         folder=options.folder_of(plan.run_id),
         show_keys=options.show_keys,
-    )
-
-
-def _counts(
-    frames: Frames,
-    mismatch: bucket_checksums.Mismatch | None,
-    undecided: UndecidedCounts,
-    unverifiable: int,
-) -> Counts:
-    """Return the counts of the run; unequal records are counted now, unless they were before."""
-    of_records = frames.record_counts
-    if of_records is None:
-        unequal = bucket_checksums.mismatched_records(frames.new_records, mismatch)
-        columns = record_counts().items()
-        (row,) = unequal.agg(*(column.alias(name) for name, column in columns)).collect()
-        of_records = row.asDict()
-    return Counts(
-        judged=frames.standings[JUDGED],
-        in_flight=frames.standings[IN_FLIGHT],
-        baseline=frames.standings[BASELINE],
-        records=frames.size,
-        ahead=of_records["ahead"],
-        foreign=of_records["foreign"],
-        prepared=undecided.prepared,
-        parked=undecided.parked,
-        unverifiable=unverifiable,
     )

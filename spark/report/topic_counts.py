@@ -7,13 +7,9 @@ retired message has no row any more, and some findings are about no topic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from spark.columns.frames import Frames
 from spark.findings.finding_class import GradedCause, Kind, Place, Severity
 from spark.findings.finding_rules import RULES
 
@@ -24,15 +20,10 @@ COLUMNS: Final = ("committed", "records", "missing", "duplicate", "lag")
 PlaceCounts = Mapping[Place, Mapping[str, int]]
 
 
-def read_counts(frames: Frames, committed: DataFrame) -> PlaceCounts:
-    """Return what the run has read; ``committed`` is ``Sources.read_committed``."""
-    rows = committed.collect() if any(frames.standings.values()) else []
-    if frames.size:
-        by_place = frames.new_records.groupBy("topic", "producer_group")
-        rows += by_place.agg(F.count("*").alias("records")).collect()
+def read_counts(rows: Iterable[dict[str, Any]]) -> PlaceCounts:
+    """Return what the run has read; each of the rows names a topic, a producer group and counts."""
     counts: dict[Place, Counter[str]] = {}
-    for row in rows:
-        counted = row.asDict()
+    for counted in rows:
         place = Place(counted.pop("topic") or "", counted.pop("producer_group") or "")
         counts.setdefault(place, Counter()).update(counted)
     return counts

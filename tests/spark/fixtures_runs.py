@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from outbox.postgres.reconciliation.source import PostgresSource
 from spark.cut.sources import Sources
 from spark.jvm.kafka_options import kafka_options
 from spark.progress import Progress
+from spark.report.report import Report
 from spark.run_context import Options, RunContext
 
 
@@ -38,15 +40,16 @@ def make_parts(session: SparkSession, writer: Stores) -> RunContext:
     """Return everything a run over that installation needs."""
     source = PostgresSource(writer.database_url)
     clock = SystemClock()
+    sources = Sources(
+        spark_session=session,
+        kafka_options=kafka_options(writer.bootstrap_servers, {}),
+        jdbc=source.jdbc,
+    )
     return RunContext(
         source=source,
         log_reader=KafkaLogReader(writer.bootstrap_servers),
         run_store=PostgresRunStore(writer.database_url),
-        sources=Sources(
-            spark_session=session,
-            kafka_options=kafka_options(writer.bootstrap_servers, {}),
-            jdbc=source.jdbc,
-        ),
+        sources=lambda: sources,
         clock=clock,
         progress=Progress(stream=StringIO(), clock=clock),
         pause=lambda seconds: None,
@@ -60,6 +63,24 @@ def make_options(writer: Stores, folder: Path, **fields: Any) -> Options:
         "report_dir": folder / "reports",
         "stage_uri": (folder / "stage").as_uri(),
         "grace_seconds": 3600,
-        "versions": {"spark": "4.0.0"},
     }
     return Options(**{**defaults, **fields})
+
+
+def shown(report: Report) -> Mapping[str, Any]:
+    """Return all that a run reports and leaves; two runs of one state agree in it.
+
+    Each counts the partitions of a topic for the first time, and notes when.
+    """
+    assert report.checkpoint is not None
+    counted = {name: {**each, "since": None} for name, each in report.log_state["counted"].items()}
+    return {
+        "findings": sorted((each.as_json() for each in report.findings), key=str),
+        "counts": report.counts,
+        "causes": report.cause_counts,
+        "read": report.read,
+        "latencies": report.latencies,
+        "log": {**report.log_state, "counted": counted},
+        "carried": sorted(report.checkpoint.carried, key=str),
+        "positions": report.checkpoint.positions,
+    }

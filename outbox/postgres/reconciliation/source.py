@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_of
 from outbox.postgres.messages.half_rows import bounds, read_half, read_if_whole
 from outbox.postgres.reconciliation.audit_session import audit_session, database_errors
@@ -21,6 +23,7 @@ from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
     ChangedCommit,
+    Commit,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
@@ -121,6 +124,37 @@ class PostgresSnapshot:
     def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
         """Return the half messages below an id that are stored, though their leaf is removed."""
         return frozenset(kept for (kept,) in self._rows("kept_below", half_id=half_id))
+
+    def commits(self, after: Mapping[int, Position], most: int) -> Sequence[Commit] | None:
+        """Return the commits after a position of each shard, in order; None if more than ``most``.
+
+        Of rows with too few digests, the last commits have none.
+        """
+        asked = {"shards": list(after), "xids": [each.xid for each in after.values()]}
+        found: list[Commit] = []
+        with database_errors(), self._connection.cursor("commits") as cursor:
+            for shard, xid, at, half_ids, digests in cursor.execute(SQL["commits"], asked):
+                places = enumerate(zip_longest(half_ids, digests[: len(half_ids)]), 1)
+                found += (
+                    Commit(shard, xid, n, at, *each)
+                    for n, each in places
+                    if (xid, n) > after[shard]
+                )
+                if len(found) > most:
+                    return None
+        return found
+
+    def committed(self, spans: Mapping[int, tuple[Position, Position]]) -> Sequence[dict[str, Any]]:
+        """Count the commits after the first position of each shard by topic and producer group.
+
+        ``committed`` are those up to the second position, ``lag`` are those above it.
+        """
+        (first, last), names = zip(*spans.values(), strict=True), ("from_xids", "from_ns")
+        columns = (*zip(*first, strict=True), *zip(*last, strict=True))
+        positions = dict(zip((*names, "xids", "ns"), map(list, columns), strict=True))
+        asked = {"shards": list(spans), **positions}
+        with database_errors(), self._connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(SQL["committed"], asked).fetchall()
 
     def undecided(self) -> UndecidedCounts:
         """Count the half messages without a decision, by the cursors of the checks."""

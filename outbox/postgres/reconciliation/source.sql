@@ -51,6 +51,27 @@ SELECT leaf FROM outbox.retired_leaf
 -- Reads the halves below an id by key: unfinished messages of leaves that were removed.
 SELECT half_id FROM outbox.half_message WHERE half_id < %(half_id)s
 
+-- name: commits
+-- Reads the rows of the commit log from a transaction of each shard on.
+SELECT c.shard::int4, c.xid, c.committed_at, c.half_ids, c.content_digests
+FROM unnest(%(shards)s::int[], %(xids)s::bigint[]) AS first (shard, xid)
+JOIN outbox.reconciliation_commits c ON c.shard = first.shard AND c.xid >= first.xid
+ORDER BY c.shard, c.xid
+
+-- name: committed
+-- Counts, by topic and producer group, the messages of the commit log after one position of each shard: those up to the
+-- second one, and those above it.
+SELECT h.topic, h.producer_group,
+    count(*) FILTER (WHERE (c.xid, place.n) <= (span.xid, span.n)) AS committed,
+    count(*) FILTER (WHERE (c.xid, place.n) > (span.xid, span.n)) AS lag
+FROM outbox.reconciliation_commits c
+JOIN unnest(%(shards)s::int[], %(from_xids)s::bigint[], %(from_ns)s::bigint[], %(xids)s::bigint[], %(ns)s::bigint[])
+    AS span (shard, from_xid, from_n, xid, n) ON span.shard = c.shard
+CROSS JOIN LATERAL unnest(c.half_ids) WITH ORDINALITY AS place (half_id, n)
+LEFT JOIN outbox.reconciliation_halves h USING (half_id)
+WHERE c.xid >= span.from_xid AND (c.xid, place.n) > (span.from_xid, span.from_n)
+GROUP BY h.topic, h.producer_group
+
 -- name: undecided
 -- Counts the decisions that are not made, without a full scan: halves after the cursor of the sweep, queued checks, and
 -- every half that was ever parked. Before the cursor every half is decided, queued or parked.

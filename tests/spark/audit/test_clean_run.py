@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -8,10 +9,13 @@ from devservers.kafka import EmbeddedKafka
 from outbox.messages.message import Resolution
 from outbox.postgres.reconciliation.source import PostgresSource
 from spark.audit.audit import Audit
+from spark.cut.sources import Sources
 from spark.findings.verdict import Verdict
+from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
+from tests.spark.fixtures_runs import shown
 
 pytestmark = REAL_STORES
 
@@ -45,6 +49,26 @@ def test_a_system_without_a_fault_is_clean(
     assert report.findings == ()
     assert (report.verdict, report.counts.judged, report.counts.records) == (Verdict.CLEAN, 35, 35)
     assert (report.counts.prepared, report.counts.in_flight) == (5 + open_before, 0)
+
+
+def test_a_run_without_spark_leaves_and_reports_what_spark_does(
+    writer: OutboxWriter, parts: RunContext, options: Options
+) -> None:
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    store_run(Audit(parts, options).run(), parts.run_store, samples=1)
+    for key in (b"a", None, b"b"):
+        writer.end(writer.prepare(topic, 5, headers=HEADERS, key=key), Resolution.COMMIT)
+    writer.publish()
+    writer.end(writer.prepare(topic, 2), Resolution.COMMIT)
+
+    def no_spark() -> Sources:
+        raise AssertionError("Spark was started")
+
+    plain = Audit(replace(parts, sources=no_spark), options).run()
+    by_spark = Audit(parts, replace(options, small_rows=0)).run()
+    assert (plain.counts.records, plain.counts.judged, plain.counts.in_flight) == (15, 15, 2)
+    assert (plain.versions, shown(plain)) == ({}, shown(by_spark))
 
 
 @pytest.mark.deep

@@ -9,11 +9,11 @@ import pytest
 from outbox.messages.message import Resolution
 from outbox.messages.record import Record
 from spark.checks.misplaced_keys import keyed_topics
+from spark.even.murmur2 import home_of
 from spark.findings.topic_rules import topic_rules
 from spark.report.report import Report
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import run
 
@@ -45,7 +45,7 @@ def elsewhere(record: Record) -> Record:
     """Send a record to the other one of two partitions, unless one was asked for."""
     if record.partition is not None:
         return record
-    return record._replace(partition=1 - partition_of(record.key or b"", 2))
+    return record._replace(partition=1 - home_of(record.key or b"") % 2)
 
 
 def found(report: Report) -> Any:

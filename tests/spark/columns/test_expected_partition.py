@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark.columns.expected_partition import MODULO, expected_partition, is_elsewhere
+from spark.columns.expected_partition import MODULO, expected_partition
+from spark.even.murmur2 import home_of
 from tests.spark.fixtures_markers import ON_SPARK
-from tests.spark.fixtures_murmur2 import partition_of
 
 pytestmark = ON_SPARK
 
@@ -24,15 +24,6 @@ def test_a_key_belongs_where_kafkas_producer_sends_it(
         "last", F.lit(partitions - 1)
     )
     rows = with_home.select("key", F.expr(MODULO)).collect()
-    expected = {key: partition_of(key, partitions) for key in KEYS}
+    expected = {key: home_of(key) % partitions for key in KEYS}
     assert {bytes(key): found for key, found in rows if key is not None} == expected
     assert [found for key, found in rows if key is None] == [None]
-
-
-def test_a_record_is_elsewhere_if_its_topic_has_another_partition_for_its_key(
-    session: SparkSession,
-) -> None:
-    rows = [("a", 4, 1), ("a", 4, 0), ("b", 4, 1), ("b", 4, 0), ("a", None, 1), ("gone", 4, 1)]
-    records = session.createDataFrame(rows, "topic string, home int, partition int")
-    found = records.where(is_elsewhere({"a": 2, "b": 3})).collect()
-    assert sorted(tuple(row) for row in found) == [("a", 4, 1), ("b", 4, 0)]

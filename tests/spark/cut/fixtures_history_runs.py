@@ -54,9 +54,9 @@ class Runs:
             progress=Progress(stream=StringIO(), clock=SystemClock()),
             stage_uri=self.folder.as_uri(),
         )
-        plan = plan_read(reader, moment.log(), moment.identity, previous, "the first run")
+        plan, listed = plan_read(reader, moment.log(), moment.identity, previous, "the first run")
         assert plan.previous is previous, plan.plan.origin.sentence
-        frames = read_frames(reader, plan, moment.relay_progress())
+        frames = read_frames(reader, plan, listed, moment.relay_progress())
         uri = self.folder.as_uri()
         mismatch = mismatch_by_batch(frames, uri)
         by_buckets = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)

@@ -17,6 +17,7 @@ from outbox.kafka.log_reader import KafkaLogReader
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import Record
 from spark.audit.audit import Audit
+from spark.even.murmur2 import home_of
 from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import topic_rules
 from spark.findings.verdict import Verdict
@@ -24,7 +25,6 @@ from spark.report.report import Report
 from spark.report.store_run import store_run
 from tests.fixtures_waiting import wait_for
 from tests.spark.fixtures_markers import REAL_STORES
-from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_runs import make_options, make_parts
 from tests.spark.fixtures_stored_audit import commit, hold, message_id
@@ -84,7 +84,7 @@ def _lose_one(writer: OutboxWriter, topic: str) -> HalfMessage:
 
 def _misplace_one(writer: OutboxWriter, topic: str) -> None:
     """Publish the last of three records of a key elsewhere than the others."""
-    key = next(k for n in range(9) if partition_of(k := b"k%d" % n, 2) == 1)
+    key = next(k for n in range(9) if home_of(k := b"k%d" % n) % 2 == 1)
     halves = writer.prepare(topic, 3, key=key)
     writer.end(halves, Resolution.COMMIT)
     last = str(halves[-1].message_id)

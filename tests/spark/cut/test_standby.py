@@ -116,7 +116,8 @@ def test_a_run_waits_for_a_replica_that_lags_and_finds_nothing(
     assert [one(each, COMMITS) for each in (primary, standby)] == [12, 0]
     source = PostgresSource(writer.database_url, installation.replica_url)
     parts = make_parts(session, writer)
-    parts = replace(parts, source=source, sources=replace(parts.sources, jdbc=source.jdbc))
+    sources = replace(parts.sources(), jdbc=source.jdbc)
+    parts = replace(parts, source=source, sources=lambda: sources)
     with ThreadPoolExecutor(1) as executor:
         run = executor.submit(Audit(parts, make_options(writer, tmp_path)).run)
         wait_for(lambda: one(standby, WAITING) or run.done())

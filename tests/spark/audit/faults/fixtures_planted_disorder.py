@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from outbox.messages.message import HalfMessage, Resolution
 from outbox.messages.record import BATCH, MESSAGE_ID, Record
+from spark.even.murmur2 import home_of
 from tests.fixtures_records import header_in
-from tests.spark.fixtures_murmur2 import partition_of
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
 HALF_AN_HOUR: Final = 1_800_000
@@ -91,7 +91,7 @@ class Plant:
 
     def _split_key(self) -> set[tuple[str, str]]:
         """Publish the last of three records of a key elsewhere than the others."""
-        key = next(k for n in range(9) if partition_of(k := b"k%d" % n, PARTITIONS) == 1)
+        key = next(k for n in range(9) if home_of(k := b"k%d" % n) % PARTITIONS == 1)
         halves = self._prepare("split", 3, key=key)
         self._commit([*halves, *self._prepare("split", 10)])
         self._elsewhere(halves[-1], 0)

@@ -46,7 +46,6 @@ def asked_by_a_run() -> list[Any]:
         report_dir=Path("nowhere"),
         stage_uri="file:///nowhere",
         grace_seconds=0,
-        versions={},
     )
     with pytest.raises(SnapshotTaken):
         Audit(parts, options).run()

@@ -15,9 +15,9 @@ MASK: Final = 0xFFFFFFFF
 POSITIVE: Final = 0x7FFFFFFF
 
 
-def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key in a topic with this number of partitions."""
-    return (murmur2(key) & POSITIVE) % partitions
+def home_of(key: bytes) -> int:
+    """Return the hash whose remainder by the number of partitions is the partition of a key."""
+    return murmur2(key) & POSITIVE
 
 
 def murmur2(key: bytes) -> int:

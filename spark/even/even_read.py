@@ -1,0 +1,152 @@
+"""Reads what is new of both stores without Spark, in the cut and the snapshot of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from outbox.messages.manifest import START
+from outbox.messages.message_id import SHARDS
+from outbox.reconciliation.log import Partition
+from spark.checks.misplaced_keys import keyed_topics
+from spark.checks.unlogged_commits import unlogged
+from spark.compare.open_items import FINDING
+from spark.cut.carry_over import RECORD
+from spark.cut.checkpoint import (
+    Mark,
+    PlannedRead,
+    Previous,
+    continued_read,
+    full_read_reason,
+    unread_manifests,
+    unread_ranges,
+)
+from spark.cut.cut_plan import LogCut, Range, ShardCut
+from spark.cut.log_history import recreation_reason
+from spark.cut.shard_spans import newest_batches
+from spark.even.evenness import (
+    Even,
+    matched,
+    require_order,
+    require_places,
+    require_times,
+    unread,
+)
+from spark.even.rows import (
+    ListedManifest,
+    PlainRecord,
+    Uneven,
+    carried_records,
+    listed_manifests,
+    plain_record,
+)
+from spark.findings.topic_rules import latency_targets
+from spark.run_context import Options, RunContext
+
+if TYPE_CHECKING:
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvenRead:
+    """What was read: the plan, each message in its place, and every record."""
+
+    planned: PlannedRead
+    even: Even
+    records: Sequence[PlainRecord]
+    """Those of this run, and those that earlier runs have read ahead of their cuts."""
+
+    @property
+    def new_records(self) -> list[PlainRecord]:
+        """The records that no earlier run has read."""
+        return [each for each in self.records if each.is_new]
+
+
+def read_even(
+    context: RunContext,
+    options: Options,
+    log: LogCut,
+    snapshot: PostgresSnapshot,
+    previous: Previous,
+) -> EvenRead:
+    """Read both sides, and prove that they are even. Raises Uneven."""
+    _require_few(log, previous, snapshot, options.small_rows)
+    listed = listed_manifests(context.log_reader.between(_offsets(unread_manifests(log, previous))))
+    if previous.marks.keys() - listed.keys():
+        raise Uneven("the last known manifest of a shard is gone")
+    marks = previous.marks
+    new = {shard: unread(shard, some, marks.get(shard)) for shard, some in listed.items()}
+    last = {shard: some[-1] for shard, some in listed.items()}
+    planned = continued_read(
+        log,
+        [
+            ShardCut(shard=shard, batch_no=each.manifest.batch_no, position=each.manifest.to)
+            for shard, each in last.items()
+        ],
+        {shard: Mark(each.offset, each.crc) for shard, each in last.items()},
+        snapshot.identity,
+        previous,
+    )
+    records = carried_records(row for row in previous.carried if row.side == RECORD)
+    records += map(plain_record, context.log_reader.between(_offsets(planned.plan.reads)))
+    even = _matched(planned, previous, snapshot, new, records, options.small_rows)
+    _require_disorderless(even, log, snapshot, options)
+    if unlogged(snapshot, previous, context.run_store.missing([])):
+        raise Uneven("a message that was decided COMMIT is not in the commit log")
+    return EvenRead(planned=planned, even=even, records=records)
+
+
+def _require_few(log: LogCut, previous: Previous, snapshot: PostgresSnapshot, most: int) -> None:
+    reason = recreation_reason(log) or full_read_reason(previous, log, snapshot.identity)
+    if reason is not None:
+        raise Uneven(reason)
+    records = unread_ranges(log.records, previous.ends)
+    manifests = unread_manifests(log, previous)
+    if max(sum(each.end - each.start for each in some) for some in (records, manifests)) > most:
+        raise Uneven(f"there are more than {most} new records")
+    if any(row.side not in (RECORD, FINDING) for row in previous.carried):
+        raise Uneven("an earlier run has left messages open")
+
+
+def _matched(
+    planned: PlannedRead,
+    previous: Previous,
+    snapshot: PostgresSnapshot,
+    listed: Mapping[int, Sequence[ListedManifest]],
+    records: Sequence[PlainRecord],
+    most: int,
+) -> Even:
+    after = {shard: previous.positions.get(shard, START) for shard in range(SHARDS)}
+    commits = snapshot.commits(after, most)
+    if commits is None:
+        raise Uneven(f"there are more than {most} new commits")
+    shards = planned.plan.shards
+    return matched(
+        listed,
+        commits,
+        records,
+        {each.shard: each.batch_no for each in shards},
+        newest_batches(shards, snapshot.relay_progress()),
+    )
+
+
+def _require_disorderless(
+    even: Even, log: LogCut, snapshot: PostgresSnapshot, options: Options
+) -> None:
+    counts, rules = log.partition_counts, options.topic_rules
+    records = [record for _, record in even.pairs]
+    require_order(records)
+    require_places(records, keyed_topics(counts, rules))
+    targets = latency_targets(list(counts), rules)
+    limits = {topic: each.p99_seconds for topic, each in targets.items()}
+    cut_at = snapshot.identity.taken_at
+    require_times(even, cut_at, limits)
+    due = cut_at - timedelta(seconds=options.grace_seconds)
+    if any(each.committed_at < due for each in even.in_flight):
+        raise Uneven("a committed message is overdue")
+
+
+def _offsets(ranges: Sequence[Range]) -> dict[Partition, tuple[int, int]]:
+    return {each.partition: (each.start, each.end) for each in ranges}

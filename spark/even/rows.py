@@ -1,0 +1,137 @@
+"""The rows of a small run as they were read: manifests and records, without keys and values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from xxhash import xxh64_intdigest
+
+from outbox.errors import InvalidManifest
+from outbox.messages.content_digest import SEED
+from outbox.messages.manifest import Manifest, crc_of, decode
+from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.messages.record import PRODUCER_GROUP
+from outbox.reconciliation.log import LogRecord, Partition
+from outbox.reconciliation.run import CarriedRow
+from spark.columns.digest import LEADING
+from spark.columns.slot import MESSAGE_ID
+from spark.cut.carry_over import RECORD
+from spark.cut.log_history import digest_of
+from spark.even.murmur2 import home_of
+
+HEADERS: Final = (*LEADING, PRODUCER_GROUP)
+"""The first headers of a record that the relay publishes for the first time."""
+OUR_ID: Final = re.compile(MESSAGE_ID)
+BATCH: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,18})\.([0-9]{1,9})")
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Uneven(Exception):
+    """Something new is not as it must be at sight: Spark has to judge it."""
+
+
+class ListedManifest(NamedTuple):
+    """A manifest at its offset, with its checksum."""
+
+    offset: int
+    crc: int
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainRecord:
+    """A record of a batch that was published in turn; the names are those of Spark's frames."""
+
+    half_id: HalfId
+    message_id: str
+    topic: str
+    partition: int
+    offset: int
+    published_at: datetime
+    shard: int
+    batch_no: int
+    index: int
+    digest: int
+    key_hash: int | None
+    home: int | None
+    producer_group: str
+    is_new: bool = True
+    """No earlier run has read it."""
+
+    @property
+    def place(self) -> Partition:
+        """The partition that it is in."""
+        return Partition(self.topic, self.partition)
+
+    @property
+    def slot(self) -> tuple[int, int, int]:
+        """The place that it claims: shard, batch and index."""
+        return self.shard, self.batch_no, self.index
+
+    def as_carried(self) -> CarriedRow:
+        """Return it as Spark would carry it to the next run."""
+        published_at = f"{self.published_at:%Y-%m-%dT%H:%M:%S.%f}Z"
+        facts = asdict(self) | {"published_at": published_at, "redriven": False}
+        known = {n: each for n, each in facts.items() if each is not None and n != "is_new"}
+        return CarriedRow(RECORD, self.half_id, json.dumps(known))
+
+
+def listed_manifests(found: Iterable[LogRecord]) -> dict[int, list[ListedManifest]]:
+    """Return the manifests by shard, in order. Raises Uneven unless all of them are intact."""
+    listed: dict[int, list[ListedManifest]] = {}
+    for each in found:
+        try:
+            manifest = decode(each.value or b"")
+            of_shard = listed.setdefault(each.partition.number, [])
+            of_shard.append(ListedManifest(each.offset, crc_of(each.value or b""), manifest))
+        except InvalidManifest as error:
+            raise Uneven(f"no manifest at {_place(each)}: {error}") from None
+    return listed
+
+
+def plain_record(found: LogRecord) -> PlainRecord:
+    """Return what a run keeps of a record. Raises Uneven unless it has the headers of the relay."""
+    names = tuple(name for name, _ in found.headers[: len(HEADERS)])
+    texts = [(value or b"").decode(errors="replace") for _, value in found.headers[: len(HEADERS)]]
+    batch = BATCH.fullmatch(texts[1]) if names == HEADERS else None
+    if batch is None or not OUR_ID.fullmatch(texts[0]):
+        raise Uneven(f"the record at {_place(found)} was not published in turn")
+    shard, batch_no, index = map(int, batch.groups())
+    hashed = None if found.key is None else xxh64_intdigest(found.key, SEED)
+    return PlainRecord(
+        half_id=parse_message_id(texts[0])[0],
+        message_id=texts[0],
+        topic=found.partition.topic,
+        partition=found.partition.number,
+        offset=found.offset,
+        published_at=EPOCH + timedelta(milliseconds=found.written_at_ms),
+        shard=shard,
+        batch_no=batch_no,
+        index=index,
+        digest=digest_of(found),
+        key_hash=hashed if hashed is None or hashed >> 63 == 0 else hashed - (1 << 64),
+        home=None if found.key is None else home_of(found.key),
+        producer_group=texts[3],
+    )
+
+
+def carried_records(rows: Iterable[CarriedRow]) -> list[PlainRecord]:
+    """Return carried records. Raises Uneven for one that was not published in turn."""
+    return [_carried(json.loads(each.facts)) for each in rows]
+
+
+def _carried(facts: Mapping[str, Any]) -> PlainRecord:
+    known: dict[str, Any] = {each.name: facts.get(each.name) for each in fields(PlainRecord)}
+    if facts["redriven"] or None in (known["batch_no"], known["index"], known["producer_group"]):
+        raise Uneven("a record of an earlier run was not published in turn")
+    published_at = datetime.fromisoformat(facts["published_at"])
+    return PlainRecord(**known | {"published_at": published_at, "is_new": False})
+
+
+def _place(found: LogRecord) -> str:
+    return f"{found.partition.topic}/{found.partition.number}, offset {found.offset}"
