@@ -165,7 +165,8 @@ class ShardResolution:
         stored = log.progress()
         config = partial(producer_config, self._servers, self.settings.kafka_config)
         publisher = KafkaPublisher(config, self.shard, self.progress_topic)
-        publisher.fence(log.installation()[0], stored.number if stored else 0)
+        number = stored.cursor.number if stored and stored.cursor else 0
+        publisher.fence(log.installation()[0], number)
         publisher.drop()
 
     def _scan(self) -> Iterator[Seen]:

@@ -9,7 +9,6 @@ CREATE TABLE outbox.progress (
     batch_no bigint,
     crc bigint,
     gen bigint,
-    transactional_no integer NOT NULL DEFAULT 0,
     cluster_id text,
     topic_id text,
     pg_system_id text,

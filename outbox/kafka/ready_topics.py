@@ -4,8 +4,7 @@ Kafka refuses the whole transaction for a right that is missing on one topic, an
 partition that is in a transaction must take its marker too: until then Kafka lets the shard begin
 no other transaction with its transactional id. A topic is refused after the time that a record has
 for its delivery. Until then its shard tries again, as when Kafka is away. The time begins with the
-transaction that failed, if the topic was in it, and with the first of the topics that are away:
-the topics of one broker need not wait one after another.
+transaction that failed, if the topic was in it.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 0.2
 """A topic that took records is not looked at again for so long."""
 LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+RECENT_SECONDS: Final = 30.0
+"""A transaction that began earlier is not the one that has just failed."""
 ANSWER_SECONDS: Final = 3.0
 """The time limit of a leader's answer."""
 TAKES_NO_RECORDS: Final = "TAKES_NO_RECORDS"
@@ -104,8 +105,8 @@ class ReadyTopics:
         if ready != names and self._leader(found) not in answering:
             raise KafkaUnavailable(f"{self._progress}: {TAKES_NO_RECORDS}")
         for name in names - ready:
-            since = min(self._away.values(), default=now)
-            self._away.setdefault(name, min(since, self._sent.get(name, now)))
+            sent = self._sent.get(name, now)
+            self._away.setdefault(name, sent if now - sent < RECENT_SECONDS else now)
 
     def _leader(self, found: Mapping[str, Topic]) -> int:
         """Return the leader of the shard's manifests."""

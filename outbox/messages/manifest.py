@@ -10,18 +10,19 @@ offset size field
 0      1    version, 1
 1      16   installation, the UUID created by the first migration
 17     2    shard
-19     4    gen: counts the owners of the shard, never falls
-23     1    kind: 1 batch, 2 release, 3 repair
-24     8    batch_no: +1 from manifest to manifest of a shard
-32     4    prev_crc: the crc of the previous manifest, 0 for the first
-36     8    from.xid   (the batch starts after ``from``
-44     4    from.n      and includes ``to``)
-48     8    to.xid
-56     4    to.n
-60     4    number of entries
-64     4    number of entries with status P
-68     17 n entries in order: message id (16) and status (1), ASCII P, S or K
-68+17n 4    crc: CRC-32 (zlib) over all bytes before it
+19     8    gen: counts the owners of the shard, never falls; the upper half is the number of
+            the transactional id
+27     1    kind: 1 batch, 2 release, 3 repair
+28     8    batch_no: +1 from manifest to manifest of a shard
+36     4    prev_crc: the crc of the previous manifest, 0 for the first
+40     8    from.xid   (the batch starts after ``from``
+48     4    from.n      and includes ``to``)
+52     8    to.xid
+60     4    to.n
+64     4    number of entries
+68     4    number of entries with status P
+72     17 n entries in order: message id (16) and status (1), ASCII P, S or K
+72+17n 4    crc: CRC-32 (zlib) over all bytes before it
 ====== ==== ==========================================================================
 
 Pure: no I/O, no clock.
@@ -39,7 +40,7 @@ from zlib import crc32
 from outbox.errors import InvalidManifest
 
 VERSION: Final = 1
-PREFIX: Final = struct.Struct(">B16sHIBQIQIQIII")
+PREFIX: Final = struct.Struct(">B16sHQBQIQIQIII")
 """The fixed-width prefix before the entries."""
 ENTRY_BYTES: Final = 17
 MAX_ENTRIES: Final = 4096

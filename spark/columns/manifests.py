@@ -19,7 +19,7 @@ FIELDS: Final = (
     ("version", 1),
     ("installation", 16),
     ("shard", 2),
-    ("gen", 4),
+    ("gen", 8),
     ("kind", 1),
     ("batch_no", 8),
     ("prev_crc", 4),

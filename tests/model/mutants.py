@@ -137,9 +137,10 @@ def generation_of_two(state: Relay, answer: Answer) -> Next:
 
 def bounds_without_the_number(state: Relay, answer: Answer) -> Next:
     """Go on with a transactional id that the shard has left meanwhile."""
-    if isinstance(answer, Bounds) and answer.progress:
-        answer = replace(answer, progress=answer.progress._replace(number=state.number))
-    return step(state, answer)
+    if not isinstance(answer, Bounds):
+        return step(state, answer)
+    after, plan = step(replace(state, number=1), answer)
+    return replace(after, number=state.number), plan
 
 
 def commit_in_spite_of_a_report(state: Relay, answer: Answer) -> Next:

@@ -22,7 +22,16 @@ from outbox.postgres.sessions.connections import Connection, connect
 from outbox.postgres.sessions.statements import load
 from outbox.relay.protocol.answers import Delivered
 from outbox.relay.protocol.record_hold import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, Refusal, Refused
+from outbox.relay.protocol.state import (
+    Cursor,
+    HaltReason,
+    Identity,
+    Progress,
+    Refusal,
+    Refused,
+    first_gen,
+    number_of,
+)
 
 SQL: Final = load(__name__)
 LOCK_SPACE: Final = 0x6F757462
@@ -93,12 +102,13 @@ class PostgresCommitLog(CommitReader):
             self._save_publications(session, published)
 
     def leave_transactional_id(self, gen: int) -> None:
-        """Store that the shard uses the next transactional id, under the generation after ``gen``.
+        """Store the generation that begins the transactional id after that of ``gen``.
 
         Raises CursorMoved when ``gen`` is not the stored one.
         """
         with self._session() as session:
-            if not session.execute(SQL["leave_id"], {"name": self._name, "gen": gen}).fetchone():
+            row = {"name": self._name, "gen": gen, "next": first_gen(number_of(gen) + 1)}
+            if not session.execute(SQL["leave_id"], row).fetchone():
                 raise CursorMoved
 
     def halt(self, reason: HaltReason) -> None:
@@ -275,12 +285,12 @@ def mark_published(
 
 
 def _progress(row: Sequence[Any]) -> Progress:
-    xid, n, manifest_offset, batch_no, crc, gen, *identified, halt, number = row
+    xid, n, manifest_offset, batch_no, crc, gen, *identified, halt = row
     cursor = None
     if manifest_offset is not None:
         cursor = Cursor(Position(xid, n), manifest_offset, batch_no, crc, gen)
     identity = None if identified[0] is None else Identity(*identified)
-    return Progress(cursor, identity, None if halt is None else HaltReason(halt), number)
+    return Progress(cursor, identity, None if halt is None else HaltReason(halt))
 
 
 def _mark_batch(

@@ -4,13 +4,12 @@ SELECT installation_id, (SELECT system_identifier::text FROM pg_control_system()
 
 -- name: progress
 -- Reads the shard's row by key.
-SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason,
-    transactional_no
+SELECT position, position_n, manifest_offset, batch_no, crc, gen, cluster_id, topic_id, pg_system_id, halt_reason
 FROM outbox.progress WHERE name = %(name)s
 
 -- name: leave_id
--- Begins a generation that uses the next transactional id, if the stored one is the caller's.
-UPDATE outbox.progress SET gen = gen + 1, transactional_no = transactional_no + 1
+-- Writes the generation that begins the next transactional id, if the stored one is the caller's.
+UPDATE outbox.progress SET gen = %(next)s
 WHERE name = %(name)s AND gen = %(gen)s
 RETURNING true
 

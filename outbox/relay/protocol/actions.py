@@ -30,12 +30,13 @@ class Fence(Action, frozen=True):
 
 
 class LeaveTransactionalId(Action, frozen=True):
-    """Store that the shard uses the next transactional id, under a new generation.
+    """Store the generation that begins the next transactional id.
 
     Only the owner of the stored generation may do so.
     """
 
     gen: int
+    """The stored one."""
 
 
 class ReadBounds(Action, frozen=True):

@@ -7,7 +7,7 @@ Times are monotonic seconds.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -15,6 +15,8 @@ from msgspec import Struct
 from outbox.messages.manifest import Entry, Kind, Manifest, Position
 
 _T = TypeVar("_T")
+GEN_BITS: Final = 32
+"""More owners than one transactional id ever has."""
 
 
 class Phase(StrEnum):
@@ -94,6 +96,16 @@ class Identity(NamedTuple):
     pg_system_id: str
 
 
+def number_of(gen: int) -> int:
+    """Return the number of the transactional id of a generation."""
+    return gen >> GEN_BITS
+
+
+def first_gen(number: int) -> int:
+    """Return the generation before those that use the transactional id of this number."""
+    return number << GEN_BITS
+
+
 class Cursor(NamedTuple):
     """A consistent pair: the position, and the manifest that comes next (a lower bound)."""
 
@@ -102,6 +114,12 @@ class Cursor(NamedTuple):
     batch_no: int
     crc: int
     gen: int
+    """Counts the owners of the shard; its upper half is the number of the transactional id."""
+
+    @property
+    def number(self) -> int:
+        """The number of the transactional id that this generation uses."""
+        return number_of(self.gen)
 
 
 class Progress(NamedTuple):
@@ -110,8 +128,6 @@ class Progress(NamedTuple):
     cursor: Cursor | None
     identity: Identity | None
     halt: HaltReason | None
-    number: int = 0
-    """Of the transactional id in use: how many the shard has left."""
 
 
 class Found(NamedTuple):
@@ -131,7 +147,7 @@ class Relay(Struct, frozen=True, kw_only=True):
     installation: UUID | None = None
     identity: Identity | None = None
     number: int = 0
-    """Of the transactional id that it fences and uses."""
+    """Of the transactional id that it fences and uses: the last that it has seen in use."""
     owned: int | None = None
     """The generation that it has stored since it was IDLE; until then it has not owned the id."""
     cursor: Cursor | None = None

@@ -7,7 +7,8 @@ A partition that stays away keeps the transaction that it is in from ending, and
 transactional id. An owner leaves such an id for the next one, so the rest of its shard goes on.
 That is safe: it was the last that fenced the id, no handle of it is left, and what a commit of its
 own still makes visible is below the log's end, where REPLAY waits for it. A relay that fenced the
-old id meanwhile finds another number with the bounds, or another generation when it begins.
+old id meanwhile finds a later number with the bounds, or another generation when it begins. The
+manifests have the number too, so a copy or a backup of the database learns it from them.
 """
 
 from __future__ import annotations
@@ -41,8 +42,18 @@ from outbox.relay.protocol.answers import (
     Stored,
     StoresIdentified,
 )
-from outbox.relay.protocol.state import Cursor, Found, HaltReason, Phase, Relay, require
-from outbox.relay.protocol.transition import HALT_POLL_SECONDS, Next, drop, halt, most_of
+from outbox.relay.protocol.state import (
+    Cursor,
+    Found,
+    HaltReason,
+    Phase,
+    Progress,
+    Relay,
+    first_gen,
+    number_of,
+    require,
+)
+from outbox.relay.protocol.transition import HALT_POLL_SECONDS, LEFT, Next, drop, halt, most_of
 
 LOCK_RETRY_SECONDS: Final = 0.5
 """The poll interval of a standby; it replaces a killed owner well within 3 s."""
@@ -79,9 +90,13 @@ def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
         halt=None,
         installation=stores.installation,
         identity=stores.identity,
-        number=stores.progress.number if stores.progress else 0,
+        number=max(state.number, _number_in(stores.progress)),
     )
     return fence(verified)
+
+
+def _number_in(progress: Progress | None) -> int:
+    return progress.cursor.number if progress and progress.cursor else 0
 
 
 def fence(state: Relay) -> Next:
@@ -111,8 +126,8 @@ def on_fenced(state: Relay, _: Fenced) -> Next:
 def on_bounds(state: Relay, bounds: Bounds) -> Next:
     """Begin at the stored cursor; the log's end was read after the fence."""
     stored = bounds.progress.cursor if bounds.progress else None
-    if bounds.progress and bounds.progress.number != state.number:
-        return drop(state, "transactional_id_left")
+    if _number_in(bounds.progress) > state.number:
+        return drop(state, LEFT)
     if stored is None and bounds.end > 0:
         return halt(state, HaltReason.CURSOR_MISSING)
     cursor = _after_marker(stored or Cursor(START, 0, 0, 0, 0), bounds)
@@ -163,6 +178,8 @@ def examine_next(state: Relay) -> Next:
     if broken is not None:
         return halt(state, broken)
     manifest = require(found.manifest)
+    if number_of(manifest.gen) > state.number:
+        return drop(replace(state, number=number_of(manifest.gen)), LEFT)
     if state.differs:
         return _history(state)
     return state, (Compare(state.at.position, manifest),)
@@ -228,7 +245,8 @@ def _past_first(state: Relay, position: Position) -> Relay:
 
 def run(state: Relay) -> Next:
     """Start to publish under a new generation: everything below the end is known."""
-    cursor = state.at._replace(manifest_offset=state.end, gen=state.at.gen + 1)
+    gen = max(state.at.gen, first_gen(state.number)) + 1
+    cursor = state.at._replace(manifest_offset=state.end, gen=gen)
     running = replace(state, phase=Phase.RUN, cursor=cursor, halt=None, owned=cursor.gen)
     begun = SaveProgress(cursor, begins=True)
     return running, (begun, ReadCommits(cursor.position, most_of(state.suspects)))

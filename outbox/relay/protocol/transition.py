@@ -30,6 +30,8 @@ BACKOFF_FIRST_SECONDS: Final = 0.1
 BACKOFF_LAST_SECONDS: Final = 5.0
 HALT_POLL_SECONDS: Final = 2.0
 MOST_FAILURES: Final = 6
+LEFT: Final = "transactional_id_left"
+"""Why a producer is dropped whose transactional id is not used any more."""
 
 
 def backoff_seconds(failures: int) -> float:
@@ -76,7 +78,7 @@ def on_failed(state: Relay, failed: Failed) -> Next:
 
 def _leave_id(state: Relay, owned: int) -> Next:
     """Leave a transactional id whose transaction Kafka cannot end, for the next one."""
-    left, plan = drop(replace(state, owned=None), "transactional_id_left")
+    left, plan = drop(replace(state, owned=None), LEFT)
     return left, (LeaveTransactionalId(owned), *plan)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from outbox.messages.manifest import Kind, Position
+from outbox.messages.manifest import START, Kind, Position
 from outbox.messages.message_id import SHARDS
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.publication import PROGRESS_SECONDS, SIGN_OF_LIFE_SECONDS
-from outbox.relay.protocol.state import Failure, Progress
+from outbox.relay.protocol.state import Cursor, Failure, Progress, first_gen
 from tests.model.relays import RowRead
 from tests.model.scene import (
     FAST_THEN_HISTORY,
@@ -55,8 +55,9 @@ def read_row(scene: AtDatabase, _: actions.ReadBounds) -> Iterator[Outcome]:
 
 def identify(scene: AtDatabase, _: actions.IdentifyStores) -> Iterator[Outcome]:
     """Answer that the stores are the known ones; a search ends at the first halt."""
-    number = scene.database.row.number if scene.database.row else 0
-    known = Progress(None, None, None, number)
+    row = scene.database.row
+    number = row.cursor.number if row and row.cursor else 0
+    known = Progress(Cursor(START, 0, 0, 0, first_gen(number)), IDENTITY, None)
     answer = answers.StoresIdentified(INSTALLATION, IDENTITY, SHARDS, known)
     yield Outcome(f"IdentifyStores: transactional id {number}", answer)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from outbox.messages.manifest import Position
-from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress
+from outbox.relay.protocol.state import Cursor, HaltReason, Identity, Progress, first_gen, number_of
 
 Ids = tuple[int, ...]
 IDENTITY = Identity("cluster", "topic", "pg")
@@ -144,8 +144,7 @@ def save(database: Database, cursor: Cursor, *, begins: bool = False) -> Databas
         newer = stored.gen > cursor.gen - begins
         if newer or stored.batch_no > cursor.batch_no or halted:
             return None
-    number = database.row.number if database.row else 0
-    return database._replace(row=Progress(cursor, IDENTITY, None, number))
+    return database._replace(row=Progress(cursor, IDENTITY, None))
 
 
 def leave_id(database: Database, gen: int) -> Database | None:
@@ -153,8 +152,8 @@ def leave_id(database: Database, gen: int) -> Database | None:
     row = database.row
     if row is None or row.cursor is None or row.cursor.gen != gen:
         return None
-    later = row.cursor._replace(gen=gen + 1)
-    return database._replace(row=row._replace(cursor=later, number=row.number + 1))
+    later = row.cursor._replace(gen=first_gen(number_of(gen) + 1))
+    return database._replace(row=row._replace(cursor=later))
 
 
 def store_halt(database: Database, reason: HaltReason) -> Database:

@@ -35,7 +35,7 @@ MANIFESTS = st.builds(
     Manifest,
     installation=st.uuids(),
     shard=st.integers(0, 2**16 - 1),
-    gen=st.integers(0, 2**32 - 1),
+    gen=st.integers(0, 2**64 - 1),
     kind=st.sampled_from(Kind),
     batch_no=st.integers(0, 2**64 - 1),
     prev_crc=st.integers(0, 2**32 - 1),
@@ -92,15 +92,15 @@ def test_the_prefix_is_at_the_offsets_that_spark_reads() -> None:
         "version": value[0:1],
         "installation": value[1:17],
         "shard": value[17:19],
-        "gen": value[19:23],
-        "kind": value[23:24],
-        "batch_no": value[24:32],
-        "prev_crc": value[32:36],
-        "from": value[36:48],
-        "to_xid": value[48:56],
-        "to_n": value[56:60],
-        "entries": value[60:64],
-        "published": value[64:68],
+        "gen": value[19:27],
+        "kind": value[27:28],
+        "batch_no": value[28:36],
+        "prev_crc": value[36:40],
+        "from": value[40:52],
+        "to_xid": value[52:60],
+        "to_n": value[60:64],
+        "entries": value[64:68],
+        "published": value[68:72],
     }
     assert fields.pop("installation") == INSTALLATION.bytes
     assert {name: int.from_bytes(field) for name, field in fields.items()} == {
@@ -116,7 +116,7 @@ def test_the_prefix_is_at_the_offsets_that_spark_reads() -> None:
         "entries": 2,
         "published": 1,
     }
-    assert PREFIX.size == 68
+    assert PREFIX.size == 72
     assert int.from_bytes(value[-4:]) == crc_of(value)
 
 

@@ -19,6 +19,7 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.kafka.ready_topics import TAKES_NO_RECORDS
 from outbox.kafka.topics import read_topics
 from outbox.messages.message_id import SHARDS
+from outbox.relay.protocol.state import number_of
 from tests.fixtures_kafka import committed_records
 from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
@@ -162,9 +163,8 @@ def test_f15_a_topic_that_is_lost_while_the_shard_writes_to_it_is_held_and_all_o
     for number in (b"1", b"2"):
         publish_everywhere(world, relay, [away], number)
     assert world.values(3) == VALUES
-    left = world.connection.execute("SELECT max(transactional_no) FROM outbox.progress").fetchone()
-    assert left is not None
-    assert left[0] >= 1
+    stored = "SELECT gen FROM outbox.progress WHERE name = %s"
+    assert number_of(world.one(stored, f"relay:{SHARD}")) >= 1
     brokers[GOES].start()
     wait_for(lambda: takes_records(servers, away))
     release(world, relay)

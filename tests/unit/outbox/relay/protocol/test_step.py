@@ -8,7 +8,7 @@ import pytest
 
 from outbox.messages.manifest import HELD, PUBLISHED, Entry, Manifest
 from outbox.relay.protocol import actions, answers
-from outbox.relay.protocol.state import Cursor, Failure, HaltReason, Phase, Progress
+from outbox.relay.protocol.state import Cursor, Failure, HaltReason, Phase, Progress, first_gen
 from outbox.relay.protocol.takeover import FENCE_SECONDS, OWN_SECONDS
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
@@ -26,6 +26,7 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
     stored,
 )
 
+LEFT_AT = AT._replace(gen=first_gen(1))
 FENCE = (actions.Fence(0, FENCE_SECONDS),)
 
 # -- IDLE and VERIFY -----------------------------------------------------------------------------
@@ -72,14 +73,14 @@ def test_only_an_owner_leaves_a_transactional_id_whose_transaction_kafka_cannot_
     assert not isinstance(after(owner, lost)[1][0], actions.LeaveTransactionalId)
     state, plan = after(owner, stuck)
     assert plan[0] == actions.LeaveTransactionalId(AT.gen + 1)
-    state, plan = after(state, answers.Rested(), identified(stored()._replace(number=1)))
+    state, plan = after(state, answers.Rested(), identified(stored(LEFT_AT)))
     assert plan == (actions.Fence(1, FENCE_SECONDS),)
     assert not isinstance(after(state, stuck)[1][0], actions.LeaveTransactionalId)
 
 
 def test_a_relay_that_fenced_an_id_which_was_left_meanwhile_fences_the_next() -> None:
     fenced, _ = after(IDLE, answers.LockTaken(), identified(stored()), answers.Fenced())
-    moved = stored()._replace(number=1)
+    moved = stored(LEFT_AT)
     state, _ = after(fenced, answers.Bounds(moved, 0, 9), answers.Rested())
     _, plan = after(state, identified(moved))
     assert plan == (actions.Fence(1, FENCE_SECONDS),)
@@ -108,6 +109,15 @@ def test_a_log_of_which_everything_has_expired_is_continued_at_its_end() -> None
     state, plan = after(state, answers.Bounds(stored(), 6, 6))
     assert (state.phase, state.at.manifest_offset) == (Phase.RUN, 6)
     assert plan[-1] == actions.ReadCommits(AT.position)
+
+
+def test_a_relay_learns_from_a_manifest_which_transactional_id_is_in_use() -> None:
+    """As of a database that was copied or restored before the shard left the id."""
+    state, _ = after(replaying(), read(manifest(gen=LEFT_AT.gen)), answers.Rested())
+    state, plan = after(state, identified(stored()))
+    assert plan == (actions.Fence(1, FENCE_SECONDS),)
+    bounds = (answers.Fenced(), answers.Bounds(stored(), 0, AT.manifest_offset))
+    assert after(state, *bounds)[0].at.gen == LEFT_AT.gen + 1
 
 
 def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
