@@ -31,8 +31,8 @@ export interface Ended {
 
 export class Producer {
   constructor(options: { url: string; group: string; apiKey?: string; timeoutMs?: number });
-  send(message: Message, localTransaction: (prepared: Prepared) => Promise<unknown>): Promise<Ended>;
-  prepare(message: Message): Promise<Prepared>;
+  send(message: Message | Message[], localTransaction: (prepared: Prepared) => Promise<unknown>): Promise<Ended>;
+  prepare(message: Message | Message[]): Promise<Prepared>;
   end(messageId: string, decision: Decision): Promise<Ended>;
 }
 

@@ -32,7 +32,8 @@ export class Producer {
   }
 
   /**
-   * Prepare `message`, run `localTransaction(prepared)`, end the message with COMMIT.
+   * Prepare `message`, run `localTransaction(prepared)`, end the message with COMMIT. Several messages in an array have
+   * one decision, and the transaction id of the first.
    *
    * If the local transaction throws, nothing is ended: a check finds out what became of it. An `EndError` comes after
    * the local transaction has committed; every other error before. A `CommittedError` comes instead of a second run of
@@ -50,21 +51,23 @@ export class Producer {
   }
 
   async #prepareFirst(message) {
-    for (let number = 2, next = message; ; number++) {
+    const [first, ...followers] = [message].flat();
+    for (let number = 2, next = first; ; number++) {
       try {
-        return await this.prepare(next);
+        return await this.prepare([next, ...followers]);
       } catch (error) {
-        const again = error.winningDecision === "ROLLBACK" && message.transactionId && number <= PREPARES;
+        const again = error.winningDecision === "ROLLBACK" && first.transactionId && number <= PREPARES;
         if (!again) throw error;
       }
-      next = { ...message, transactionId: `${message.transactionId}/${number}` };
+      next = { ...first, transactionId: `${first.transactionId}/${number}` };
     }
   }
 
-  /** Store a message; it is durable when this resolves. After an error run no local transaction. */
+  /** Store messages of one decision; they are durable when this resolves. After an error run no local transaction. */
   async prepare(message) {
-    const transactionId = message.transactionId ?? randomUUID();
-    const body = JSON.stringify(prepareBody(this.#group, { ...message, transactionId }));
+    const messages = [message].flat();
+    const transactionId = messages[0].transactionId ?? randomUUID();
+    const body = JSON.stringify(prepareBody(this.#group, transactionId, messages));
     const item = { path: "/v1/half-messages", alone: body, batched: body };
     const answer = await this.#repeated(this.#prepares, item, 201);
     if (answer.members.transaction_id !== transactionId) {
@@ -130,20 +133,26 @@ function errorOf({ status, members, error }) {
   return new (problem.winning_decision === "COMMIT" ? CommittedError : RefusedError)(status, problem);
 }
 
-/** A null counts as absent, except that a null value alone is a tombstone. */
-function prepareBody(group, message) {
-  const { topic, key = null, value, headers = {}, contentType, transactionId, partition, tags } = message;
-  const named = Object.entries(headers).map(([name, each]) => [name, isBytes(each) ? { base64: base64(each) } : each]);
+function prepareBody(group, transactionId, messages) {
+  const contents = messages.map(contentOf);
   return {
     producer_group: group,
+    transaction_id: transactionId,
+    check_immunity_seconds: messages[0].checkImmunitySeconds,
+    ...(contents.length > 1 ? { messages: contents } : contents[0]),
+  };
+}
+
+/** A null counts as absent, except that a null value alone is a tombstone. */
+function contentOf({ topic, key = null, value, headers = {}, contentType, partition, tags }) {
+  const named = Object.entries(headers).map(([name, each]) => [name, isBytes(each) ? { base64: base64(each) } : each]);
+  return {
     topic,
     ...(isBytes(key) ? { key_base64: base64(key) } : { key }),
     ...(isBytes(value) ? { value_base64: base64(value) } : { value }),
     headers: Object.fromEntries(named),
     content_type: contentType,
-    transaction_id: transactionId,
     partition,
-    check_immunity_seconds: message.checkImmunitySeconds,
     tags,
   };
 }

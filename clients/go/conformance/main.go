@@ -25,7 +25,7 @@ type command struct {
 	Do, URL, Group, Secret, Verdict, Local string
 	MessageID                              string   `json:"message_id"`
 	TransactionIDs                         []string `json:"transaction_ids"`
-	Key, Value                             []byte
+	Key, Value, Follower                   []byte
 	Headers                                map[string]outbox.Header
 	Seconds                                float64
 	Days                                   int
@@ -79,6 +79,9 @@ func (c command) send(ctx context.Context) members {
 		sending.Go(func() {
 			message := outbox.Message{
 				Topic: "invoices", Key: c.Key, Value: c.Value, Headers: c.Headers, TransactionID: id,
+			}
+			if c.Follower != nil {
+				message.Followers = []outbox.Message{{Topic: "invoices", Value: c.Follower}}
 			}
 			ran := 0
 			_, err := producer.Send(ctx, message, func(context.Context, outbox.Prepared) error {

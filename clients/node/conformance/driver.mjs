@@ -12,17 +12,19 @@ const bytes = (text) => (text === null ? null : Buffer.from(text, "base64"));
 const commands = { send, serve, record, purge };
 
 /** Send a message for each transaction id, all at the same time. */
-async function send({ url, group, seconds, transaction_ids, key, value, headers, local }) {
+async function send({ url, group, seconds, transaction_ids, key, value, headers, local, follower }) {
   const producer = new outbox.Producer({ url, group, timeoutMs: 1000 * seconds });
   const named = Object.entries(headers).map(([name, each]) => [name, bytes(each)]);
   const content = { topic: "invoices", key: bytes(key), value: bytes(value), headers: Object.fromEntries(named) };
   const one = async (transactionId) => {
+    const messages = [{ ...content, transactionId }];
+    if (follower) messages.push({ topic: "invoices", value: bytes(follower) });
     let ran = 0;
     const run = async () => {
       ran++;
       if (local === "fail") throw new Error("local");
     };
-    const outcome = await producer.send({ ...content, transactionId }, run).then(() => "ended", outcomeOf);
+    const outcome = await producer.send(messages, run).then(() => "ended", outcomeOf);
     return { outcome, ran };
   };
   return { results: await Promise.all(transaction_ids.map(one)) };

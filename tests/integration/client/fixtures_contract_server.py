@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Event, Lock
+from typing import cast
 from uuid import uuid4
 
 from tests.fixtures_http_server import QuietHandler, http_server
@@ -39,6 +40,11 @@ class Half:
     decision: str | None = None
     decided_by: str | None = None
     state: str = "PREPARED"
+
+    @property
+    def messages(self) -> list[Members]:
+        """The messages under its decision."""
+        return cast("list[Members]", self.content.get("messages", [self.content]))
 
     def decide(self, decision: str, decided_by: str) -> None:
         """Let the first decision win."""
@@ -88,7 +94,8 @@ class ContractService:
         half = half or Half(body)
         self.halves[half.message_id] = half
         kept = ("producer_group", "transaction_id", "topic")
-        members: Members = {name: body[name] for name in kept} | {"message_id": half.message_id}
+        leader = body | half.messages[0]
+        members: Members = {name: leader[name] for name in kept} | {"message_id": half.message_id}
         return 201, members | {"state": half.state, "prepared_at": AT, "next_check_at": AT}, headers
 
     def _end(self, message_id: str, body: Members) -> tuple[int, Members, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 | command | members | answer |
 |---|---|---|
-| send | url, group, seconds, transaction_ids, key, value, headers, local | results: outcome, ran |
+| send | url, group, seconds, transaction_ids, local, and a message | results: outcome, ran |
 | serve | group, secret, and verdict or database | url |
 | record | database, group, message_id | outcome: recorded, fenced |
 | purge | database, group, days | deleted |
@@ -10,8 +10,10 @@
 A command for a database that a client does not support is answered with an error.
 
 Bytes are base64. The ids of one ``send`` are sent at the same time; ``local`` is what the local
-transaction does, commit or fail. Outcomes of a send: ended, end failed, committed, rolled back,
-refused, no answer, or the error of the local transaction. Any answer may be an ``error``.
+transaction does, commit or fail. A message is key, value, headers and, if there is a second one
+under its decision, the value of that as follower. Outcomes of a send: ended, end failed, committed,
+rolled back, refused, no answer, or the error of the local transaction. Any answer may be an
+``error``.
 """
 
 from __future__ import annotations

@@ -60,8 +60,9 @@ def send_one(producer: TransactionProducer, asked: Members, transaction_id: str)
         "invoices", decoded(asked["value"]), key=decoded(asked["key"]), headers=headers,
         transaction_id=transaction_id,
     )  # fmt: skip
+    followers = [Message("invoices", b64decode(asked["follower"]))] if "follower" in asked else []
     try:
-        sent = producer.send_in_transaction(message, local, attempts=3)
+        sent = producer.send_in_transaction([message, *followers], local, attempts=3)
         outcome = "ended" if sent.end_delivered else "end failed"
     except AlreadyEnded as error:
         won = {"COMMIT": "committed", "ROLLBACK": "rolled back"}

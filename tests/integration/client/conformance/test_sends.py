@@ -13,6 +13,7 @@ from tests.integration.client.fixtures_contract_server import (
     LOSE_ANSWER,
     ContractService,
     Fault,
+    Members,
     fault,
     problem,
 )
@@ -109,6 +110,11 @@ def test_an_operator_who_rolls_back_before_the_end_is_told_apart(
     assert driver.send(service_url, "invoice-7") == [("end failed", 1)]
 
 
+def stated(body: Members) -> Members:
+    """Return the members of a request that say something."""
+    return {name: value for name, value in body.items() if value not in (None, {}, [])}
+
+
 def test_bytes_and_nulls_are_sent_as_the_contract_says(
     driver: Driver, service: ContractService, service_url: str
 ) -> None:
@@ -116,9 +122,7 @@ def test_bytes_and_nulls_are_sent_as_the_contract_says(
     driver.send(service_url, "a", key=b64(b"\xff\xfe"), value=b64(b"\x00\xff"), headers=headers)
     driver.send(service_url, "b", value=None)
     bytes_sent, tombstone = (
-        {name: value for name, value in body.items() if value not in (None, {}, [])}
-        for path, _, body in service.requests
-        if path == "/v1/half-messages"
+        stated(body) for path, _, body in service.requests if path == "/v1/half-messages"
     )
     always = {"producer_group": "billing", "topic": "invoices"}
     base64 = {"bytes": {"base64": "Af8="}, "none": None}
@@ -146,6 +150,21 @@ def test_many_sends_share_requests_and_each_has_its_own_result(
     assert driver.send(service_url, *ids) == expected
     assert len(service.requests) < 64
     assert [half.decision for half in service.halves.values()].count("COMMIT") == 63
+
+
+@pytest.mark.parametrize("count", [1, 16], ids=["alone", "in a batch"])
+def test_messages_under_one_decision_are_one_prepare_and_one_end_of_the_first(
+    driver: Driver, service: ContractService, service_url: str, count: int
+) -> None:
+    ids = [f"invoice-{number}" for number in range(count)]
+    sent = driver.send(service_url, *ids, value=b64(b"\xff"), follower=b64(b"\xfe"))
+    assert sent == [("ended", 1)] * count
+    messages = [{"topic": "invoices", "value_base64": text} for text in ("/w==", "/g==")]
+    assert len(service.halves) == count
+    for half in service.halves.values():
+        assert stated(half.content).keys() == {"producer_group", "transaction_id", "messages"}
+        assert [stated(each) for each in half.messages] == messages
+        assert half.decision == "COMMIT"
 
 
 @pytest.mark.parametrize("status", [400, 413, 422, 429])

@@ -81,7 +81,9 @@ public final class Driver {
       byte[] bytes = asked.get("headers").get(name).binaryValue();
       message = bytes == null ? message.header(name, (String) null) : message.header(name, bytes);
     }
-    return message;
+    return asked.has("follower")
+        ? message.followedBy(Message.of("invoices", asked.get("follower").binaryValue()))
+        : message;
   }
 
   private static Map<String, ?> sendOne(

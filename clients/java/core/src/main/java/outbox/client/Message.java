@@ -1,6 +1,8 @@
 package outbox.client;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
@@ -12,6 +14,10 @@ import java.util.UUID;
  * prepare finds the same message.
  */
 public final class Message {
+  /** Members of a prepare that several messages under one decision have in common. */
+  private static final List<String> COMMON =
+      List.of("producer_group", "transaction_id", "check_immunity_seconds", "messages");
+
   private final ObjectNode members;
 
   private Message(ObjectNode members) {
@@ -56,6 +62,12 @@ public final class Message {
     return with("transaction_id", transactionId);
   }
 
+  /** Adds a message under the decision and the transaction id of this one. */
+  public Message followedBy(Message other) {
+    ArrayNode followers = members.deepCopy().withArray("/messages");
+    return with("messages", followers.add(other.content()));
+  }
+
   /** Sets another member of a prepare, such as {@code partition}, {@code tags}, {@code content_type}. */
   public Message with(String member, Object value) {
     return new Message(members.deepCopy().set(member, Answer.JSON.valueToTree(value)));
@@ -66,7 +78,16 @@ public final class Message {
   }
 
   byte[] prepareOf(String producerGroup) {
-    return Answer.bytes(members.deepCopy().put("producer_group", producerGroup));
+    ObjectNode body = members.deepCopy().put("producer_group", producerGroup);
+    if (body.get("messages") instanceof ArrayNode messages) {
+      messages.insert(0, content());
+      body.retain(COMMON);
+    }
+    return Answer.bytes(body);
+  }
+
+  private ObjectNode content() {
+    return members.deepCopy().remove(COMMON);
   }
 
   private Message withHeader(String name, Object value) {
