@@ -192,7 +192,10 @@ async def read_whole_halves(
 async def read_decisions(
     connection: AsyncConnection, half_ids: Sequence[HalfId]
 ) -> dict[HalfId, Prepared | None]:
-    """Read halves by id with their followers; None: the stored form of one is broken."""
+    """Read halves by id with their followers; None: the stored form of one is broken.
+
+    The leaf of a decided message may have gone with some of its followers.
+    """
     leaders = await read_whole_halves(connection, half_ids)
     follower_ids = [each for half in leaders.values() if half for each in half.followers]
     followers = await read_whole_halves(connection, follower_ids)
@@ -202,7 +205,7 @@ async def read_decisions(
 def _decision(
     half: HalfMessage | None, followers: Mapping[HalfId, HalfMessage | None]
 ) -> Prepared | None:
-    found = [followers[each] for each in half.followers] if half else []
+    found = [followers[each] for each in half.followers if each in followers] if half else []
     whole = tuple(follower for follower in found if follower)
     if half is None or len(whole) < len(found):
         return None

@@ -122,7 +122,12 @@ async def _known(connection: AsyncConnection, messages: Sequence[Message]) -> Se
 
 
 def _repeated(message: Message, stored: Prepared | None, status: MessageStatus) -> PrepareOutcome:
-    """Answer one repeated prepare; nothing equals a half whose stored form is broken."""
+    """Answer one repeated prepare; nothing equals a half whose stored form is broken.
+
+    Where followers have gone with their leaf, they cannot be compared: the decision is the answer.
+    """
+    if stored and status.op and len(stored.followers) < len(stored.half.followers):
+        return AlreadyDecided(status=status)
     differs = difference(stored.half.message, message) if stored else "content"
     if stored is None or differs is not None:
         return TransactionIdReused(existing_message_id=status.message_id, member=str(differs))

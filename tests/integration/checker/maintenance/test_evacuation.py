@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from outbox.messages.manifest import Position
-from outbox.messages.message import EndOutcome, HalfMessage, State
+from outbox.messages.message import AlreadyDecided, EndOutcome, HalfMessage, State
 from outbox.postgres.reconciliation.source import PostgresSource
 from outbox.postgres.relay.commit_reader import CommitReader
+from tests.fixtures_messages import make_message
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 from tests.integration.checker.maintenance.fixtures_old_leaves import ended as end_two
@@ -86,12 +87,16 @@ async def test_a_parked_message_outlives_its_leaf_and_is_decided_audited_and_pub
 
 
 async def test_a_given_up_message_outlives_its_leaf(world: World, database_url: str) -> None:
-    committed, rolled_back = await end_two(world)
+    committed, rolled_back = await end_two(
+        world, transaction_id="order-8", followers=(make_message(key=b"another"),)
+    )
     await world.execute(GIVEN_UP, half=committed.half_id)
     await retired(world)
     status = await world.status(committed)
     assert (status.state, status.publish_error) == (State.COMMITTED, "refused")
     assert await world.rows(EVACUATED, leaf=world.first_leaf) == [(committed.half_id,)]
+    again = await world.store.prepare([committed.message])
+    assert again == [AlreadyDecided(status=status)], "its followers have gone with the leaf"
     with PostgresSource(database_url).snapshot() as snapshot:
         ids = [committed.half_id, rolled_back.half_id]
         kept = snapshot.kept_below(snapshot.retired_below())
