@@ -1,7 +1,6 @@
 """Items that wait for a shared request, without input or output and without locks."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS
@@ -64,10 +63,11 @@ class RequestQueue(Generic[Call]):
         if not self._waiting or not self.may_start(now):
             return []
         calls: list[Call] = []
-        size = 0
-        for call in islice(self._waiting, BATCH_MAX_ITEMS):
+        size = messages = 0
+        for call in self._waiting:
             size += len(call.item.body) + 1
-            if calls and size > BATCH_MAX_BYTES:
+            messages += call.item.messages
+            if calls and (size > BATCH_MAX_BYTES or messages > BATCH_MAX_ITEMS):
                 break
             calls.append(call)
         for call in calls:

@@ -29,12 +29,14 @@ class SharedItem:
     operation: str
     body: bytes
     alone: Callable[[], Request]
+    messages: int = 1
+    """How many messages it counts for in a batch."""
 
 
 def shared_prepare(producer_group: str, *messages: Message) -> SharedItem:
     """Return the item that prepares the messages, under one decision if there are several."""
     body = protocol.prepare_item(producer_group, *messages)
-    return SharedItem(PREPARE, body, lambda: protocol.prepare_request(body))
+    return SharedItem(PREPARE, body, lambda: protocol.prepare_request(body), len(messages))
 
 
 def shared_end(ending: Ending) -> SharedItem:

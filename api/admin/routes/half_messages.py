@@ -100,10 +100,7 @@ async def recheck_half_message(
     message_id: str, body: OperatorRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Rechecked:
     """Check the message now; a parked message starts a new round of checks."""
-    found = await find(services, caller, message_id)
-    message = found.message_id
-    if found.message_ids is not None and found.message_ids[0] != message:
-        raise follows(found.message_ids[0])
+    message = await _leader(services, caller, message_id)
     action = body.action_of(caller)
     due_at = await services.operations.recheck(*half_of(message_id), action)
     log_action("recheck", action, message_id=message)
@@ -115,7 +112,8 @@ async def force_end_half_message(
     message_id: str, body: ForceEndRequest, caller: OperatorCaller, services: ServicesDependency
 ) -> Response:
     """Decide as the operator; the first decision still wins."""
-    half_id, nonce = half_of(message_id)
+    message = await _leader(services, caller, message_id)
+    half_id, nonce = half_of(message)
     end = End(
         half_id=half_id,
         nonce=nonce,
@@ -127,11 +125,19 @@ async def force_end_half_message(
     )
     action = body.action_of(caller)
     ended = await services.operations.force_end(end, action)
-    log_action("force_end", action, message_id=message_id)
+    log_action("force_end", action, message_id=message)
     answer = end_answer(ended, {})
     if isinstance(answer, Problem):
         raise answer
     return Response(ENCODER.encode(answer), media_type=JSON[1].decode())
+
+
+async def _leader(services: Services, caller: Caller, message_id: str) -> str:
+    """Return the id of a message that has its decision; raises MessageNotFound, or Problem."""
+    found = await find(services, caller, message_id)
+    if found.message_ids is not None and found.message_ids[0] != found.message_id:
+        raise follows(found.message_ids[0])
+    return found.message_id
 
 
 async def find(

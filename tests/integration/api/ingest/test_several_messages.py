@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_rows import stored
+from tests.integration.api.fixtures_rows import select, stored
 from tests.integration.api.fixtures_service import HALVES, TOPIC, Service, prepare_body
 
 pytestmark = pytest.mark.postgres
@@ -61,3 +61,4 @@ async def test_whoever_decides_or_checks_a_follower_is_told_its_leader(
         assert refused.status_code == 409, refused.text
         assert (refused.json()["code"], refused.json()["leader_id"]) == ("follows-another", leader)
     assert (await stored(pool))[1] == 0
+    assert not await select(pool, "SELECT 1 FROM outbox.audit_log WHERE target = %s", follower)

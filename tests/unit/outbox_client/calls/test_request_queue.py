@@ -15,8 +15,8 @@ class Call:
     deadline: float = NOW + 10
 
 
-def make_call(body: bytes = b"{}") -> Call:
-    return Call(SharedItem(PREPARE, body, lambda: Request(path="/", body=body)))
+def make_call(body: bytes = b"{}", messages: int = 1) -> Call:
+    return Call(SharedItem(PREPARE, body, lambda: Request(path="/", body=body), messages))
 
 
 def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
@@ -26,15 +26,10 @@ def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
     return queue
 
 
-def test_a_single_call_is_sent_at_once() -> None:
-    call = make_call()
-    assert make_queue(call).start_request(NOW) == [call]
-
-
-def test_calls_that_come_during_a_request_are_sent_together_after_it() -> None:
+def test_a_call_is_sent_at_once_and_those_that_come_meanwhile_together_after_it() -> None:
     first, second, third = make_call(), make_call(), make_call()
     queue = make_queue(first)
-    queue.start_request(NOW)
+    assert queue.start_request(NOW) == [first]
     queue.add(second)
     queue.add(third)
     assert queue.start_request(NOW) == []
@@ -64,8 +59,8 @@ def test_a_call_that_was_withdrawn_is_not_sent() -> None:
     assert not queue.withdraw(stays)
 
 
-def test_a_request_takes_at_most_the_items_of_a_batch_and_the_oldest_first() -> None:
-    calls = [make_call() for _ in range(BATCH_MAX_ITEMS + 1)]
+def test_a_request_takes_at_most_the_messages_of_a_batch_and_the_oldest_first() -> None:
+    calls = [make_call(messages=2) for _ in range(BATCH_MAX_ITEMS // 2 + 1)]
     queue = make_queue(*calls, most_requests=2)
     assert queue.start_request(NOW) == calls[:-1]
     assert queue.start_request(NOW) == calls[-1:]
