@@ -100,7 +100,7 @@ CATALOGUE: Final = (
         " a shard are counted",
         ("topic",),
     ),
-    Metric("half_prepared_total", "counter", "Half messages stored", ("producer_group", "key_id")),
+    Metric("half_prepared_total", "counter", "Prepares stored", ("producer_group", "key_id")),
     Metric(
         "half_ended_total", "counter", "Decisions", ("producer_group", "decision", "decided_by")
     ),
