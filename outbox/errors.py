@@ -167,6 +167,10 @@ class KafkaUnavailable(OutboxError):
     """Kafka did not answer within the time allowed."""
 
 
+class RecordUnread(KafkaUnavailable):
+    """A record was not read in time, or has a header name that the client cannot decode."""
+
+
 class KafkaForbidden(KafkaUnavailable):
     """This principal lacks a right in Kafka; the text names the right and the resource."""
 

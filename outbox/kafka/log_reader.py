@@ -25,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import AclOperation
 
-from outbox.errors import KafkaForbidden, KafkaUnavailable
+from outbox.errors import KafkaForbidden, KafkaUnavailable, RecordUnread
 from outbox.kafka.client_config import REQUEST_SECONDS, admin_client, answered, consumer_config
 from outbox.kafka.permission import next_event
 from outbox.kafka.topics import TO_READ, read_topics
@@ -132,9 +132,9 @@ class KafkaLogReader:
     def next_records(self, places: Mapping[Partition, int]) -> Mapping[Partition, LogRecord | None]:
         """Read the first committed record at or after each offset, all at once.
 
-        None: there is none. A partition whose offset has expired is left out. Raises
-        KafkaUnavailable when one does not answer in time, KafkaForbidden when this principal may
-        not read it.
+        None: there is none. A partition is left out if its offset has expired, or if the client
+        cannot decode the record. Raises KafkaUnavailable when one does not answer in time,
+        KafkaForbidden when this principal may not read it.
         """
         self.require_read({partition.topic for partition in places})
         if not places:
@@ -143,7 +143,9 @@ class KafkaLogReader:
             return _first_of_each(consumer, places)
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
-        """Read single committed records by offset; records that no longer exist are left out.
+        """Read single committed records by offset.
+
+        Those that no longer exist, or that the client cannot decode, are left out.
 
         Raises KafkaForbidden for a topic that this principal may not read.
         """
@@ -161,7 +163,7 @@ class KafkaLogReader:
     def between(self, ranges: Mapping[Partition, tuple[int, int]]) -> Iterator[LogRecord]:
         """Read the committed records of these ranges: from one offset up to another, exclusive.
 
-        Raises KafkaForbidden, and KafkaUnavailable if a range has expired or is not read in time.
+        Raises KafkaForbidden, KafkaUnavailable if a range has expired, and RecordUnread.
         """
         filled = {p: each for p, each in ranges.items() if each[0] < each[1]}
         self.require_read({partition.topic for partition in filled})
@@ -173,7 +175,7 @@ class KafkaLogReader:
             for message in read_to_ends(consumer, {p: end for p, (_, end) in filled.items()}):
                 silent = 0.0 if message else silent + POLL_SECONDS
                 if silent >= RECORD_SECONDS:
-                    raise KafkaUnavailable("Kafka: a range was not read in time")
+                    raise RecordUnread("Kafka: a range was not read in time")
                 if message is not None:
                     partition = Partition(message.topic() or "", message.partition() or 0)
                     yield _record(partition, message)
@@ -259,7 +261,8 @@ def _first_of_each(
 ) -> dict[Partition, LogRecord | None]:
     """Read the first record of each partition, or None at the end of its log.
 
-    An offset that has expired since it was read is left out: nothing is known about it.
+    An offset that has expired since it was read is left out: nothing is known about it. So is a
+    record that the client cannot decode.
     """
     consumer.assign([TopicPartition(*place, at) for place, at in places.items()])
     found: dict[Partition, LogRecord | None] = {}
@@ -275,14 +278,19 @@ def _first_of_each(
             continue
         waiting.discard(partition)
         if error is None:
-            found[partition] = _record(partition, message)
+            with suppress(RecordUnread):
+                found[partition] = _record(partition, message)
         elif error.code() == KafkaError._PARTITION_EOF:
             found[partition] = None
     return found
 
 
 def _record(partition: Partition, message: Message) -> LogRecord:
-    headers: Iterable[tuple[str, str | bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    try:
+        headers: Iterable[tuple[str, str | bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    except SystemError:  # The client's words for a header name that is not UTF-8.
+        place = f"{partition.topic}/{partition.number}, offset {message.offset()}"
+        raise RecordUnread(f"Kafka: a header name at {place} is not UTF-8") from None
     return LogRecord(
         partition=partition,
         offset=message.offset() or 0,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from outbox.errors import RecordUnread
 from spark.audit.hand_over import Leftovers, checkpoint
 from spark.audit.steps import Captured, committed_counts, run_fields
 from spark.audit.suspects import chunks
@@ -42,7 +43,7 @@ def even_report(captured: Captured, snapshot: PostgresSnapshot) -> Report | None
         with context.progress.stage("read what is new") as stage:
             read = read_even(context, options, captured.log, snapshot, previous)
             stage.rows = len(read.new_records)
-    except Uneven as reason:
+    except (Uneven, RecordUnread) as reason:
         context.progress.note(f"for Spark: {reason}")
         return None
     run = Run(**run_fields(captured, snapshot, read.planned))
