@@ -65,8 +65,8 @@ def open_run(
         stage = stage_uri(settings, source.installation_id())
     with nullcontext() if resident else store.run_lock(), ExitStack() as stack:
 
-        @cache
         def sources() -> Sources:
+            stack.close()  # A Spark Connect server deletes a session that is silent for an hour.
             expected = expected_records(log_reader, source.topics())
             expected = max(expected, QUICK_RECORDS) if resident else expected
             session = stack.enter_context(_session(settings, progress, expected))
@@ -84,7 +84,7 @@ def open_run(
             source=source,
             log_reader=log_reader,
             run_store=store,
-            sources=sources,
+            sources=cache(sources) if settings.reconcile_spark_remote is None else sources,
             clock=progress.clock,
             progress=progress,
             pause=Event().wait,

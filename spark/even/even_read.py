@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import Partition
+from outbox.reconciliation.snapshot import Commit
 from spark.checks.misplaced_keys import keyed_topics
 from spark.checks.unlogged_commits import unlogged
 from spark.compare.open_items import FINDING
@@ -35,12 +36,11 @@ from spark.even.evenness import (
     unread,
 )
 from spark.even.rows import (
-    ListedManifest,
     PlainRecord,
     Uneven,
     carried_records,
     listed_manifests,
-    plain_record,
+    plain_records,
 )
 from spark.findings.topic_rules import latency_targets
 from spark.run_context import Options, RunContext
@@ -72,11 +72,12 @@ def read_even(
     previous: Previous,
 ) -> EvenRead:
     """Read both sides, and prove that they are even. Raises Uneven."""
-    _require_few(log, previous, snapshot, options.small_rows)
-    listed = listed_manifests(context.log_reader.between(_offsets(unread_manifests(log, previous))))
-    if previous.marks.keys() - listed.keys():
+    marks, most = previous.marks, options.small_rows
+    _require_few(log, previous, snapshot, most)
+    manifests = context.log_reader.between(_offsets(unread_manifests(log, previous)))
+    listed = listed_manifests(manifests, marks, most)
+    if marks.keys() - listed.keys():
         raise Uneven("the last known manifest of a shard is gone")
-    marks = previous.marks
     new = {shard: unread(shard, some, marks.get(shard)) for shard, some in listed.items()}
     last = {shard: some[-1] for shard, some in listed.items()}
     planned = continued_read(
@@ -89,9 +90,13 @@ def read_even(
         snapshot.identity,
         previous,
     )
+    commits = _commits(previous, snapshot, most)
     records = carried_records(row for row in previous.carried if row.side == RECORD)
-    records += map(plain_record, context.log_reader.between(_offsets(planned.plan.reads)))
-    even = _matched(planned, previous, snapshot, new, records, options.small_rows)
+    records += plain_records(context.log_reader.between(_offsets(planned.plan.reads)))
+    shards = planned.plan.shards
+    cuts = {each.shard: each.batch_no for each in shards}
+    newest = newest_batches(shards, snapshot.relay_progress())
+    even = matched(new, commits, records, cuts, newest)
     _require_disorderless(even, log, snapshot, options)
     if unlogged(snapshot, previous, context.run_store.missing([])):
         raise Uneven("a message that was decided COMMIT is not in the commit log")
@@ -110,26 +115,12 @@ def _require_few(log: LogCut, previous: Previous, snapshot: PostgresSnapshot, mo
         raise Uneven("an earlier run has left messages open")
 
 
-def _matched(
-    planned: PlannedRead,
-    previous: Previous,
-    snapshot: PostgresSnapshot,
-    listed: Mapping[int, Sequence[ListedManifest]],
-    records: Sequence[PlainRecord],
-    most: int,
-) -> Even:
+def _commits(previous: Previous, snapshot: PostgresSnapshot, most: int) -> Sequence[Commit]:
     after = {shard: previous.positions.get(shard, START) for shard in range(SHARDS)}
     commits = snapshot.commits(after, most)
     if commits is None:
         raise Uneven(f"there are more than {most} new commits")
-    shards = planned.plan.shards
-    return matched(
-        listed,
-        commits,
-        records,
-        {each.shard: each.batch_no for each in shards},
-        newest_batches(shards, snapshot.relay_progress()),
-    )
+    return commits
 
 
 def _require_disorderless(

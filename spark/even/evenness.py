@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final
 from uuid import UUID
 
-from outbox.messages.manifest import PUBLISHED, START, Kind
+from outbox.messages.manifest import START, Kind
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.reconciliation.snapshot import Commit
 from spark.checks.latency import SKEW_MICROS
@@ -72,11 +72,14 @@ def matched(
     cuts: Mapping[int, int],
     newest: Mapping[int, int],
 ) -> Even:
-    """Match the commits with their records; ``listed`` are the manifests that no run has judged.
+    """Match the commits with their records.
 
-    By shard, ``cuts`` is the last batch to judge, and ``newest`` the last one that can be in the
-    log. Raises Uneven.
+    ``listed`` are the manifests that no run has judged; they list published messages only. By
+    shard, ``cuts`` is the last batch to judge, and ``newest`` the last one that can be in the log.
+    Raises Uneven.
     """
+    if len({each.half_id for each in commits}) < len(commits):
+        raise Uneven("a message is in the commit log twice")
     slots, in_flight = _slots(listed, commits)
     waiting = {each.half_id: each for each in in_flight}
     pairs, ahead = list[tuple[Commit, PlainRecord]](), list[tuple[Commit, PlainRecord]]()
@@ -138,7 +141,7 @@ def _slots(
             if past or len(own) < count or (own and (own[-1].xid, own[-1].n) > manifest.to):
                 raise Uneven(f"batch {manifest.batch_no} of shard {shard} is not its range")
             for index, (commit, entry) in enumerate(zip(own, manifest.entries, strict=True)):
-                if entry.status != PUBLISHED or split_message_id(entry[0])[0] != commit.half_id:
+                if split_message_id(entry.message_id)[0] != commit.half_id:
                     raise Uneven(f"batch {manifest.batch_no} of shard {shard} is not its range")
                 name = str(UUID(bytes=entry.message_id))
                 slots[shard, manifest.batch_no, index] = commit, name

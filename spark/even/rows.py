@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from xxhash import xxh64_intdigest
 
 from outbox.errors import InvalidManifest
 from outbox.messages.content_digest import SEED
-from outbox.messages.manifest import Manifest, crc_of, decode
+from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, decode
 from outbox.messages.message_id import HalfId, parse_message_id
 from outbox.messages.record import PRODUCER_GROUP
 from outbox.reconciliation.log import LogRecord, Partition
@@ -21,6 +21,7 @@ from outbox.reconciliation.run import CarriedRow
 from spark.columns.digest import LEADING
 from spark.columns.slot import MESSAGE_ID
 from spark.cut.carry_over import RECORD
+from spark.cut.checkpoint import Mark
 from spark.cut.log_history import digest_of
 from spark.even.murmur2 import home_of
 
@@ -29,6 +30,8 @@ HEADERS: Final = (*LEADING, PRODUCER_GROUP)
 OUR_ID: Final = re.compile(MESSAGE_ID)
 BATCH: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,18})\.([0-9]{1,9})")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_BYTES: Final = 256 << 20
+"""Of keys and values: Spark reads more than that faster."""
 
 
 class Uneven(Exception):
@@ -81,9 +84,16 @@ class PlainRecord:
         return CarriedRow(RECORD, self.half_id, json.dumps(known))
 
 
-def listed_manifests(found: Iterable[LogRecord]) -> dict[int, list[ListedManifest]]:
-    """Return the manifests by shard, in order. Raises Uneven unless all of them are intact."""
+def listed_manifests(
+    found: Iterable[LogRecord], marks: Mapping[int, Mark], most: int
+) -> dict[int, list[ListedManifest]]:
+    """Return the manifests by shard, in order.
+
+    Raises Uneven unless all are intact, and those after the known ones, which ``marks`` name by
+    shard, list at most ``most`` messages, each of them as published.
+    """
     listed: dict[int, list[ListedManifest]] = {}
+    messages = 0
     for each in found:
         try:
             manifest = decode(each.value or b"")
@@ -91,16 +101,38 @@ def listed_manifests(found: Iterable[LogRecord]) -> dict[int, list[ListedManifes
             of_shard.append(ListedManifest(each.offset, crc_of(each.value or b""), manifest))
         except InvalidManifest as error:
             raise Uneven(f"no manifest at {_place(each)}: {error}") from None
+        mark = marks.get(each.partition.number)
+        if mark is not None and each.offset <= mark.offset:
+            continue
+        messages += len(manifest.entries)
+        if messages > most or any(entry.status != PUBLISHED for entry in manifest.entries):
+            raise Uneven(f"the manifest at {_place(each)} lists too many, or not as published")
     return listed
 
 
-def plain_record(found: LogRecord) -> PlainRecord:
-    """Return what a run keeps of a record. Raises Uneven unless it has the headers of the relay."""
+def plain_records(found: Iterable[LogRecord]) -> Iterator[PlainRecord]:
+    """Yield what a run keeps of each record.
+
+    Raises Uneven unless each has the headers of the relay, and for more than MOST_BYTES.
+    """
+    size = 0
+    for each in found:
+        size += len(each.key or b"") + len(each.value or b"")
+        if size > MOST_BYTES:
+            raise Uneven(f"the new records have more than {MOST_BYTES >> 20} MiB")
+        yield _plain_record(each)
+
+
+def _plain_record(found: LogRecord) -> PlainRecord:
     names = tuple(name for name, _ in found.headers[: len(HEADERS)])
     texts = [(value or b"").decode(errors="replace") for _, value in found.headers[: len(HEADERS)]]
     batch = BATCH.fullmatch(texts[1]) if names == HEADERS else None
     if batch is None or not OUR_ID.fullmatch(texts[0]):
         raise Uneven(f"the record at {_place(found)} was not published in turn")
+    try:
+        published_at = EPOCH + timedelta(milliseconds=found.written_at_ms)
+    except OverflowError:
+        raise Uneven(f"the record at {_place(found)} has an impossible time") from None
     shard, batch_no, index = map(int, batch.groups())
     hashed = None if found.key is None else xxh64_intdigest(found.key, SEED)
     return PlainRecord(
@@ -109,7 +141,7 @@ def plain_record(found: LogRecord) -> PlainRecord:
         topic=found.partition.topic,
         partition=found.partition.number,
         offset=found.offset,
-        published_at=EPOCH + timedelta(milliseconds=found.written_at_ms),
+        published_at=published_at,
         shard=shard,
         batch_no=batch_no,
         index=index,

@@ -9,12 +9,20 @@ from uuid import UUID
 
 import pytest
 
-from outbox.messages.manifest import START, Entry, Kind, Manifest, Position
+from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.messages.message_id import Nonce, Shard, half_id_of, message_id_bytes, message_id_of
+from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import Commit
 from spark.cut.checkpoint import Mark
 from spark.even.evenness import matched, require_order, require_places, require_times, unread
-from spark.even.rows import ListedManifest, PlainRecord, Uneven
+from spark.even.rows import (
+    HEADERS,
+    ListedManifest,
+    PlainRecord,
+    Uneven,
+    listed_manifests,
+    plain_records,
+)
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = [half_id_of(900, n, Shard(3)) for n in range(3)]
@@ -65,6 +73,12 @@ FIRST, LAST, AHEAD = RECORDS[0], RECORDS[1], replace(RECORDS[2], batch_no=8, ind
         (BATCH, COMMITS[:2], [FIRST, LAST, AHEAD], False),
         (replace(BATCH, to=Position(900, 3)), COMMITS, [FIRST, LAST], False),
         (replace(BATCH, entries=BATCH.entries[::-1]), COMMITS, [FIRST, LAST], False),
+        (
+            replace(BATCH, entries=BATCH.entries[:1] * 2),
+            [COMMITS[0], COMMITS[0]._replace(n=2)],
+            [FIRST, replace(FIRST, index=1)],
+            False,
+        ),
     ],
 )
 def test_rows_are_even_only_if_each_message_has_its_record(
@@ -89,6 +103,19 @@ def test_manifests_are_even_only_if_they_follow_in_turn(
 ) -> None:
     listed = [ListedManifest(at, 65 + at, each) for at, each in enumerate(manifests, 1)]
     assert is_even(lambda: unread(3, listed, mark)) is even
+
+
+def test_manifests_and_records_that_cannot_be_judged_are_uneven() -> None:
+    manifest = LogRecord(
+        partition=Partition("p", 3), offset=7, key=None, value=encode(BATCH), headers=()
+    )
+    assert is_even(lambda: listed_manifests([manifest], {}, 2))
+    assert not is_even(lambda: listed_manifests([manifest], {}, 1))
+    assert is_even(lambda: listed_manifests([manifest], {3: Mark(7, 66)}, 1))
+    headers = zip(HEADERS, (FIRST.message_id, "3.7.0", "", "g"), strict=True)
+    record = replace(manifest, headers=tuple((name, text.encode()) for name, text in headers))
+    assert is_even(lambda: list(plain_records([record])))
+    assert not is_even(lambda: list(plain_records([replace(record, written_at_ms=1 << 62)])))
 
 
 def test_order_partition_and_times_are_looked_at() -> None:
