@@ -72,7 +72,7 @@ async def test_the_openapi_document_is_valid(service: Service) -> None:
     validate(document)
     prepare = document["components"]["schemas"]["PrepareRequest"]
     assert prepare["additionalProperties"] is False
-    assert set(prepare["required"]) == {"producer_group", "topic"}
+    assert prepare["required"] == ["producer_group"]
     kinds = [each["type"] for each in prepare["properties"]["partition"]["anyOf"]]
     assert kinds == ["integer", "null"]
     for operations in document["paths"].values():
