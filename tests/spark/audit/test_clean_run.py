@@ -51,6 +51,7 @@ def test_a_system_without_a_fault_is_clean(
     assert (report.counts.prepared, report.counts.in_flight) == (5 + open_before, 0)
 
 
+@pytest.mark.deep
 def test_a_run_without_spark_leaves_and_reports_what_spark_does(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
