@@ -27,7 +27,6 @@ POINTS: Final = frozenset(
         "relay.after_lock",
         "relay.after_verify",
         "relay.after_fence",
-        "relay.after_leaving",
         "relay.after_watermark",
         "relay.after_replay",
         "relay.after_history_chunk",

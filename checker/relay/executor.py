@@ -266,7 +266,6 @@ _AFTER: Final[dict[type[Any], str]] = {
     actions.TryLock: "relay.after_lock",
     actions.IdentifyStores: "relay.after_verify",
     actions.Fence: "relay.after_fence",
-    actions.LeaveTransactionalId: "relay.after_leaving",
     actions.ReadBounds: "relay.after_watermark",
     actions.ReadManifests: "relay.after_replay",
     actions.Recover: "relay.after_history_chunk",

@@ -72,8 +72,11 @@ def on_lock_busy(state: Relay, _: LockBusy) -> Next:
 
 
 def on_lock_taken(state: Relay, _: LockTaken) -> Next:
-    """Identify both stores before any change to one."""
-    return replace(state, phase=Phase.VERIFY), (IdentifyStores(),)
+    """Identify both stores before any change to one.
+
+    Nothing is kept of the transactional ids: PostgreSQL may have lost what an earlier session saw.
+    """
+    return replace(state, phase=Phase.VERIFY, number=0), (IdentifyStores(),)
 
 
 def on_stores_identified(state: Relay, stores: StoresIdentified) -> Next:
