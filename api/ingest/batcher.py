@@ -76,10 +76,9 @@ class MicroBatcher(Generic[ItemT, OutcomeT]):
     ) -> Sequence[OutcomeT]:
         """Return the outcomes of these items, in order, once their flush has committed.
 
-        A submission is never split, and an empty one needs no flush. ``rows`` None: one an item.
-        Raises Overloaded when the
-        tenant's share of the queue is full, DatabaseUnavailable when no flush begins in time, and
-        whatever the flush raised.
+        A submission is never split, and an empty one needs no flush. ``rows`` is the number of rows
+        that the items make; None: one each. Raises Overloaded when the tenant's share of the queue
+        is full, DatabaseUnavailable when no flush begins in time, and whatever the flush raised.
         """
         if not items:
             return []

@@ -93,7 +93,7 @@ class RecordedPlace:
     batch_no: int
 
 
-class Commit(NamedTuple):
+class LoggedCommit(NamedTuple):
     """A committed message at its position in the commit log."""
 
     shard: int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from outbox.messages.manifest import START
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import Commit
+from outbox.reconciliation.snapshot import LoggedCommit
 from spark.checks.misplaced_keys import keyed_topics
 from spark.checks.unlogged_commits import unlogged
 from spark.compare.open_items import FINDING
@@ -115,7 +115,7 @@ def _require_few(log: LogCut, previous: Previous, snapshot: PostgresSnapshot, mo
         raise Uneven("an earlier run has left messages open")
 
 
-def _commits(previous: Previous, snapshot: PostgresSnapshot, most: int) -> Sequence[Commit]:
+def _commits(previous: Previous, snapshot: PostgresSnapshot, most: int) -> Sequence[LoggedCommit]:
     after = {shard: previous.positions.get(shard, START) for shard in range(SHARDS)}
     commits = snapshot.commits(after, most)
     if commits is None:

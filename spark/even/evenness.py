@@ -17,7 +17,7 @@ from uuid import UUID
 
 from outbox.messages.manifest import START, Kind
 from outbox.messages.message_id import SHARDS, split_message_id
-from outbox.reconciliation.snapshot import Commit
+from outbox.reconciliation.snapshot import LoggedCommit
 from spark.checks.latency import SKEW_MICROS
 from spark.cut.checkpoint import Mark
 from spark.even.rows import ListedManifest, PlainRecord, Uneven
@@ -30,11 +30,11 @@ Slot = tuple[int, int, int]
 class Even:
     """What a run has read, each message in its place."""
 
-    commits: Sequence[Commit]
-    pairs: Sequence[tuple[Commit, PlainRecord]]
+    commits: Sequence[LoggedCommit]
+    pairs: Sequence[tuple[LoggedCommit, PlainRecord]]
     """The commits up to the cut, each with its record."""
-    in_flight: Sequence[Commit]
-    ahead: Sequence[tuple[Commit, PlainRecord]]
+    in_flight: Sequence[LoggedCommit]
+    ahead: Sequence[tuple[LoggedCommit, PlainRecord]]
     """Those commits in flight of which the log has the record already."""
 
 
@@ -67,7 +67,7 @@ def unread(
 
 def matched(
     listed: Mapping[int, Sequence[ListedManifest]],
-    commits: Sequence[Commit],
+    commits: Sequence[LoggedCommit],
     records: Iterable[PlainRecord],
     cuts: Mapping[int, int],
     newest: Mapping[int, int],
@@ -82,7 +82,10 @@ def matched(
         raise Uneven("a message is in the commit log twice")
     slots, in_flight = _slots(listed, commits)
     waiting = {each.half_id: each for each in in_flight}
-    pairs, ahead = list[tuple[Commit, PlainRecord]](), list[tuple[Commit, PlainRecord]]()
+    pairs, ahead = (
+        list[tuple[LoggedCommit, PlainRecord]](),
+        list[tuple[LoggedCommit, PlainRecord]](),
+    )
     for each in records:
         commit, name = slots.pop(each.slot, (None, each.message_id))
         found = pairs
@@ -126,13 +129,13 @@ def require_times(even: Even, cut_at: datetime, limits: Mapping[str, float]) -> 
 
 
 def _slots(
-    listed: Mapping[int, Sequence[ListedManifest]], commits: Iterable[Commit]
-) -> tuple[dict[Slot, tuple[Commit | None, str]], list[Commit]]:
+    listed: Mapping[int, Sequence[ListedManifest]], commits: Iterable[LoggedCommit]
+) -> tuple[dict[Slot, tuple[LoggedCommit | None, str]], list[LoggedCommit]]:
     """Return by slot the commit and its message id, and the commits above the last manifest."""
-    unread: dict[int, list[Commit]] = defaultdict(list)
+    unread: dict[int, list[LoggedCommit]] = defaultdict(list)
     for each in commits:
         unread[each.shard].append(each)
-    slots: dict[Slot, tuple[Commit | None, str]] = {}
+    slots: dict[Slot, tuple[LoggedCommit | None, str]] = {}
     for shard, some in listed.items():
         for _, _, manifest in some:
             count = len(manifest.entries)
@@ -149,7 +152,7 @@ def _slots(
     return slots, [each for some in unread.values() for each in some]
 
 
-def _is_record_of(record: PlainRecord, commit: Commit, message_id: str) -> bool:
+def _is_record_of(record: PlainRecord, commit: LoggedCommit, message_id: str) -> bool:
     same = (record.half_id, record.digest, record.message_id)
     own_shard = record.shard % SHARDS == record.half_id & (SHARDS - 1)
     return own_shard and same == (commit.half_id, commit.digest, message_id)

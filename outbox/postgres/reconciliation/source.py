@@ -23,10 +23,10 @@ from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
     ChangedCommit,
-    Commit,
     HeldRecord,
     JdbcAddress,
     KnownHalf,
+    LoggedCommit,
     RecordedPlace,
     RelayCut,
     RelayProgress,
@@ -125,18 +125,18 @@ class PostgresSnapshot:
         """Return the half messages below an id that are stored, though their leaf is removed."""
         return frozenset(kept for (kept,) in self._rows("kept_below", half_id=half_id))
 
-    def commits(self, after: Mapping[int, Position], most: int) -> Sequence[Commit] | None:
+    def commits(self, after: Mapping[int, Position], most: int) -> Sequence[LoggedCommit] | None:
         """Return the commits after a position of each shard, in order; None if more than ``most``.
 
         Of rows with too few digests, the last commits have none.
         """
         asked = {"shards": list(after), "xids": [each.xid for each in after.values()]}
-        found: list[Commit] = []
+        found: list[LoggedCommit] = []
         with database_errors(), self._connection.cursor("commits") as cursor:
             for shard, xid, at, half_ids, digests in cursor.execute(SQL["commits"], asked):
                 places = enumerate(zip_longest(half_ids, digests[: len(half_ids)]), 1)
                 found += (
-                    Commit(shard, xid, n, at, *each)
+                    LoggedCommit(shard, xid, n, at, *each)
                     for n, each in places
                     if (xid, n) > after[shard]
                 )

@@ -12,7 +12,7 @@ import pytest
 from outbox.messages.manifest import START, Entry, Kind, Manifest, Position, encode
 from outbox.messages.message_id import Nonce, Shard, half_id_of, message_id_bytes, message_id_of
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import Commit
+from outbox.reconciliation.snapshot import LoggedCommit
 from spark.cut.checkpoint import Mark
 from spark.even.evenness import matched, require_order, require_places, require_times, unread
 from spark.even.rows import (
@@ -26,7 +26,7 @@ from spark.even.rows import (
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = [half_id_of(900, n, Shard(3)) for n in range(3)]
-COMMITS = [Commit(3, 900, n, AT, half_id, 70 + n) for n, half_id in enumerate(IDS, 1)]
+COMMITS = [LoggedCommit(3, 900, n, AT, half_id, 70 + n) for n, half_id in enumerate(IDS, 1)]
 RECORDS = [
     PlainRecord(
         half_id=half_id,
@@ -82,7 +82,7 @@ FIRST, LAST, AHEAD = RECORDS[0], RECORDS[1], replace(RECORDS[2], batch_no=8, ind
     ],
 )
 def test_rows_are_even_only_if_each_message_has_its_record(
-    batch: Manifest, commits: list[Commit], records: list[PlainRecord], even: bool
+    batch: Manifest, commits: list[LoggedCommit], records: list[PlainRecord], even: bool
 ) -> None:
     listed = {3: [ListedManifest(1, 1, batch)]}
     assert is_even(lambda: matched(listed, commits, records, {3: 7}, {3: 9})) is even
