@@ -1,4 +1,4 @@
-"""`outbox-reconcile run|rerun`: audits the two stores, reports, and exits by the verdict."""
+"""`outbox-reconcile run`: audits the two stores, reports, and exits by the verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from outbox.telemetry.events import configure_logging, log_uncaught_errors
 from outbox.telemetry.redaction import redaction
 from spark.audit.audit import Audit
 from spark.audit.audit_loop import AuditLoop, seconds_of
-from spark.audit.rerun import open_findings, rerun_once
 from spark.findings.finding_class import Severity
 from spark.findings.verdict import exit_code, limits, parse_tolerance
 from spark.jvm.spark_errors import ERROR, INTERRUPTED, SparkFailure, exit_code_of, one_line_failures
@@ -29,7 +28,7 @@ from spark.report.report import Report
 from spark.report.run_summary import summary
 from spark.report.store_run import store_run
 from spark.run_context import Options, RunContext
-from spark.wiring import failure_log, open_run, run_store
+from spark.wiring import failure_log, open_run
 
 REPORT_DIR: Final = "reconcile_report_dir"
 """The setting that `--report` overrides."""
@@ -52,8 +51,8 @@ class Terminated(KeyboardInterrupt):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one audit.
 
-    Exit codes: 0 clean · 1 error · 2 usage or configuration · 3 no such run · 5 another run is
-    under way or finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
+    Exit codes: 0 clean · 1 error · 2 usage or configuration · 5 another run is under way or
+    finished first · 6 unreachable · 7 findings · 8 inconclusive · 130 interrupted.
     """
     redact = redaction()
     try:
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redact = redaction(secret_texts(settings))
         configure_logging("warning", "console", secret_texts(settings))
         log_uncaught_errors()
-        return _rerun(flags, settings) if flags.command == "rerun" else _run(flags, settings)
+        return _run(flags, settings)
     except (OutboxError, SparkFailure) as error:
         print(redact(f"outbox-reconcile: {error}"), file=sys.stderr)  # noqa: T201
         return exit_code_of(error)
@@ -122,17 +121,6 @@ def _run_and_print(
     return report
 
 
-def _rerun(flags: argparse.Namespace, settings: Settings) -> int:
-    """Judge the open findings of an earlier run again; without such a run Spark is not started."""
-    tolerance = parse_tolerance(flags.fail_on, flags.max)
-    open_findings(run_store(settings), flags.run_id)
-    with open_run(settings, sys.stderr) as (context, options):
-        rerun = rerun_once(context, options, flags.run_id)
-    as_json = flags.output == "json"
-    sys.stdout.write(json.dumps(rerun.document(), indent=2) + "\n" if as_json else rerun.lines())
-    return rerun.exit_code(tolerance)
-
-
 def _stopped_within(seconds: float) -> bool:
     """Wait between two runs; a signal during the wait ends the loop normally."""
     try:
@@ -175,14 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="show keys in reports, not their hashes",
     )
-    rerun = commands.add_parser(
-        "rerun",
-        help="judge one run's open findings again and store their new status",
-        epilog="Example: outbox reconcile rerun RUN_ID --max missing=0",
-    )
-    rerun.add_argument("run_id", metavar="RUN_ID")
-    for command in (run, rerun):
-        _add_common_flags(command)
+    _add_common_flags(run)
     return parser
 
 

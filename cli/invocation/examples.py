@@ -20,7 +20,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "migrate status": "outbox migrate status",
     "reconcile list": "outbox reconcile list --limit 5",
     "reconcile show": "outbox reconcile show RUN_ID --kind missing",
-    "reconcile fix": "outbox reconcile fix RUN_ID --class LOST --no-rerun",
+    "reconcile fix": "outbox reconcile fix RUN_ID --class LOST",
     "message list": "outbox message list --state PARKED --group orders",
     "message show": "outbox message show MESSAGE_ID --history",
     "message tail": "outbox message tail invoices.issued --limit 1",

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -71,24 +70,6 @@ def become_reconcile(context: typer.Context, *arguments: str) -> NoReturn:
     # The audit lets an interrupt through once it can end in order.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.execve(path, [path, *arguments, "--output", output], _environment())
-
-
-def run_reconcile(*arguments: str) -> tuple[int, str]:
-    """Run that program to its end; return its exit code and its JSON output.
-
-    Its progress and errors go to stderr. Raises CommandFailed if Spark is not installed.
-    """
-    command = [_reconcile_script(), *arguments, "--output", "json"]
-    with subprocess.Popen(
-        command, env=_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as audit:
-        try:
-            printed, _ = audit.communicate()
-        except KeyboardInterrupt:
-            audit.send_signal(signal.SIGINT)  # it ends its JVM, which would survive a kill
-            audit.wait()
-            raise
-    return audit.returncode, printed
 
 
 def _reconcile_script() -> str:

@@ -50,7 +50,7 @@ CREATE INDEX ix_reconciliation_finding_open ON outbox.reconciliation_finding (ki
 CREATE INDEX ix_reconciliation_finding_half_id ON outbox.reconciliation_finding (half_id) WHERE half_id IS NOT NULL;
 
 -- What happened to findings, in the order of the ids; class, detail, severity and status as they were after it. No row
--- is ever changed. Without a run it was done between two of them, by a rerun or an operator.
+-- is ever changed. Without a run an operator did it.
 CREATE TABLE outbox.reconciliation_finding_event (
     id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_reconciliation_finding_event PRIMARY KEY,
     finding_id text NOT NULL,

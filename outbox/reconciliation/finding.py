@@ -94,7 +94,7 @@ class TrackedFinding(StoredFinding):
     """Set while the status is accepted. After it the finding is open again if a run sees it."""
     history: Sequence[Mapping[str, Any]]
     """The last changes, oldest first: ``at``, ``event``, ``run_id``, and the class, detail,
-    severity and status after it. ``run_id`` is null if a rerun or an operator made the change."""
+    severity and status after it. ``run_id`` is null if an operator made the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""One audit of both stores, its repetition in a loop, and the rerun of an earlier one."""
+"""One audit of both stores, and its repetition in a loop."""

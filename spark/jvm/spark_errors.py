@@ -13,13 +13,11 @@ from outbox.errors import (
     ConfigurationError,
     DatabaseUnavailable,
     KafkaUnavailable,
-    OutboxError,
     RunOvertaken,
 )
 
 ERROR: Final = 1
 USAGE: Final = 2
-NOT_FOUND: Final = 3
 OVERTAKEN: Final = 5
 UNREACHABLE: Final = 6
 INTERRUPTED: Final = 130
@@ -36,10 +34,6 @@ UNREACHABLE_SIGNS: Final = (
 )
 """Texts of the connectors if a store became unreachable, or a replica cancelled the query."""
 LINE: Final = 300
-
-
-class RunNotFound(OutboxError):
-    """No run of this id has finished."""
 
 
 class SparkFailure(Exception):
@@ -69,8 +63,6 @@ def exit_code_of(error: Exception) -> int:
     match error:
         case ConfigurationError():
             return USAGE
-        case RunNotFound():
-            return NOT_FOUND
         case RunOvertaken():
             return OVERTAKEN
         case DatabaseUnavailable() | KafkaUnavailable() | SparkFailure(unreachable=True):

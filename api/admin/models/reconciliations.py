@@ -61,7 +61,7 @@ class AcceptRequest(OperatorRequest):
 
 
 class FindingEventResource(BaseModel):
-    """One change of a finding, and its values then; ``run_id`` is null for reruns and operators."""
+    """One change of a finding, and its values then; ``run_id`` is null for operators."""
 
     at: datetime
     event: FindingChange

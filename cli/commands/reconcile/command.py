@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.commands.reconcile.fix import fix
-from cli.commands.reconcile.program_run import PASSED_ON, RunId, rerun, run
+from cli.commands.reconcile.program_run import PASSED_ON, RunId, run
 from cli.invocation.command_group import command_group
 from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
@@ -43,8 +43,7 @@ def make_app() -> typer.Typer:
         "Compare PostgreSQL with Kafka, show the findings and repair losses.",
         {"list": list_runs, "show": show, "fix": fix},
     )
-    for name, command in {"run": run, "rerun": rerun}.items():
-        app.command(name, add_help_option=False, context_settings=PASSED_ON)(command)
+    app.command("run", add_help_option=False, context_settings=PASSED_ON)(run)
     return app
 
 

@@ -3,7 +3,7 @@
 It also accepts findings that need no repair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -14,18 +14,16 @@ import typer
 from cli.commands.reconcile.program_run import RunId
 from cli.commands.reconcile.repair_plan import (
     REPUBLISH,
-    Rerun,
     fill_plan,
     lost_findings,
     named_findings,
-    rerun_audit,
 )
 from cli.invocation.context import context_of
 from cli.invocation.durations import moment
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, who_and_why
 from cli.invocation.output import print_rows
-from cli.service.api_client import api_client
+from cli.service.api_client import ApiClient, api_client
 from cli.service.bulk_progress import BULK, wait_finished
 
 COLUMNS = ("finding_id", "plan", "class", "detail", "topic", "message_id")
@@ -91,8 +89,6 @@ class Wanted:
     names: Sequence[str]
     finding_class: str
     """CLASS or CLASS/detail."""
-    rerun: bool
-    """Check both stores again first."""
 
 
 def fix(
@@ -101,7 +97,6 @@ def fix(
     *,
     lost: Lost = None,
     names: Names = None,
-    rerun: Annotated[bool, typer.Option(help="Check both stores again first.")] = True,
     apply: Annotated[
         bool, typer.Option("--apply", help="Carry the plan out, not only show it.")
     ] = False,
@@ -127,7 +122,7 @@ def fix(
         _accept(context, run_id, accepted, moment(until, "--until"), who)
     else:
         finding_class = lost or LostClass.LOST
-        wanted = Wanted(names=names or (), finding_class=finding_class, rerun=rerun)
+        wanted = Wanted(names=names or (), finding_class=finding_class)
         more = {"max_items": max_items, "accept_order": accept_order}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, apply=apply)
@@ -167,12 +162,11 @@ def _republish(
             rows = named_findings(api, run_id, wanted.names, order["max_items"])
         else:
             rows = lost_findings(api, run_id, wanted.finding_class, order["max_items"])
-        rerun = rerun_audit(run_id) if rows and wanted.rerun else Rerun()
-        fill_plan(api, rows, order, rerun)
-        plan = {"run_id": run_id, "rerun": rerun.cut_at, "plan": rows}
-        print_rows(invocation, rows, COLUMNS, {**plan, "applied": apply}, none=NOTHING_LOST)
-        for line in _rerun_notes(rows, rerun):
-            invocation.say(line)
+        fill_plan(api, rows, order)
+        seen = _last_cut(api)
+        plan = {"run_id": run_id, "seen_at": seen, "plan": rows, "applied": apply}
+        print_rows(invocation, rows, COLUMNS, plan, none=NOTHING_LOST)
+        invocation.say(f"as seen at {seen}: `outbox reconcile run` looks at both stores again")
         due = [row["finding_id"] for row in rows if row["plan"] == REPUBLISH]
         if not apply:
             way = "; use --apply --reason" if due else ""
@@ -183,13 +177,10 @@ def _republish(
             _tell(invocation.say, wait_finished(api, started))
 
 
-def _rerun_notes(rows: Sequence[Row], rerun: Rerun) -> Iterator[str]:
-    """Yield what the rerun has changed in the plan."""
-    gone = sum(row["finding_id"] in rerun.closed for row in rows)
-    if gone:
-        yield f"{gone} of {len(rows)} are no longer open and left out, at the cut of {rerun.cut_at}"
-    if rerun.partial:
-        yield f"the rerun at {rerun.cut_at} is partial: an open finding may be resolved"
+def _last_cut(api: ApiClient) -> str:
+    """Return the cut of the newest run: it has judged the findings of all earlier ones."""
+    (newest,) = api.get("/v1/reconciliations", {"limit": 1})["data"]
+    return str(newest["cut_at"])
 
 
 def _tell(say: Any, action: Row) -> None:

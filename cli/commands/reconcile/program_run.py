@@ -1,4 +1,4 @@
-"""`outbox reconcile run` and `rerun`: they become the program that audits; it has the options."""
+"""`outbox reconcile run`: becomes the program that audits, which has the options."""
 
 from typing import Annotated, Final
 
@@ -16,8 +16,3 @@ PASSED_ON: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 def run(context: typer.Context) -> None:
     """Audit both stores up to one consistent cut; the exit code follows the verdict."""
     become_reconcile(context, "run", *context.args)
-
-
-def rerun(context: typer.Context) -> None:
-    """Check the open findings of a run again; this takes as long as the next run."""
-    become_reconcile(context, "rerun", *context.args)

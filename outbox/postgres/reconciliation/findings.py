@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 from msgspec import convert
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Json
 
 from outbox.messages.message_id import HalfId
@@ -93,17 +93,6 @@ class PostgresFindings:
         """Return the ids of the findings that an operator accepts for now; they do not count."""
         return frozenset(self._ids("accepted"))
 
-    def statuses(self, run_id: str) -> Sequence[StoredFinding] | None:
-        """Return each finding that a run saw with its current status; None if there is no run."""
-        with (
-            audit_session(self._database_url) as connection,
-            connection.cursor(row_factory=class_row(StoredFinding)) as cursor,
-        ):
-            found = cursor.execute(SQL["statuses"], {"run_id": run_id}).fetchall()
-            if found or connection.execute(SQL["run"], {"run_id": run_id}).rowcount:
-                return found
-        return None
-
     def _ids(self, name: str, **asked: Any) -> list[Any]:
         with audit_session(self._database_url) as connection:
             return [found for (found,) in connection.execute(SQL[name], asked)]
@@ -116,17 +105,6 @@ def save_findings(connection: Connection, run: StoredRun) -> None:
     _save(connection, run.findings, run.run_id)
     _close(connection, unseen, run.run_id)
     connection.execute(SQL["delete_old_findings"], {"keep_days": KEEP_DAYS})
-
-
-def save_rerun_findings(connection: Connection, run: StoredRun, finding_ids: Sequence[str]) -> None:
-    """Store what a rerun saw of these findings, if open: closed if unseen, else as seen."""
-    rows = connection.execute(SQL["lock_open"], {"finding_ids": list(finding_ids)})
-    still_open = {finding_id for (finding_id,) in rows}
-    seen = [each.finding_id for each in run.findings]
-    unseen = _unseen(connection, seen, run.complete, run.expired_evidence)
-    _close(connection, [u for u in unseen if u.finding.finding_id in still_open], run_id=None)
-    refined = [each for each in run.findings if each.finding_id in still_open]
-    _save(connection, refined, run_id=None)
 
 
 def _unseen(
@@ -149,7 +127,7 @@ def _unseen(
     return [Unseen(convert(row, StoredFinding), row["next_status"]) for row in rows]
 
 
-def _close(connection: Connection, unseen: Sequence[Unseen], run_id: str | None) -> None:
+def _close(connection: Connection, unseen: Sequence[Unseen], run_id: str) -> None:
     statuses = {each.finding.finding_id: each.next_status for each in unseen if each.next_status}
     changed = {"finding_ids": list(statuses), "statuses": list(statuses.values())}
     connection.execute(SQL["close"], {"run_id": run_id, **changed})
@@ -163,7 +141,7 @@ def _by_cause(unseen: Iterable[Unseen], statuses: Sequence[str]) -> Counter[str]
     )
 
 
-def _save(connection: Connection, findings: Iterable[StoredFinding], run_id: str | None) -> None:
+def _save(connection: Connection, findings: Iterable[StoredFinding], run_id: str) -> None:
     """Store findings, each id once: of two with one id the last."""
     rows = {each.finding_id: asdict(each) for each in findings}.values()
     connection.execute(SQL["save_findings"], {"run_id": run_id, "seen": Json(list(rows))})

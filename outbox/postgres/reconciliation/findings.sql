@@ -53,13 +53,6 @@ WITH closed AS (
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, detail, severity, status, run_id)
 SELECT finding_id, status, class, detail, severity, status, %(run_id)s FROM closed
 
--- name: lock_open
--- Reads and locks those of these findings that are open.
-SELECT finding_id FROM outbox.reconciliation_finding
-WHERE finding_id = ANY (%(finding_ids)s::text[]) AND status = 'open'
-ORDER BY finding_id
-FOR UPDATE
-
 -- name: open_below
 -- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
 -- those that are still stored.
@@ -77,37 +70,21 @@ WHERE status IN ('open', 'accepted') AND kind = 'missing' AND half_id IS NOT NUL
 -- Reads the findings that are accepted at present.
 SELECT finding_id FROM outbox.reconciliation_finding WHERE status = 'accepted' AND accepted_until > clock_timestamp()
 
--- name: run
--- Reads one run by key.
-SELECT run_id FROM outbox.reconciliation_run WHERE run_id = %(run_id)s
-
--- name: statuses
--- Reads the findings that a run saw: first seen in it or before, and last seen in it or later.
-SELECT f.finding_id, f.kind, f.class AS finding_class, f.detail, f.severity, f.half_id, f.topic, f.evidence, f.status
-FROM outbox.reconciliation_run r
-CROSS JOIN outbox.reconciliation_finding f
-JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
-JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
-WHERE r.run_id = %(run_id)s
-ORDER BY f.finding_id
-
 -- name: save_findings
 -- Inserts findings by their stable ids, or updates them to this run. An accepted finding stays accepted until its time
--- ends. A new or reopened finding, and another class, detail or severity, add an event to the history. Without a run,
--- which is a rerun of stored findings, the run that saw them last does not change.
+-- ends. A new or reopened finding, and another class, detail or severity, add an event to the history.
 WITH seen AS (
     SELECT finding_id, kind, finding_class AS class, detail, severity, half_id, topic, evidence
     FROM json_to_recordset(%(seen)s) AS seen (
         finding_id text, kind text, finding_class text, detail text, severity text, half_id int8, topic text, evidence jsonb)
 ), before AS (
-    SELECT finding_id, f.class, f.detail, f.severity, f.status, f.last_run_id
+    SELECT finding_id, f.class, f.detail, f.severity, f.status
     FROM outbox.reconciliation_finding f JOIN seen USING (finding_id)
 ), saved AS (
     INSERT INTO outbox.reconciliation_finding AS known (
         finding_id, first_run_id, last_run_id, status, kind, class, detail, severity, half_id, topic, evidence)
-    SELECT finding_id, run_id, run_id, 'open', kind, s.class, s.detail, s.severity, half_id, topic, evidence
-    FROM seen s LEFT JOIN before b USING (finding_id)
-    CROSS JOIN LATERAL (SELECT coalesce(%(run_id)s, b.last_run_id) AS run_id) saving
+    SELECT finding_id, %(run_id)s, %(run_id)s, 'open', kind, class, detail, severity, half_id, topic, evidence
+    FROM seen
     ON CONFLICT (finding_id) DO UPDATE SET
         last_run_id = excluded.last_run_id, kind = excluded.kind, class = excluded.class, detail = excluded.detail,
         severity = excluded.severity, half_id = excluded.half_id, topic = excluded.topic, evidence = excluded.evidence,

@@ -17,11 +17,7 @@ from psycopg.types.json import Jsonb
 
 from outbox.errors import DatabaseUnavailable, RunOvertaken
 from outbox.postgres.reconciliation.audit_session import audit_session
-from outbox.postgres.reconciliation.findings import (
-    PostgresFindings,
-    save_findings,
-    save_rerun_findings,
-)
+from outbox.postgres.reconciliation.findings import PostgresFindings, save_findings
 from outbox.postgres.reconciliation.finished_runs import SQL as RUNS
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
@@ -102,19 +98,6 @@ class PostgresRunStore(PostgresFindings):
                 report = {"run_id": run.run_id, "format": form, "body": body}
                 connection.execute(SQL["save_report"], report)
             connection.execute(SQL["delete_old_reports"])
-
-    def save_rerun(self, run: StoredRun, finding_ids: Sequence[str]) -> None:
-        """Store in one transaction the new status of these findings as a run saw them, no more.
-
-        One that was closed or accepted meanwhile does not change. Raises RunOvertaken when another
-        run has stored its cut since; then nothing is stored.
-        """
-        after = run.checkpoint.after if run.checkpoint else None
-        with audit_session(self._database_url) as connection, connection.transaction():
-            row = connection.execute(SQL["cut_run_id"]).fetchone()
-            if (row[0] if row else None) != after:
-                raise RunOvertaken
-            save_rerun_findings(connection, run, finding_ids)
 
 
 def _update_checkpoint(connection: Connection, run_id: str, update: CheckpointUpdate) -> None:

@@ -43,10 +43,6 @@ INSERT INTO outbox.reconciliation_cut AS known (source, run_id, cut) VALUES ('',
 ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, cut = excluded.cut
 WHERE known.run_id IS NOT DISTINCT FROM %(after)s OR known.run_id = excluded.run_id
 
--- name: cut_run_id
--- Reads which run stored the cut. Locks the one row, so that no run replaces it before this transaction ends.
-SELECT run_id FROM outbox.reconciliation_cut WHERE source = '' FOR UPDATE
-
 -- name: delete_carried
 -- Deletes what the previous run left open.
 DELETE FROM outbox.reconciliation_carry

@@ -202,10 +202,7 @@ def test_messages_are_ended_by_filter_after_a_dry_run(
 
 
 def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
-    outbox: Command,
-    service: Service,
-    endpoint: CheckEndpoint,
-    monkeypatch: pytest.MonkeyPatch,
+    outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:
     topic, run_id = service.new_topic(), service.new_name("run")
     message_id = service.prepare(
@@ -219,16 +216,13 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     )
     store = PostgresRunStore(service.facts()["database_url"])
     store.save(make_run(run_id, findings=(lost,)))
-    fix = ("reconcile", "fix", run_id, "--no-rerun")
+    fix = ("reconcile", "fix", run_id)
     plan = outbox(*fix).json()["plan"]
     assert [(row["message_id"], row["plan"]) for row in plan] == [(message_id, "republish")]
     assert outbox(*fix, "--apply").code == ExitCode.USAGE
     assert outbox(*fix, "--class", "LOST/skipped").json()["plan"] == []
     assert outbox(*fix, "--finding", lost.finding_id).json()["plan"] == plan
     assert outbox(*fix, "--finding", "nothing").code == ExitCode.NOT_FOUND
-    monkeypatch.setenv("OUTBOX_RECONCILE_JARS_DIR", "/nowhere")
-    blind = outbox("reconcile", "fix", run_id)
-    assert (blind.code, "--no-rerun plans without" in blind.err) == (ExitCode.USAGE, True)
     contradicting = ("--finding", lost.finding_id, "--class", "LOST")
     assert outbox(*fix, *contradicting).code == ExitCode.USAGE
     applied = outbox(*fix, "--apply", "--reason", "unclean election")

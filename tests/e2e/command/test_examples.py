@@ -23,7 +23,7 @@ from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_
 
 pytestmark = [pytest.mark.e2e, pytest.mark.postgres, pytest.mark.kafka]
 
-OF_THE_AUDIT = {"reconcile run", "reconcile rerun"}
+OF_THE_AUDIT = {"reconcile run"}
 """Commands whose help is that of the program which they become."""
 NOT_RUN = {
     *("dev", "api", "checker"),

@@ -70,7 +70,7 @@ def unknown(command: Any, words: list[str], of_all: Mapping[str, Any]) -> str | 
 
 @cache
 def audit_options() -> set[str]:
-    """Return the options of the program that `reconcile run` and `rerun` become."""
+    """Return the options of the program that `reconcile run` becomes."""
     subparsers = _parser()._subparsers
     assert subparsers is not None
     choices: Any = subparsers._group_actions[0].choices

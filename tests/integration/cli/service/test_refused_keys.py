@@ -41,7 +41,7 @@ COMMANDS: Final = (
     "key revoke KEY",
     "reconcile list",
     "reconcile show RUN",
-    "reconcile fix RUN --no-rerun",
+    "reconcile fix RUN",
     "audit list",
     "audit export --file /dev/null",
     "bench --group billing --topic invoices.issued --messages 2",

@@ -58,11 +58,6 @@ def refined(finding_id: str) -> StoredFinding:
     return replace(make_finding(finding_id, "LOST/skipped"), evidence={"copies": 2})
 
 
-def make_rerun(*seen: StoredFinding, after: str | None = "one", **fields: Any) -> StoredRun:
-    """Return a complete rerun after a run, which saw these findings."""
-    return make_run("rerun", findings=seen, checkpoint=checkpoint_after(after), **fields)
-
-
 def statuses(database_url: str) -> dict[str, str]:
     """Return the status of every finding."""
     with psycopg.connect(database_url) as connection:

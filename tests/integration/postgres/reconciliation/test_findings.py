@@ -18,9 +18,7 @@ from outbox.postgres.sessions.connections import Pool
 from outbox.reconciliation.finding import StoredFinding
 from outbox.reconciliation.run import ExpiredEvidence
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
-    checkpoint_after,
     make_finding,
-    make_rerun,
     make_run,
     refined,
 )
@@ -111,17 +109,6 @@ async def test_an_acceptance_is_an_event_and_so_is_its_end_where_a_run_sees_the_
         ("a", "accepted", "LOST/published", None),
         ("a", "refined", "LOST/skipped", "three"),
         ("a", "reopened", "LOST/published", "four"),
-    ]
-
-
-def test_what_a_rerun_changes_is_an_event_without_a_run(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", "a", "b", "c", checkpoint=checkpoint_after(None)))
-    store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
-    store.save_rerun(make_rerun(refined("b"), make_finding("c")), ["a", "b", "c"])
-    assert history(database_url)[3:] == [
-        ("a", "resolved", "LOST/published", None),
-        ("b", "refined", "LOST/skipped", None),
     ]
 
 

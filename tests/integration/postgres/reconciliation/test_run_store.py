@@ -42,18 +42,6 @@ def test_a_partial_run_resolves_nothing(database_url: str) -> None:
     assert statuses(database_url) == {"a": "open"}
 
 
-def test_the_current_status_of_a_runs_findings_is_known_by_run(database_url: str) -> None:
-    store = PostgresRunStore(database_url)
-    assert store.statuses("one") is None
-    store.save(make_run("one", "a", "b"))
-    store.save(make_run("two", "b"))
-    store.save(make_run("three"))
-    a, b = (replace(make_finding(each), status="resolved") for each in ("a", "b"))
-    assert store.statuses("one") == [a, b]
-    assert store.statuses("two") == [b]
-    assert store.statuses("three") == []
-
-
 def test_a_repaired_finding_is_fixed_and_another_one_is_resolved(
     database_url: str, halves: list[HalfMessage]
 ) -> None:
