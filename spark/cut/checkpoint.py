@@ -10,13 +10,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from outbox.messages.manifest import START, Position
+from msgspec import convert, to_builtins
+
+from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import CarriedRow, StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
+from spark.cut.log_state import PARTITIONS
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the stored cut; a run that finds another version reads everything."""
 
 
@@ -35,10 +38,10 @@ class Previous:
     cut_at: datetime
     horizon: int
     """The first transaction id that had not started at the snapshot."""
-    ends: Mapping[Partition, int]
     manifest_ends: Mapping[int, int]
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
+    ends: Mapping[Partition, int] = field(default_factory=dict)
     carried: Sequence[CarriedRow] = ()
     unread: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By topic that was not read up to the cut, then by shard: the last batch when it was."""
@@ -95,22 +98,9 @@ def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
     """Read a stored cut; None if there is none to continue."""
     if chain is None or chain.cut is None or chain.cut["version"] != VERSION:
         return None
-    shards = {each["shard"]: _shard_cut(each) for each in chain.cut["shards"]}
-    return Previous(
-        run_id=chain.run_id,
-        cut_at=datetime.fromisoformat(chain.cut["at"]),
-        horizon=_horizon(chain.cut["snapshot"]),
-        ends={Partition(p["topic"], p["partition"]): p["end"] for p in chain.cut["partitions"]},
-        manifest_ends={each["shard"]: each["end"] for each in chain.cut["manifests"]},
-        marks={
-            each["shard"]: Mark(each["offset"], each["crc"])
-            for each in chain.cut["manifests"]
-            if each["offset"] is not None
-        },
-        shards=shards,
-        carried=chain.carried,
-        unread=_unread_of(chain.cut.get("unread", {})),
-    )
+    known = convert({**chain.cut, "run_id": chain.run_id}, Previous, str_keys=True)
+    ends = {Partition(topic, number): end for topic, number, end in chain.cut[PARTITIONS]}
+    return replace(known, ends=ends, carried=chain.carried)
 
 
 def cut_of(
@@ -119,25 +109,24 @@ def cut_of(
     previous: Previous | None = None,
 ) -> dict[str, Any]:
     """Return the cut as it is stored; a partition that could not be read keeps its previous end."""
-    ends = {**(previous.ends if previous else {}), **_ends(plan.log.records)}
-    by_shard = {each.partition.number: each.end for each in plan.log.manifests}
-    manifest_ends = {**(previous.manifest_ends if previous else {}), **by_shard}
-    return {
+    manifests = {each.partition.number: each.end for each in plan.log.manifests}
+    ends = {each.partition: each.end for each in plan.log.records}
+    judged, unread = (previous.batches, previous.unread) if previous else ({}, {})
+    cut = {
         "version": VERSION,
-        "at": plan.snapshot.taken_at.isoformat(),
-        "snapshot": plan.snapshot.visible,
-        "shards": [_shard_json(each) for each in sorted(plan.shards, key=lambda s: s.shard)],
-        "partitions": [
-            {"topic": each.topic, "partition": each.number, "end": end}
-            for each, end in sorted(ends.items())
+        "cut_at": plan.snapshot.taken_at,
+        "horizon": _horizon(plan.snapshot.visible),
+        "shards": {each.shard: each for each in plan.shards},
+        "manifest_ends": {**(previous.manifest_ends if previous else {}), **manifests},
+        "marks": marks,
+        "unread": {topic: unread.get(topic, judged) for topic in plan.log.unread_topics},
+        PARTITIONS: [
+            [*partition, end]
+            for partition, end in sorted({**(previous.ends if previous else {}), **ends}.items())
         ],
-        "manifests": [
-            {"shard": shard, "end": end}
-            | (marks[shard]._asdict() if shard in marks else {"offset": None, "crc": None})
-            for shard, end in sorted(manifest_ends.items())
-        ],
-        "unread": _unread_json(plan.log.unread_topics, previous),
     }
+    stored: dict[str, Any] = to_builtins(cut, str_keys=True)
+    return stored
 
 
 def full_read_reason(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
@@ -226,45 +215,6 @@ def _continued_cut(new: ShardCut | None, known: ShardCut | None) -> ShardCut:
         listed_from=known.listed_from,
         unlisted=new.unlisted or known.unlisted,
     )
-
-
-def _ends(ranges: Iterable[Range]) -> dict[Partition, int]:
-    return {each.partition: each.end for each in ranges}
-
-
-def _shard_json(cut: ShardCut) -> dict[str, Any]:
-    return {
-        "shard": cut.shard,
-        "batch_no": cut.batch_no,
-        "position": list(cut.position),
-        "baseline": list(cut.baseline),
-        "listed_from": list(cut.listed_from),
-        "unlisted": cut.unlisted,
-    }
-
-
-def _shard_cut(stored: Mapping[str, Any]) -> ShardCut:
-    return ShardCut(
-        shard=stored["shard"],
-        batch_no=stored["batch_no"],
-        position=Position(*stored["position"]),
-        baseline=Position(*stored["baseline"]),
-        listed_from=Position(*stored.get("listed_from", START)),
-        unlisted=stored["unlisted"],
-    )
-
-
-def _unread_json(topics: Iterable[str], previous: Previous | None) -> Mapping[str, Any]:
-    """Return for each topic that was not read the batches up to which it was read before."""
-    judged, before = (previous.batches, previous.unread) if previous else ({}, {})
-    return {
-        topic: {str(shard): batch_no for shard, batch_no in before.get(topic, judged).items()}
-        for topic in sorted(topics)
-    }
-
-
-def _unread_of(stored: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    return {topic: {int(shard): n for shard, n in each.items()} for topic, each in stored.items()}
 
 
 def _horizon(visible: str) -> int:

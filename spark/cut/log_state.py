@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from msgspec import convert, to_builtins
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
+
+
+PARTITIONS: Final = "partitions"
+"""JSON has no key for a partition: end and anchor are rows in the stored state."""
 
 
 class Anchor(NamedTuple):
@@ -22,8 +28,8 @@ class Baseline(NamedTuple):
     """How far a shard was when a recreated topic was accepted."""
 
     position: Position
-    batch_no: int | None = None
-    """Its last batch; None if a version stored it that did not keep the batch."""
+    batch_no: int
+    """Its last batch."""
 
 
 class Counted(NamedTuple):
@@ -77,67 +83,18 @@ class LogState:
 
     def as_json(self) -> dict[str, Any]:
         """Return the state as it is stored."""
-        return {
-            "topics": {
-                name: {"id": known, "partitions": self.counts.get(name, 0)}
-                for name, known in sorted(self.topic_ids.items())
-            },
-            "recreated": dict(sorted(self.reported.items())),
-            "counted": {
-                name: {"partitions": each.partitions, "since": each.since.isoformat()}
-                | {"batches": _by_text(each.batches)}
-                for name, each in sorted(self.counted.items())
-            },
-            "partitions": [
-                {"topic": p.topic, "partition": p.number, "end": end, "anchor": self._anchor(p)}
-                for p, end in sorted(self.ends.items())
-            ],
-            "shards": {str(shard): list(each) for shard, each in sorted(self.positions.items())},
-            "baselines": {
-                topic: {str(shard): list(each.position) for shard, each in by_shard.items()}
-                for topic, by_shard in self.baselines.items()
-            },
-            "baseline_batches": {
-                topic: {str(shard): each.batch_no for shard, each in by_shard.items()}
-                for topic, by_shard in self.baselines.items()
-            },
-        }
-
-    def _anchor(self, partition: Partition) -> list[int] | None:
-        anchor = self.anchors.get(partition)
-        return None if anchor is None else list(anchor)
-
-
-def _by_text(batches: Mapping[int, int] | None) -> Mapping[str, int] | None:
-    return None if batches is None else {str(shard): n for shard, n in sorted(batches.items())}
+        rows = [[*p, end, self.anchors.get(p)] for p, end in sorted(self.ends.items())]
+        others = replace(self, ends={}, anchors={})
+        return {**to_builtins(others, str_keys=True), PARTITIONS: rows}
 
 
 def state_of(stored: Mapping[str, Any] | None) -> LogState:
     """Read the stored state of the previous run; empty before the first run."""
     if not stored:
         return LogState()
-    rows = [(Partition(p["topic"], p["partition"]), p) for p in stored["partitions"]]
-    batches = stored.get("baseline_batches", {})
-    return LogState(
-        topic_ids={name: each["id"] for name, each in stored["topics"].items()},
-        reported=stored["recreated"],
-        counts={name: each["partitions"] for name, each in stored["topics"].items()},
-        counted={
-            name: Counted(
-                each["partitions"],
-                datetime.fromisoformat(each["since"]),
-                each["batches"] and {int(s): n for s, n in each["batches"].items()},
-            )
-            for name, each in stored.get("counted", {}).items()
-        },
-        ends={partition: row["end"] for partition, row in rows},
-        anchors={partition: Anchor(*row["anchor"]) for partition, row in rows if row["anchor"]},
-        positions={int(shard): Position(*each) for shard, each in stored["shards"].items()},
-        baselines={
-            topic: {
-                int(shard): Baseline(Position(*position), batches.get(topic, {}).get(shard))
-                for shard, position in by_shard.items()
-            }
-            for topic, by_shard in stored["baselines"].items()
-        },
+    rows = [(Partition(topic, number), end, a) for topic, number, end, a in stored[PARTITIONS]]
+    return replace(
+        convert(stored, LogState, str_keys=True),
+        ends={partition: end for partition, end, _ in rows},
+        anchors={partition: Anchor(*anchor) for partition, _, anchor in rows if anchor},
     )

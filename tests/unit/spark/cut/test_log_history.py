@@ -116,9 +116,6 @@ def test_a_stored_state_is_read_back_unchanged() -> None:
     stored = json.loads(json.dumps(state.as_json()))
     assert log_state.state_of(stored) == state
     assert log_state.state_of(None) == LogState()
-    del stored["baseline_batches"]
-    without = replace(state, baselines={"points": {3: Baseline(Position(9, 2))}})
-    assert log_state.state_of(stored) == without
 
 
 def snapshot_of(taken_at: datetime) -> SnapshotIdentity:
