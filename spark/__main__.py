@@ -111,7 +111,7 @@ def _run_and_print(
             show_keys=flags.show_keys,
         )
         report = Audit(context, run_options).run()
-        shown = store_run(report, context.run_store, REPORT_SAMPLES, flags.topic)
+        shown = store_run(report, context.run_store, REPORT_SAMPLES)
     context.progress.timings = {}
     indent = 2 if flags.every is None else None
     as_json = flags.output == "json"
@@ -138,13 +138,6 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: outbox reconcile run --report reports --fail-on high",
     )
     run.add_argument("--full", action="store_true", help="read everything, not only what is new")
-    run.add_argument(
-        "--topic",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="show only findings of this topic; all are read",
-    )
     run.add_argument(
         "--every",
         type=_argument_type(seconds_of),

@@ -15,8 +15,6 @@ FindingKind = Literal[
     "unexpected",
     "mismatch",
     "disordered",
-    "stuck",
-    "latency",
     "coverage",
 ]
 UNREAD_CAUSES: Final = (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
-from outbox.messages.message_id import HalfId, Nonce
+from outbox.messages.message_id import HalfId
 
 
 class RelayCut(NamedTuple):
@@ -126,20 +125,3 @@ class UndecidedCounts(NamedTuple):
 
     prepared: int
     parked: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalled:
-    """An undecided half or a group that makes no progress in the snapshot.
-
-    The values are facts, not conclusions; ``evidence`` is JSON.
-    """
-
-    cause: str
-    """`STUCK/half`: it should have been parked or ended two intervals ago. `STUCK/checks`: halves
-    of the group are due, but its check endpoint is not called."""
-    evidence: Mapping[str, Any]
-    producer_group: str
-    half_id: HalfId | None = None
-    nonce: Nonce | None = None
-    topic: str | None = None

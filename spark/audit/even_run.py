@@ -7,15 +7,13 @@ entered nothing yet, and Spark judges the same cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from outbox.errors import RecordUnread
 from spark.audit.hand_over import Leftovers, checkpoint
 from spark.audit.steps import Captured, committed_counts, run_fields
 from spark.audit.suspects import chunks
-from spark.checks import coverage, latency, sample
+from spark.checks import coverage, sample
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
 from spark.compare.open_items import finding_row
 from spark.cut.checkpoint import previous_of
@@ -24,7 +22,7 @@ from spark.even.even_read import EvenRead, read_even
 from spark.even.evenness import Even
 from spark.even.rows import Uneven
 from spark.report.aggregates import Aggregates
-from spark.report.report import Latency, Report
+from spark.report.report import Report
 from spark.report.summary import summarize
 from spark.report.topic_counts import read_counts
 from spark.run_context import Run
@@ -94,26 +92,7 @@ def _aggregates(run: Run, read: EvenRead) -> Aggregates:
     committed = committed_counts(run) if even.commits else ()
     by_offset = sorted(read.records, key=lambda each: each.offset)
     return Aggregates(
-        latencies=_latencies(even),
         anchors={each.place: Anchor(each.offset, each.digest) for each in by_offset},
         read=read_counts([*committed, *records]),
         counts={**standings, "records": len(new), "ahead": ahead, "foreign": 0},
     )
-
-
-def _latencies(even: Even) -> tuple[Latency, ...]:
-    """Return the percentiles of each topic, of the records that are new."""
-    by_topic: dict[str, list[float]] = {}
-    for commit, record in (*even.pairs, *even.ahead):
-        if record.is_new:
-            took = (record.published_at - commit.committed_at).total_seconds()
-            by_topic.setdefault(record.topic, []).append(max(0.0, took))
-    return tuple(
-        Latency(topic=topic, messages=len(some), **_percentiles(sorted(some)))
-        for topic, some in sorted(by_topic.items())
-    )
-
-
-def _percentiles(ordered: Sequence[float]) -> dict[str, float]:
-    at = [ordered[ceil(share * len(ordered)) - 1] for share in latency.SHARES]
-    return dict(zip(("p50", "p95", "p99"), at, strict=True))

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, foreign_records, latency, match_checks, unlogged_commits
+from spark.checks import coverage, foreign_records, match_checks, sample, unlogged_commits
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.staging import run_folder
 from spark.compare import placement
@@ -171,7 +171,7 @@ def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> list[Ha
 
 
 def check(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
-    """Judge the matches by their order, their places and their clocks; count for the report."""
+    """Judge the matches by their order and their places; count for the report."""
     checks = match_checks.collect(run, mismatch)
     with run.context.progress.stage("order") as stage:
         for some in chunks(match_checks.order_findings(run, checks)):
@@ -180,9 +180,9 @@ def check(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
         stage.rows = run.frames.size
     with run.context.progress.stage("sample"):
         sampled = match_checks.sampled_rows(run, checks, () if run.continued else run.earlier)
-        for some in chunks(match_checks.sample_findings(run, checks, sampled)):
+        for some in chunks(sample.findings(sampled, run.snapshot, run.earlier)):
             run.ledger.keep(some)
-    return _counted(run, mismatch, checks.timed)
+    return _counted(run, mismatch)
 
 
 def committed_counts(run: Run) -> Sequence[dict[str, Any]]:
@@ -192,7 +192,7 @@ def committed_counts(run: Run) -> Sequence[dict[str, Any]]:
     return run.snapshot.committed(spans)
 
 
-def _counted(run: SparkRun, mismatch: Mismatch | None, timed: DataFrame) -> Aggregates:
+def _counted(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
     """Count the rows, and enter the records that name no message."""
     frames = run.frames
     with run.context.progress.stage("count for the report"):
@@ -205,7 +205,7 @@ def _counted(run: SparkRun, mismatch: Mismatch | None, timed: DataFrame) -> Aggr
         records = by_place.agg(F.count("*").alias("records")).collect() if frames.size else []
         rows = committed_counts(run) if any(frames.standings.values()) else []
         read = read_counts([*rows, *(each.asDict() for each in records)])
-        return aggregates_of(frames, unequal, latency.latencies(timed), read)
+        return aggregates_of(frames, unequal, read)
 
 
 def _late_commits(run: SparkRun) -> list[Row]:

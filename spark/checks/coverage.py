@@ -13,7 +13,7 @@ from outbox.messages.message import HalfMessage
 from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.finding import PERMANENT_CAUSES
 from outbox.reconciliation.log import WHOLE_TOPIC
-from spark.checks import stalled, stored_rows
+from spark.checks import stored_rows
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings, with_unlisted_ends
 from spark.columns import manifests
@@ -43,7 +43,6 @@ def findings(run: Run, late: Iterable[Any], retired: Mapping[int, Position]) -> 
     log, snapshot, previous = run.plan.log, run.snapshot, run.planned.previous
     yield from map(gap_finding, (*log.gaps, *log.changes))
     yield from overdue_findings(late, run.options.grace_seconds)
-    yield from stalled.findings(snapshot.stalled())
     yield from retirement_findings(run.plan, retired, snapshot)
     yield from stored_rows.findings(snapshot, previous)
 

@@ -31,7 +31,11 @@ IS_MISPLACED: Final = f"home IS NOT NULL AND {expected_partition.MODULO} <> `par
 
 def keyed_topics(partitions: Mapping[str, int], rules: TopicRules) -> dict[str, int]:
     """Return the topics whose keys determine their partitions."""
-    return {topic: n for topic, n in partitions.items() if rule_of(topic, rules).keyed}
+    return {
+        topic: n
+        for topic, n in partitions.items()
+        if rule_of(topic, rules).partitioner == "murmur2"
+    }
 
 
 def misplaced_records(

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
-from spark.checks.latency import is_sampled
 from spark.checks.stored_rows import content_finding
 from spark.columns import schemas
 from spark.columns.collected_times import in_utc
@@ -55,7 +54,7 @@ def sample(
     altered = (each for each in reported if each.cause is Cause.INCONSISTENT_ROW)
     again = [{"half_id": each.half_id} for each in altered]
     records, positions = known.where("NOT redriven"), commits
-    chosen: Column = is_sampled(one_of, turn)
+    chosen: Column = F.pmod("digest", F.lit(one_of)) == turn % one_of
     if again:
         named = schemas.frame_of(known.sparkSession, again, schemas.HALF_IDS).distinct()
         marks = named.withColumn("again", F.lit(True))

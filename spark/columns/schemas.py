@@ -77,11 +77,6 @@ KNOWN_PLACES: Final = pa.schema(
 )
 """One row per topic and shard: a place at which its relay knew all partitions of the topic."""
 
-LATENCY_TARGETS: Final = pa.schema(
-    {"topic": pa.string(), "target": pa.float64(), "allowed": pa.int64()}
-)
-"""One row per topic with a target: seconds, and the number of minutes that may exceed it."""
-
 TIME: Final = pa.timestamp("us", tz="UTC")
 
 FINDINGS: Final = pa.schema(

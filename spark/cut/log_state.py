@@ -12,7 +12,6 @@ from msgspec import convert, to_builtins
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
 
-
 PARTITIONS: Final = "partitions"
 """JSON has no key for a partition: end and anchor are rows in the stored state."""
 

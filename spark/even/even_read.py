@@ -32,7 +32,6 @@ from spark.even.evenness import (
     matched,
     require_order,
     require_places,
-    require_times,
     unread,
 )
 from spark.even.rows import (
@@ -42,7 +41,6 @@ from spark.even.rows import (
     listed_manifests,
     plain_records,
 )
-from spark.findings.topic_rules import latency_targets
 from spark.run_context import Options, RunContext
 
 if TYPE_CHECKING:
@@ -130,11 +128,7 @@ def _require_disorderless(
     records = [record for _, record in even.pairs]
     require_order(records)
     require_places(records, keyed_topics(counts, rules))
-    targets = latency_targets(list(counts), rules)
-    limits = {topic: each.p99_seconds for topic, each in targets.items()}
-    cut_at = snapshot.identity.taken_at
-    require_times(even, cut_at, limits)
-    due = cut_at - timedelta(seconds=options.grace_seconds)
+    due = snapshot.identity.taken_at - timedelta(seconds=options.grace_seconds)
     if any(each.committed_at < due for each in even.in_flight):
         raise Uneven("a committed message is overdue")
 

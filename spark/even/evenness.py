@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final
 from uuid import UUID
 
 from outbox.messages.manifest import START, Kind
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.reconciliation.snapshot import LoggedCommit
-from spark.checks.latency import SKEW_MICROS
 from spark.cut.checkpoint import Mark
 from spark.even.rows import ListedManifest, PlainRecord, Uneven
 
-SKEW: Final = timedelta(microseconds=SKEW_MICROS)
 Slot = tuple[int, int, int]
 
 
@@ -117,15 +113,6 @@ def require_places(records: Iterable[PlainRecord], partitions: Mapping[str, int]
         count = partitions.get(each.topic)
         if count and each.home is not None and each.home % count != each.partition:
             raise Uneven(f"message {each.message_id} is not in the partition of its key")
-
-
-def require_times(even: Even, cut_at: datetime, limits: Mapping[str, float]) -> None:
-    """Raise Uneven for a record with an impossible time, or slower than the limit of its topic."""
-    for commit, record in (*even.pairs, *even.ahead):
-        took = record.published_at - commit.committed_at
-        late = took > timedelta(seconds=limits[record.topic]) if record.topic in limits else False
-        if late or took < -SKEW or record.published_at - cut_at > SKEW:
-            raise Uneven(f"message {record.message_id} was published {took} after its commit")
 
 
 def _slots(

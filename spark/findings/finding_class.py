@@ -15,8 +15,6 @@ class Kind(StrEnum):
     UNEXPECTED = "unexpected"
     MISMATCH = "mismatch"
     DISORDERED = "disordered"
-    STUCK = "stuck"
-    LATENCY = "latency"
     COVERAGE = "coverage"
 
 
@@ -44,8 +42,6 @@ class FindingClass(StrEnum):
     WRONG_OFFSET = "WRONG_OFFSET"
     ORDER_INVERSION = "ORDER_INVERSION"
     POSITION_DRIFT = "POSITION_DRIFT"
-    LATENCY = "LATENCY"
-    STUCK = "STUCK"
     UNVERIFIABLE = "UNVERIFIABLE"
     LOG_CHANGED = "LOG_CHANGED"
     MANIFEST_BREAK = "MANIFEST_BREAK"
@@ -76,10 +72,6 @@ class Cause(StrEnum):
     WRONG_OFFSET_RECORDED = "WRONG_OFFSET/recorded"
     ORDER_INVERSION_KEY = "ORDER_INVERSION/key"
     POSITION_DRIFT_HEADER = "POSITION_DRIFT/header"
-    LATENCY_SLOW = "LATENCY/slow"
-    LATENCY_CLOCK_SKEW = "LATENCY/clock_skew"
-    STUCK_HALF = "STUCK/half"
-    STUCK_CHECKS = "STUCK/checks"
     UNVERIFIABLE_EXPIRED = "UNVERIFIABLE/expired"
     UNVERIFIABLE_NOT_READ = "UNVERIFIABLE/not_read"
     UNVERIFIABLE_OPEN_TRANSACTION = "UNVERIFIABLE/open_transaction"

@@ -13,16 +13,13 @@ from spark.columns.frames import Frames
 from spark.columns.slot import record_counts
 from spark.compare.bucket_checksums import Mismatch, mismatched_records
 from spark.cut.log_state import Anchor
-from spark.report.report import Latency
 from spark.report.topic_counts import PlaceCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """How long messages waited, how many there were, and the ends of the log."""
+    """How many messages there were, and the ends of the log."""
 
-    latencies: tuple[Latency, ...]
-    """By topic."""
     anchors: Mapping[Partition, Anchor]
     read: PlaceCounts
     """By topic and producer group."""
@@ -30,13 +27,10 @@ class Aggregates:
     """The messages by standing; the records, and those ahead of the cut or of other writers."""
 
 
-def aggregates_of(
-    frames: Frames, unequal: Mapping[str, int], latencies: DataFrame, read: PlaceCounts
-) -> Aggregates:
+def aggregates_of(frames: Frames, unequal: Mapping[str, int], read: PlaceCounts) -> Aggregates:
     """Count the rows; ``unequal`` are the counts of the ``unequal_records``."""
     named = {name: unequal[name] for name in ("ahead", "foreign")}
     return Aggregates(
-        latencies=tuple(Latency(**row.asDict()) for row in latencies.collect()),
         anchors=anchors(frames.records),
         read=read,
         counts={**frames.standings, "records": frames.size, **named},

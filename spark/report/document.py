@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from spark.columns.schemas import SCHEMA_VERSION
@@ -17,12 +17,10 @@ SHOWN: Final = 1000
 """The maximum number of findings in the JSON."""
 
 
-def document(
-    report: Report, files: Mapping[str, str], topics: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the report as JSON values; ``topics`` limits the findings that are shown."""
-    shown = of_topics(report.findings, topics)[:SHOWN]
-    accepted = of_topics(report.accepted, topics)[: SHOWN - len(shown)]
+def document(report: Report, files: Mapping[str, str]) -> dict[str, Any]:
+    """Return the report as JSON values."""
+    shown = report.findings[:SHOWN]
+    accepted = report.accepted[: SHOWN - len(shown)]
     listed = [finding_document(each, report) for each in shown]
     listed += [finding_document(each, report, ACCEPTED) for each in accepted]
     omitted = sum(report.cause_counts.values()) + len(report.accepted) - len(listed)
@@ -54,11 +52,6 @@ def document(
         "timings": dict(report.timings),
         "versions": dict(report.versions),
     }
-
-
-def of_topics(findings: Sequence[Finding], topics: Sequence[str]) -> Sequence[Finding]:
-    """Return the findings of these topics and those without a topic; without topics, all."""
-    return [each for each in findings if not topics or not each.topic or each.topic in topics]
 
 
 def coverage(report: Report) -> dict[str, Any]:

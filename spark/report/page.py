@@ -5,7 +5,6 @@ The page has no script and loads nothing. The template engine escapes all text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,15 +13,15 @@ from outbox.reconciliation.log import WHOLE_TOPIC
 from spark.findings.finding_class import GradedCause
 from spark.findings.finding_rules import RULES
 from spark.report.do_first import cause_rows, period
-from spark.report.document import document, finding_document, of_topics
+from spark.report.document import document, finding_document
 from spark.report.report import Report, format_count, place_name
 from spark.report.topic_counts import COLUMNS
 
 
-def to_html(report: Report, samples: int, topics: Sequence[str] = ()) -> str:
+def to_html(report: Report, samples: int) -> str:
     """Return the page; it lists at most ``samples`` findings per cause."""
     template = _environment().get_template("report.html.j2")
-    return template.render(_template_values(report, samples, topics))
+    return template.render(_template_values(report, samples))
 
 
 def _environment() -> Environment:
@@ -41,18 +40,16 @@ def _environment() -> Environment:
     return environment
 
 
-def _template_values(report: Report, samples: int, topics: Sequence[str]) -> dict[str, Any]:
-    accepted, shown = of_topics(report.accepted, topics), document(report, {}, topics)
+def _template_values(report: Report, samples: int) -> dict[str, Any]:
+    shown = document(report, {})
     return {
         "report": report,
-        "topics": topics,
         "shown": shown,
         "first_of_kind": {each["kind"]: each for each in reversed(shown["do_first"])},
         "count_columns": COLUMNS,
         "rules": RULES,
-        "sections": _sections(report, samples, topics),
-        "accepted": accepted[:samples],
-        "accepted_total": len(accepted),
+        "sections": _sections(report, samples),
+        "accepted": report.accepted[:samples],
         "whole_topic": WHOLE_TOPIC,
     }
 
@@ -62,15 +59,15 @@ def _in_seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _sections(report: Report, samples: int, topics: Sequence[str]) -> list[dict[str, Any]]:
+def _sections(report: Report, samples: int) -> list[dict[str, Any]]:
     """Return the findings by cause, the worst first, each with its evidence and command."""
     by_cause: dict[GradedCause, list[dict[str, Any]]] = {}
-    for finding in of_topics(report.findings, topics):
+    for finding in report.findings:
         listed = by_cause.setdefault(finding.graded, [])
         if len(listed) < samples:
             new = finding.finding_id not in report.changes.known_ids
             listed.append({**finding_document(finding, report), "new": new})
-    totals = report.graded_of(topics)
+    totals = report.graded
     return [
         {**row, "findings": by_cause.get(graded, []), "total": totals.get(graded, 0)}
         for graded, row in cause_rows(report).items()

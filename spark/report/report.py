@@ -20,12 +20,6 @@ from spark.findings.verdict import Verdict
 from spark.report.topic_counts import PlaceCounts, with_findings
 
 PLACES_SHOWN: Final = 3
-OTHER_KINDS: Final = {
-    Kind.STUCK: "stuck messages or groups",
-    Kind.LATENCY: "latency or clock findings",
-    Kind.COVERAGE: "coverage findings",
-}
-"""The kinds that the sentence names only if there are such findings, and its words for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +42,6 @@ class Counts:
 
     Their record expired or was not read.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Percentiles of the publish latency of a topic in seconds, on a sample."""
-
-    topic: str
-    messages: int
-    p50: float
-    p95: float
-    p99: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +71,6 @@ class Report:
     """The first and the last time of what is faulty, of the findings whose time is known."""
     read: PlaceCounts = field(default_factory=dict)
     """What the run has read, by topic and producer group."""
-    latencies: Sequence[Latency] = ()
     previous: FinishedRun | None = None
     """The newest run before this one."""
     log_state: Mapping[str, Any] = field(default_factory=dict)
@@ -165,14 +147,9 @@ class Report:
     @property
     def graded(self) -> dict[GradedCause, int]:
         """The number of findings of each cause and severity."""
-        return self.graded_of(())
-
-    def graded_of(self, topics: Sequence[str]) -> dict[GradedCause, int]:
-        """Return the same for these topics and findings without one; without topics, for all."""
         counted: Counter[GradedCause] = Counter()
-        for (each, place), n in self.cause_counts.items():
-            if not topics or not place.topic or place.topic in topics:
-                counted[each] += n
+        for (each, _), n in self.cause_counts.items():
+            counted[each] += n
         return dict(counted)
 
     def count(self, name: str) -> int:
@@ -191,14 +168,14 @@ class Report:
             f"{format_count(self.counts.judged)} committed messages checked up to"
             f" {self.plan.snapshot.taken_at:%H:%M:%S}Z:"
             f" {totals[Kind.MISSING]} missing ({lost} lost), {others};"
-            f" {self.coverage}{self._other_kinds_part()}"
+            f" {self.coverage}{self._coverage_part()}"
             f"{self._unjudged_part()}{self._remaining_part()}"
         )
 
-    def _other_kinds_part(self) -> str:
-        """Return the part about the kinds of findings that are not about records."""
-        found = {kind: self.totals[kind] for kind in OTHER_KINDS}
-        return "".join(f"; {format_count(n)} {OTHER_KINDS[kind]}" for kind, n in found.items() if n)
+    def _coverage_part(self) -> str:
+        """Return the part about findings that are not about records."""
+        n = self.totals[Kind.COVERAGE]
+        return f"; {format_count(n)} coverage findings" if n else ""
 
     def _unjudged_part(self) -> str:
         """Return the part about what counts neither as right nor as a finding."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from outbox.reconciliation.run import StoredRun
@@ -23,7 +23,6 @@ def store_run(
     report: Report,
     run_store: PostgresRunStore,
     samples: int,
-    topics: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Store the run in one transaction, write the files, and return the report as JSON values.
 
@@ -32,11 +31,11 @@ def store_run(
     paths = {form: report.folder / name for form, name in FILES.items()}
     files = {form: str(path) for form, path in paths.items()}
     files["parquet"] = str(report.folder.parent / FOLDER)
-    shown = document.document(report, files, topics)
+    shown = document.document(report, files)
     bodies = {
-        "html": page.to_html(report, samples, topics),
+        "html": page.to_html(report, samples),
         "json": json.dumps(shown, indent=2),
-        "csv": tables.to_csv(report, topics),
+        "csv": tables.to_csv(report),
     }
     stored = stored_run(report, bodies)
     run_store.save(stored)

@@ -49,7 +49,6 @@ def summarize(
         accepted=tuple(ledger.accepted),
         expired_evidence=ledger.expired_evidence,
         changes=changes,
-        latencies=aggregates.latencies,
         unverifiable=dict(ledger.unverifiable),
         previous=next(iter(context.run_store.past(1)), None),
         timings=context.progress.timings,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from io import StringIO
 from typing import Final
 
 from spark.findings.ledger import ACCEPTED
-from spark.report.document import finding_document, of_topics
+from spark.report.document import finding_document
 from spark.report.report import Report
 
 COLUMNS: Final = (
@@ -20,17 +19,13 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """The starts of a cell that a spreadsheet would run as a formula."""
 
 
-def to_csv(report: Report, topics: Sequence[str] = ()) -> str:
-    """Return the kept findings and then the accepted ones as CSV; no cell can be a formula.
-
-    ``topics`` limits the findings that are shown.
-    """
+def to_csv(report: Report) -> str:
+    """Return the kept findings and then the accepted ones as CSV; no cell can be a formula."""
     out = StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
-    counted = [finding_document(each, report) for each in of_topics(report.findings, topics)]
-    known = of_topics(report.accepted, topics)
-    accepted = [finding_document(each, report, ACCEPTED) for each in known]
+    counted = [finding_document(each, report) for each in report.findings]
+    accepted = [finding_document(each, report, ACCEPTED) for each in report.accepted]
     for shown in (*counted, *accepted):
         writer.writerow([safe(shown[name]) for name in COLUMNS])
     return out.getvalue()

@@ -58,8 +58,6 @@ class OutboxWriter:
     prefix: str
     shards: dict[int, ShardState] = field(default_factory=dict)
     topics: list[str] = field(default_factory=list)
-    ahead_ms: int = 0
-    """How far the clock that stamps its records is ahead."""
 
     @property
     def progress_topic(self) -> str:
@@ -156,13 +154,6 @@ class OutboxWriter:
         """Run one statement on the database."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(statement.encode(), parameters)
-
-    def newest_commit(self) -> int:
-        """Return the position of the newest row of the commit log."""
-        with psycopg.connect(self.database_url) as connection:
-            row = connection.execute("SELECT max(xid) FROM outbox.commit_log").fetchone()
-        assert row is not None
-        return int(row[0])
 
     def record(self, half: HalfMessage, batch: str | None = None) -> Record:
         """Return the record that this half message becomes; its batch is the shard's last one."""
@@ -289,7 +280,7 @@ class OutboxWriter:
                 record.key,
                 partition=-1 if record.partition is None else record.partition,
                 headers=list(record.headers),
-                timestamp=round(time() * 1000) + self.ahead_ms,
+                timestamp=round(time() * 1000),
             )
 
     def _settle(self) -> None:

@@ -79,7 +79,6 @@ def shown(report: Report) -> Mapping[str, Any]:
         "counts": report.counts,
         "causes": report.cause_counts,
         "read": report.read,
-        "latencies": report.latencies,
         "log": {**report.log_state, "counted": counted},
         "carried": sorted(report.checkpoint.carried, key=str),
         "positions": report.checkpoint.positions,

@@ -32,8 +32,6 @@ class Kind(StrEnum):
     UNEXPECTED = "unexpected"
     MISMATCH = "mismatch"
     DISORDERED = "disordered"
-    STUCK = "stuck"
-    LATENCY = "latency"
     COVERAGE = "coverage"
 
 

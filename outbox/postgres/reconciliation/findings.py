@@ -79,10 +79,7 @@ class PostgresFindings:
         return [each.finding for each in unseen if each.next_status is None]
 
     def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
-        """Return the messages below ``half_id`` that have an open or accepted finding.
-
-        Findings of the kind stuck are left out: a message that is retired has been decided.
-        """
+        """Return the messages below ``half_id`` that have an open or accepted finding."""
         return self._ids("open_below", half_id=half_id)
 
     def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:

@@ -57,7 +57,7 @@ SELECT finding_id, status, class, detail, severity, status, %(run_id)s FROM clos
 -- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
 -- those that are still stored.
 SELECT DISTINCT f.half_id FROM outbox.reconciliation_finding f
-WHERE f.half_id < %(half_id)s AND f.status IN ('open', 'accepted') AND f.kind <> 'stuck'
+WHERE f.half_id < %(half_id)s AND f.status IN ('open', 'accepted')
     AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id)
 
 -- name: missing

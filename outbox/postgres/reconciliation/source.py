@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 
 from outbox.messages.manifest import Position
 from outbox.messages.message_id import HalfId, message_id_of
@@ -31,7 +31,6 @@ from outbox.reconciliation.snapshot import (
     RelayCut,
     RelayProgress,
     SnapshotIdentity,
-    Stalled,
     UndecidedCounts,
 )
 
@@ -199,16 +198,6 @@ class PostgresSnapshot:
 
     def _retired(self) -> dict[str, Any]:
         return {"retired_below": self.retired_below(), "retired": sorted(self.retired_leaves())}
-
-    def stalled(self) -> Sequence[Stalled]:
-        """Return what makes no progress: undecided halves, and groups with silent checks.
-
-        Bounded, nothing locked. All times are compared with that of the snapshot, because a run may
-        read minutes after it.
-        """
-        at = {"at": self.identity.taken_at}
-        with database_errors(), self._connection.cursor(row_factory=class_row(Stalled)) as cursor:
-            return cursor.execute(SQL["stalled"], at).fetchall()
 
     def halves(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, KnownHalf]:
         """Return those of at most 10 000 half messages that are known."""

@@ -66,7 +66,7 @@ def test_a_group_has_the_same_two_names_everywhere() -> None:
         ("message list", "outbox group set"),
         ("message list --state PARKED", "no message matches"),
         ("held list", "no held records"),
-        ("reconcile show RUN --kind stuck", "no findings of the kind stuck"),
+        ("reconcile show RUN --kind coverage", "no findings of the kind coverage"),
     ],
 )
 def test_a_list_without_rows_says_so_and_its_data_stays_empty(

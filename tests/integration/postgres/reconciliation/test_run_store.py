@@ -67,7 +67,7 @@ def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
         replace(make_finding("fixed"), half_id=repaired.half_id, evidence=expired),
         replace(make_finding("record"), half_id=HalfId(9), evidence=expired),
         replace(make_finding("kept"), half_id=HalfId(9), evidence={"partition": 0, "offset": 7}),
-        replace(make_finding("clocks"), half_id=None, kind="latency", evidence=expired),
+        replace(make_finding("clocks"), half_id=None, kind="coverage", evidence=expired),
     )
     store.save(make_run("one", findings=found))
     publish_again(database_url, repaired)

@@ -1,4 +1,4 @@
-"""Faults of order, place and time, planted in both stores."""
+"""Faults of order and place, planted in both stores."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from spark.even.murmur2 import home_of
 from tests.fixtures_records import header_in
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 
-HALF_AN_HOUR: Final = 1_800_000
 PARTITIONS: Final = 2
 NOTE: Final = """
 INSERT INTO outbox.publication_log
     (shard, to_xid, to_n, batch_no, from_xid, from_n, published_at, half_ids, partitions, offsets)
 SELECT %s, xid, 1000, half_id, 0, 0, clock_timestamp(), %s::int8[], %s::int4[], %s::int8[]
 FROM outbox.op_message WHERE half_id = %s"""
-DELAYED: Final = """
-UPDATE outbox.commit_log SET committed_at = committed_at - make_interval(mins => 10 + shard %% 4)
-WHERE xid > %s"""
 
 
 class Plant:
@@ -35,8 +31,8 @@ class Plant:
 
     def everything(self) -> set[tuple[str, str]]:
         """Plant it all; return the cause and subject of each finding that must be made."""
-        names = ("clean", "swapped", "headers", "split", "asked", "noted", "behind", "ahead")
-        self.writer.create_topics(*(self.topic(name) for name in (*names, "slow")))
+        names = ("clean", "swapped", "headers", "split", "asked", "noted")
+        self.writer.create_topics(*map(self.topic, names))
         self._clean()
         return {
             *self._swapped_records(),
@@ -44,8 +40,6 @@ class Plant:
             *self._split_key(),
             *self._asked_partition(),
             *self._wrong_note(),
-            *self._clocks(),
-            *self._slow(),
         }
 
     def _clean(self) -> None:
@@ -113,22 +107,6 @@ class Plant:
             ids = (half.shard, [half.half_id], [0], [offset], half.half_id)
             self.writer.execute(NOTE, *ids)
         return {("WRONG_OFFSET/recorded", self.topic("noted"))}
-
-    def _clocks(self) -> set[tuple[str, str]]:
-        for name, ahead_ms in (("behind", -HALF_AN_HOUR), ("ahead", HALF_AN_HOUR)):
-            self._commit(self._prepare(name, 3))
-            self.writer.ahead_ms = ahead_ms
-            self.writer.publish()
-            self.writer.ahead_ms = 0
-        return {("LATENCY/clock_skew", self.topic(name)) for name in ("behind", "ahead")}
-
-    def _slow(self) -> set[tuple[str, str]]:
-        """Let the commits of a topic be minutes older than their records."""
-        newest = self.writer.newest_commit()
-        self._commit(self._prepare("slow", 60))
-        self.writer.execute(DELAYED, newest)
-        self.writer.publish()
-        return {("LATENCY/slow", self.topic("slow"))}
 
     def _prepare(self, name: str, count: int, **fields: Any) -> list[HalfMessage]:
         return self.writer.prepare(self.topic(name), count, **fields)

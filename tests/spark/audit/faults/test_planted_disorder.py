@@ -1,4 +1,4 @@
-"""Disorder, wrong places and clocks that are off, planted on real stores: one run finds them all.
+"""Disorder and wrong places, planted on real stores: one run finds them all.
 
 Every fault has a separate topic, beside clean messages; one run reports all of them.
 """
@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from spark.audit.audit import Audit
 from spark.columns.frames import Mode
-from spark.findings.topic_rules import LatencyTarget, TopicRule
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
@@ -51,9 +50,6 @@ def planted(
     options = make_options(
         module_writer,
         tmp_path_factory.mktemp("disorder"),
-        topic_rules={
-            plant.topic("slow"): TopicRule(latency=LatencyTarget(p99_seconds=60, minutes=3))
-        },
         mode=Mode.TWO_LEVEL,
     )
     report = Audit(parts, options).run()
@@ -69,10 +65,10 @@ def test_a40_each_planted_disorder_is_found_and_nothing_else(planted: Planted) -
 
 def test_the_totals_and_the_sentence_count_them_by_kind(planted: Planted) -> None:
     totals = {kind: n for kind, n in planted.report.totals.items() if n}
-    assert totals == {"mismatch": 2, "disordered": 4, "latency": 3, "coverage": 1}
+    assert totals == {"mismatch": 2, "disordered": 4, "coverage": 1}
     assert planted.report.verdict is Verdict.FINDINGS
     assert "2 mismatch, 4 disordered; " in planted.report.sentence
-    assert planted.report.sentence.endswith("; 3 latency or clock findings; 1 coverage findings")
+    assert planted.report.sentence.endswith("; 1 coverage findings")
 
 
 def test_an_inversion_names_the_record_before_it(planted: Planted) -> None:
@@ -97,14 +93,3 @@ def test_a_wrong_recorded_place_is_shown_with_the_true_place(planted: Planted) -
     (message,) = planted.finding("WRONG_OFFSET/recorded")["evidence"]["messages"]
     assert message["recorded"] == {"partition": 0, "offset": 7}
     assert message["actual"] == {"partition": 0, "offset": 1}
-
-
-def test_skewed_clocks_are_reported_by_direction(planted: Planted) -> None:
-    skewed = {
-        each["topic"].rsplit("-", 1)[1]: each["evidence"]
-        for each in planted.document["findings"]
-        if cause_in(each) == "LATENCY/clock_skew"
-    }
-    assert (skewed["behind"]["before_commit"], skewed["behind"]["after_cut"]) == (3, 0)
-    assert (skewed["ahead"]["before_commit"], skewed["ahead"]["after_cut"]) == (0, 3)
-    assert skewed["ahead"]["timestamp_type"] == "CreateTime"

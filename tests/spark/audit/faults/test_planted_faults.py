@@ -97,8 +97,6 @@ def test_the_verdict_and_totals_count_discrepancies_only(planted: Planted) -> No
         "unexpected": 5,
         "mismatch": 21,
         "disordered": 0,
-        "stuck": 0,
-        "latency": 0,
         "coverage": 1,
     }
 

@@ -66,9 +66,6 @@ def test_the_run_after_a_repair_is_clean_and_marks_the_finding_fixed(
     assert second.changes.closed_by_cause == {"LOST/published": 1, "ALTERED/value": 1}
     assert second.previous is not None
     assert (second.previous.run_id, second.previous.open_findings) == (first.run_id, 2)
-    (of_topic,) = second.latencies
-    assert (of_topic.topic, of_topic.messages) == (topic, 2)
-    assert 0 < of_topic.p50 <= of_topic.p95 <= of_topic.p99 < 600
     with psycopg.connect(writer.database_url) as connection:
         rows = connection.execute(
             "SELECT class || '/' || detail, status FROM outbox.reconciliation_finding"

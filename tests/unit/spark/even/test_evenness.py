@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -14,7 +14,7 @@ from outbox.messages.message_id import Nonce, Shard, half_id_of, message_id_byte
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import LoggedCommit
 from spark.cut.checkpoint import Mark
-from spark.even.evenness import matched, require_order, require_places, require_times, unread
+from spark.even.evenness import matched, require_order, require_places, unread
 from spark.even.rows import (
     HEADERS,
     ListedManifest,
@@ -118,15 +118,12 @@ def test_manifests_and_records_that_cannot_be_judged_are_uneven() -> None:
     assert not is_even(lambda: list(plain_records([replace(record, written_at_ms=1 << 62)])))
 
 
-def test_order_partition_and_times_are_looked_at() -> None:
-    pairs = matched({3: [ListedManifest(1, 1, BATCH)]}, COMMITS, [FIRST, LAST], {3: 7}, {3: 9})
+def test_order_and_partition_are_looked_at() -> None:
     swapped = [replace(FIRST, offset=1), replace(LAST, offset=0)]
     assert not is_even(lambda: require_order(swapped))
     assert is_even(lambda: require_order([FIRST, LAST]))
     assert not is_even(lambda: require_places([FIRST], {"a": 3}))
     assert is_even(lambda: require_places([FIRST], {"a": 2}))
-    assert is_even(lambda: require_times(pairs, AT, {"a": 1.0}))
-    assert not is_even(lambda: require_times(pairs, AT - timedelta(seconds=9), {}))
 
 
 def is_even(look: Callable[[], object]) -> bool:

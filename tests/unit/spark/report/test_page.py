@@ -62,15 +62,6 @@ def test_the_json_is_bounded_and_counts_what_it_omits() -> None:
     assert (len(shown["findings"]), shown["findings_omitted"]) == (1000, 3)
 
 
-def test_a_topic_limits_what_is_shown_and_not_what_is_counted() -> None:
-    report = make_report([make_finding(1), make_finding(2, topic="other")])
-    shown = document.document(report, {}, ["other"])
-    assert [each["topic"] for each in shown["findings"]] == ["other"]
-    assert shown["totals"]["missing"] == 2
-    (row,) = csv.DictReader(StringIO(tables.to_csv(report, ["other"])))
-    assert row["topic"] == "other"
-
-
 def test_only_a_run_after_another_one_compares_itself_with_it() -> None:
     first = page.to_html(make_report([make_finding()]), SAMPLES)
     assert "no earlier run to compare with" in first
@@ -79,12 +70,9 @@ def test_only_a_run_after_another_one_compares_itself_with_it() -> None:
     )
 
 
-def test_places_are_a_table_and_a_finding_of_a_group_names_it() -> None:
+def test_places_are_a_table() -> None:
     places = [{"topic": "points", "offset": 5}, {"topic": "points", "offset": 9}]
     twice = make_finding(cause=Cause.DUPLICATE_REPEATED, evidence={"places": places})
-    group = {"message_id": None, "topic": None, "shard": None, "producer_group": "billing"}
-    silent = make_finding(2, cause=Cause.STUCK_CHECKS, **group)
-    text = page.to_html(make_report([twice, silent]), SAMPLES)
+    text = page.to_html(make_report([twice]), SAMPLES)
     assert "<th>offset</th>" in text
     assert "{" not in text[text.index("<h2>Findings") :]
-    assert "<summary>group billing" in text

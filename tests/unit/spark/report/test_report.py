@@ -38,7 +38,6 @@ def test_the_sentence_names_the_places_of_most_unverifiable_messages() -> None:
 @pytest.mark.parametrize(
     ("found", "ending"),
     [
-        ([Cause.STUCK_HALF, Cause.STUCK_CHECKS], "; 2 stuck messages or groups"),
         ([Cause.MANIFEST_BREAK_CHAIN], "; 1 coverage findings"),
         ([Cause.UNPUBLISHED_GIVEN_UP, Cause.UNVERIFIABLE_COMPACTED], "16 of 16 shards"),
     ],

@@ -158,7 +158,7 @@ async def test_a_run_shows_its_findings_and_its_reports_are_files(
         run = await browser.get("/ui/reconciliations/one")
         assert "<b>a</b>" in run.text
         assert "<b>a</b>" not in run.html
-        assert "<b>a</b>" not in (await browser.get("/ui/reconciliations/one?kind=stuck")).text
+        assert "<b>a</b>" not in (await browser.get("/ui/reconciliations/one?kind=coverage")).text
         report = await browser.get("/ui/reconciliations/one/report.html")
         assert "attachment" in report.answer.headers["content-disposition"]
         assert "sandbox" in report.answer.headers["content-security-policy"]
