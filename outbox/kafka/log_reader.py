@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from confluent_kafka import (
     OFFSET_INVALID,
-    TIMESTAMP_CREATE_TIME,
-    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -55,10 +53,6 @@ _SPEC: Final[Mapping[LogEnd, tuple[OffsetSpec, IsolationLevel]]] = {
 _ONE_RECORD: Final[Mapping[str, Any]] = {"fetch.queue.backoff.ms": 10, "queued.min.messages": 1}
 NO_RECORD: Final = -1
 """The offset of a time after the last record."""
-_STAMPED_BY: Final = {
-    TIMESTAMP_CREATE_TIME: "CreateTime",
-    TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
-}
 
 
 class KafkaLogReader:
@@ -297,7 +291,6 @@ def _record(partition: Partition, message: Message) -> LogRecord:
         key=_bytes(message.key()),
         value=_bytes(message.value()),
         headers=tuple((name, _bytes(value)) for name, value in headers),
-        stamped_by=_STAMPED_BY.get(message.timestamp()[0]),
         written_at_ms=message.timestamp()[1],
     )
 

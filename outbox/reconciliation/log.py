@@ -56,7 +56,4 @@ class LogRecord:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
-    stamped_by: str | None = None
-    """Whose clock set its time: the relay's (``CreateTime``) or the broker's."""
     written_at_ms: int = 0
-    """Its time, by that clock."""
