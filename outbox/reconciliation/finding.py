@@ -95,29 +95,6 @@ class TrackedFinding(StoredFinding):
     severity and status after it. ``run_id`` is null if an operator made the change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingTotal:
-    """Findings of one kind, topic and hour; ``open``: how many of them are open now.
-
-    The hour is when the message was decided, or else its record written; null where neither is
-    known.
-    """
-
-    kind: str
-    topic: str | None
-    hour: datetime | None
-    findings: int
-    open: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingTotals:
-    """The totals of a run, the largest first; ``complete``: every finding is counted in them."""
-
-    data: Sequence[FindingTotal]
-    complete: bool
-
-
 class OpenFindingCount(NamedTuple):
     """The number of open findings per kind, severity and topic; the topic may be empty."""
 

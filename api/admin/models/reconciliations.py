@@ -50,8 +50,6 @@ class FindingQuery(PageQuery):
     """CLASS or CLASS/detail."""
     status: FindingStatus | None = None
     topic: TopicText | None = None
-    hour: Moment | None = None
-    """The beginning of an hour, as the totals name it."""
 
 
 class AcceptRequest(OperatorRequest):

@@ -28,7 +28,6 @@ from api.admin.services import Services
 from api.http.problems import Problem, invalid
 from outbox.access import Caller
 from outbox.errors import TimePast
-from outbox.reconciliation.finding import FindingTotals
 from outbox.reconciliation.run import FinishedRun, ReportFormat
 
 PATH: Final = "/v1/reconciliations"
@@ -108,15 +107,6 @@ async def accept_finding(
         )
     log_action("finding.accept", action, finding_id=finding_id)
     return Response(status_code=204)
-
-
-@router.get("/{run_id}/totals")
-async def list_finding_totals(
-    run_id: str, caller: ReportReader, services: ServicesDependency
-) -> FindingTotals:
-    """Count the findings of a run above info by kind, topic and hour."""
-    await _run(run_id, caller, services)
-    return await services.runs.totals(run_id)
 
 
 @router.get(

@@ -11,7 +11,7 @@ from outbox.reconciliation.finding import first_of_each_cause
 
 RUNS: Final = "/v1/reconciliations"
 SHOWN: Final = 50
-FILTERS: Final = ("kind", "finding_class", "status", "topic", "hour")
+FILTERS: Final = ("kind", "finding_class", "status", "topic")
 
 
 async def show_all(visit: Visit) -> Response:
@@ -28,7 +28,6 @@ async def show(visit: Visit) -> Response:
     return visit.page(
         "reconciliation.html",
         run=run,
-        totals=await visit.api.get(f"/v1{path}/totals"),
         page=page,
         steps=first_of_each_cause(run["findings"], page["data"]),
         given=given,

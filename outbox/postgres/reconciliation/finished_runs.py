@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-from msgspec import convert
 
 from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import (
-    FindingTotal,
-    FindingTotals,
-    OpenFindingCount,
-    TrackedFinding,
-)
+from outbox.reconciliation.finding import OpenFindingCount, TrackedFinding
 from outbox.reconciliation.run import FinishedRun, LastRun, ReportFormat
 
 Row = TypeVar("Row")
@@ -26,11 +18,7 @@ if TYPE_CHECKING:
 SQL: Final = load(__name__)
 EVENTS_SHOWN: Final = 50
 """The maximum number of changes that are shown of a finding: the last ones."""
-NO_FILTER: Final = dict.fromkeys(("kind", "finding_class", "status", "topic", "hour"))
-COUNTED: Final = 10_000
-"""The most findings of a run that are counted by kind, topic and hour."""
-TOTALS: Final = 200
-"""The most of these counts that are returned."""
+NO_FILTER: Final = dict.fromkeys(("kind", "finding_class", "status", "topic"))
 
 
 class PostgresReconciliationRuns:
@@ -55,25 +43,17 @@ class PostgresReconciliationRuns:
         return rows[0]["body"] if rows else None
 
     async def findings(
-        self, run_id: str, limit: int, after: str, **wanted: str | datetime | None
+        self, run_id: str, limit: int, after: str, **wanted: str | None
     ) -> Sequence[TrackedFinding]:
         """Return a run's findings above info with their current status, after the id ``after``.
 
         They come the worst first, then by id.
 
         ``wanted`` are values that a finding must have: its kind, finding_class (CLASS or
-        CLASS/detail), status, topic, and the beginning of the hour in which its message was
-        decided, or else its record written.
+        CLASS/detail), status and topic.
         """
         asked = {"run_id": run_id, "limit": limit, "after": after, "events": EVENTS_SHOWN}
         return await self._rows(TrackedFinding, "findings", NO_FILTER | wanted | asked)
-
-    async def totals(self, run_id: str) -> FindingTotals:
-        """Count a run's findings above info by kind, topic and hour."""
-        asked = {"run_id": run_id, "most": COUNTED, "limit": TOTALS}
-        rows = await self._rows(dict, "totals", asked)
-        data = convert(rows, list[FindingTotal])
-        return FindingTotals(data=data, complete=not any(row["cut_off"] for row in rows))
 
     async def last(self) -> LastRun | None:
         """Return the newest run as the metrics show it, or None before the first."""

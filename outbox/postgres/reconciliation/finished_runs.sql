@@ -35,30 +35,7 @@ WHERE r.run_id = %(run_id)s AND f.severity <> 'info'
     AND (%(finding_class)s::text IS NULL OR %(finding_class)s IN (f.class, f.class || '/' || f.detail))
     AND (%(status)s::text IS NULL OR f.status = %(status)s)
     AND (%(topic)s::text IS NULL OR f.topic = %(topic)s)
-    AND (%(hour)s::timestamptz IS NULL OR date_trunc('hour',
-        coalesce(f.evidence ->> 'decided_at', f.evidence ->> 'record_time')::timestamptz, 'UTC') = %(hour)s)
 ORDER BY place.n, f.finding_id
-LIMIT %(limit)s
-
--- name: totals
--- Counts the findings above info that a run saw, up to a limit; by kind, topic, and the hour
--- in which the message was decided, or else its record written. Returns the largest counts.
-WITH seen AS MATERIALIZED (
-    SELECT f.kind, f.topic, f.status, date_trunc('hour',
-        coalesce(f.evidence ->> 'decided_at', f.evidence ->> 'record_time')::timestamptz, 'UTC') AS hour
-    FROM outbox.reconciliation_run r
-    JOIN outbox.reconciliation_finding f ON f.finding_id > ''
-    JOIN outbox.reconciliation_run first ON first.run_id = f.first_run_id AND first.finished_at <= r.finished_at
-    JOIN outbox.reconciliation_run last ON last.run_id = f.last_run_id AND last.finished_at >= r.finished_at
-    WHERE r.run_id = %(run_id)s AND f.severity <> 'info'
-    ORDER BY f.finding_id
-    LIMIT %(most)s::int8 + 1
-)
-SELECT kind, topic, hour, count(*) AS findings, count(*) FILTER (WHERE status = 'open') AS open,
-    sum(count(*)) OVER () > %(most)s::int8 OR count(*) OVER () > %(limit)s::int8 AS cut_off
-FROM seen
-GROUP BY kind, topic, hour
-ORDER BY findings DESC, kind, topic, hour DESC
 LIMIT %(limit)s
 
 -- name: last

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from api.http.page_token import encode_page_token
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from outbox.reconciliation.finding import StoredFinding
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, WHO
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service
@@ -88,6 +86,8 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     assert await found("two") == {"b": "resolved"}
     assert await found("three") == {"c": "open"}
     assert await found("one", kind="duplicate") == {}
+    assert await found("one", topic="orders") == {}
+    assert await found("one", topic="points") == await found("one")
     assert await found("one", finding_class="LOST", kind="missing") == await found("one")
     assert await found("one", finding_class="LOST/skipped") == {"b": "resolved"}
     page = await get(bare_service, "/one/discrepancies", limit=1)
@@ -95,54 +95,6 @@ async def test_the_findings_of_a_run_are_listed_with_their_current_status(
     assert [each["finding_id"] for each in (*page["data"], *rest["data"])] == ["a", "b"]
     assert rest["has_more"] is False
     assert (page["data"][0]["class"], page["data"][0]["detail"]) == ("LOST", "published")
-
-
-def found_at(finding_id: str, topic: str, decided_at: str | None, **more: Any) -> StoredFinding:
-    """Return a finding about a message that was decided at a time."""
-    times = {"decided_at": decided_at, "record_time": None, **more}
-    return replace(make_finding(finding_id), topic=topic, evidence=times)
-
-
-async def test_findings_are_counted_by_kind_topic_and_hour_and_listed_by_them(
-    bare_service: Service, database_url: str
-) -> None:
-    late = {"record_time": "2026-01-01T12:10:00+00:00"}
-    findings = (
-        found_at("a", "points", "2026-01-01T10:59:59+00:00"),
-        found_at("b", "points", "2026-01-01T12:00:00+01:00"),
-        found_at("c", "points", "2026-01-01T11:30:00+00:00"),
-        found_at("d", "orders", None, **late),
-        found_at("e", "orders", None),
-        replace(found_at("f", "points", "2026-01-01T11:30:00+00:00"), severity="info"),
-    )
-    store = PostgresRunStore(database_url)
-    store.save(make_run("one", findings=findings))
-    store.save(make_run("two", findings=findings[:2]))
-    totals = await get(bare_service, "/one/totals")
-    assert totals == {
-        "data": [
-            total("points", "2026-01-01T11:00:00Z", 2, 1),
-            total("orders", None, 1, 0),
-            total("orders", "2026-01-01T12:00:00Z", 1, 0),
-            total("points", "2026-01-01T10:00:00Z", 1, 1),
-        ],
-        "complete": True,
-    }
-    for each in totals["data"]:
-        query = {"topic": each["topic"], **({"hour": each["hour"]} if each["hour"] else {})}
-        listed = (await get(bare_service, "/one/discrepancies", **query))["data"]
-        assert len(listed) == (each["findings"] if each["hour"] else 2)
-    assert (await get(bare_service, "/two/totals"))["data"] == [
-        total("points", f"2026-01-01T{hour}:00:00Z", 1, 1) for hour in (11, 10)
-    ]
-    missing = await bare_service.client.get(f"{RUNS}/none/totals")
-    assert (missing.status_code, missing.json()["code"]) == (404, "run-not-found")
-
-
-def total(topic: str, hour: str | None, findings: int, still_open: int) -> dict[str, Any]:
-    """Return one total of missing messages."""
-    known = {"kind": "missing", "topic": topic, "hour": hour}
-    return {**known, "findings": findings, "open": still_open}
 
 
 async def test_an_accepted_finding_does_not_count_until_its_end(
