@@ -31,7 +31,6 @@ LONGEST_FIRST = (
     "tests/spark",
     "tests/integration/checker/relay/takeover/test_crashes.py",
     "tests/integration/checker/relay/refusals/test_held.py",
-    "tests/integration/failpoints",
     "tests/e2e",
     "tests/e2e/command/test_outbox_dev.py",
     "tests/chaos",

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from tests.fixtures_false_clock import SteppingPostgres, false_clock
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_separate_broker import separate_broker
 from tests.fixtures_waiting import wait_for
-from tests.integration.failpoints.fixtures_producer import CheckEndpoint, serving
 
 pytestmark = pytest.mark.deep
 
@@ -115,20 +113,20 @@ def test_f13_a_wrong_clock_of_the_programs_makes_nothing_due(
     server: SteppingPostgres, kafka_broker: EmbeddedKafka, tmp_path: Path
 ) -> None:
     """They are three days ahead of PostgreSQL. In the next test some fall an hour behind it."""
-    servers, endpoint = kafka_broker.bootstrap_servers, CheckEndpoint()
+    servers = kafka_broker.bootstrap_servers
     topic = make_topic(servers, partitions=1)
     server.step("-3d")
     with (
         live_service(server.database_url, servers, tmp_path) as service,
-        serving(endpoint) as check_url,
+        check_endpoint(lambda _: "COMMIT") as endpoint,
     ):
-        service.put_group("soon", check_url, 1)
-        service.put_group("later", check_url, HOUR_SECONDS)
+        service.put_group("soon", endpoint.url, 1)
+        service.put_group("later", endpoint.url, HOUR_SECONDS)
         later, soon = service.prepared("later", topic), service.prepared("soon", topic)
         service.commit(service.prepared("later", topic))
-        wait_for(partial(endpoint.asked.__getitem__, soon))
-        assert not endpoint.asked[later]
-        assert len(committed_records(servers, topic, 2)) == 2  # the endpoint answers COMMIT
+        wait_for(lambda: endpoint.asked(soon))
+        assert endpoint.asked(later) == []
+        assert len(committed_records(servers, topic, 2)) == 2
 
 
 @pytest.mark.postgres

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from benchmarks.load.committed import register
+from outbox.failpoints import FailpointRaised, arm
 from outbox.messages.content_digest import content_digest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.messages.message_id import parse_message_id, shard_in, shard_of
@@ -26,8 +27,6 @@ from tests.integration.checker.relay.fixtures_shop import WAITING, Shop
 PAST = "UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 minute'"
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-LARGE, LARGE_BYTES = 40, 900_000
 
 
 async def test_a_commit_publishes_once_with_every_header(shop: Shop, pool: Pool) -> None:
@@ -134,6 +133,20 @@ async def test_concurrent_processes_admit_each_message_once(shop: Shop, pool: Po
     assert sum(each or 0 for each in admitted) == 20
     drain(shop.world.relay())
     assert shop.world.values(20) == [b"%d" % n for n in range(20)]
+
+
+@pytest.mark.parametrize("point", ["after_take", "before_commit", "after_commit"])
+async def test_an_admission_that_fails_anywhere_is_finished_by_the_next(
+    shop: Shop, pool: Pool, point: str
+) -> None:
+    shop.publish_alone(b"one", b"two")
+    arm(f"plain.{point}=raise#1")
+    with pytest.raises(FailpointRaised):
+        await PostgresSqlOutbox(pool).admit()
+    arm(None)
+    await PostgresSqlOutbox(pool).admit()
+    drain(shop.world.relay())
+    assert shop.world.values(2) == [b"one", b"two"]
 
 
 async def test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_waiting(
