@@ -58,6 +58,11 @@ def test_an_answer_without_verdict_is_spent_and_silence_is_not(
     assert settlement.checks == (row,)
 
 
+def test_the_endpoint_may_ask_for_a_later_check() -> None:
+    settlement = settled(answered(make_row(), Outcome.UNKNOWN, retry_after_seconds=45))
+    assert [back.delay_seconds for back in settlement.put_backs] == [45]
+
+
 def test_parking_carries_its_reason_and_round() -> None:
     row = make_row(check_count=15, round=3)
     settlement = settled(row)
