@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
-
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
@@ -30,7 +27,7 @@ from outbox.kafka.progress_log import KafkaProgressLog
 from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.record import Record
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.relay.protocol import actions, answers
+from outbox.relay.protocol import answers
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_link import Link
 from tests.fixtures_replacing import replace
@@ -41,7 +38,6 @@ FLUSH_SECONDS = 10.0
 PATIENCE_SECONDS = 8.0
 """Shorter than the transaction timeout."""
 NEXT_BATCH = 3
-PERFORMED = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,37 +78,10 @@ class StagedPublisher(KafkaPublisher):
             stop.go_on.wait(PATIENCE_SECONDS)
 
 
-class AbortingPublisher(StagedPublisher):
-    """Breaks the CLEAN rule: aborts a failed batch and reuses its handle."""
-
-    def fence(self, *arguments: Any) -> None:
-        """Keep the handle if there is one."""
-        if self._handle is None:
-            super().fence(*arguments)
-
-    def drop(self) -> None:
-        """Abort and keep the handle; drop it only if the abort fails."""
-        if self._handle is not None:
-            with suppress(KafkaException):
-                self._handle.abort_transaction(FLUSH_SECONDS)
-                return
-        super().drop()
-
-
-class TrustingRelay(ShardRelay):
-    """Breaks the CLEAN rule: takes every commit for clean, whatever time it took."""
-
-    def _performed(self, plan: tuple[actions.Action, ...]) -> answers.Answer:
-        answer = super()._performed(plan)
-        return replace(answer, seconds=0.0) if isinstance(answer, answers.CommitEnded) else answer
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A relay, and where the stale EndTxn meets it."""
 
-    relay: type[ShardRelay] = ShardRelay
-    publisher: type[StagedPublisher] = StagedPublisher
     gives_up: bool
     """The first transaction is aborted instead of committed."""
     after_first: bool
@@ -121,7 +90,7 @@ class Case:
     def open(self, world: RelayWorld) -> tuple[ShardRelay, StagedPublisher]:
         """Return a new relay and its publisher."""
         brokers, clock, metrics = world.bootstrap_servers, SystemClock(), Metrics()
-        publisher = self.publisher(
+        publisher = StagedPublisher(
             partial(producer_config, brokers, {}),
             SHARD,
             world.progress_topic,
@@ -129,7 +98,7 @@ class Case:
         admin, consumer = admin_client(brokers, {}), consumer_config(brokers, {})
         manifests = KafkaProgressLog(admin, consumer, SHARD, world.progress_topic)
         log = PostgresCommitLog(world.database_url, SHARD, batch_max=100, owner="control")
-        relay = self.relay(
+        relay = ShardRelay(
             SHARD,
             RelayStores(log, publisher, manifests),
             clock,
@@ -162,23 +131,9 @@ def play(case: Case, world: RelayWorld, link: Link) -> int:
         commit(NEXT_BATCH)
         wait_for(stop.reached.is_set)
         error = link.deliver()
-        if error == PERFORMED:
-            wait_for(lambda: _ends_agree(world))
         stop.go_on.set()
         wait_for(lambda: driver.published >= 2 + NEXT_BATCH)
     return error
-
-
-def _ends_agree(world: RelayWorld) -> bool:
-    """Return whether no transaction is open in the topic's first partition."""
-    admin = admin_client(world.bootstrap_servers, {})
-    partition = TopicPartition(world.topic, 0)
-    ends = [
-        admin.list_offsets({partition: OffsetSpec.latest()}, isolation_level=level)  # type: ignore[no-untyped-call]
-        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
-    ]
-    stable, last = (found[partition].result().offset for found in ends)
-    return bool(stable == last)
 
 
 class _Driver(threading.Thread):

@@ -1,4 +1,4 @@
-"""The consumer's database, with its inbox and a table of effects."""
+"""The consumer's database, with its inbox."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,15 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.integration.client.inbox.fixtures_mortal_consumer import INBOX
-
-TABLES = "CREATE TABLE effect (message_id text NOT NULL); CREATE SEQUENCE repeated"
+from outbox_client.inbox.psycopg import PsycopgInbox
 
 
 @pytest.fixture
 def database(local_database: str) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection in autocommit."""
+    """Yield a connection in autocommit to a database with an inbox."""
     with psycopg.connect(local_database, autocommit=True) as connection:
-        INBOX.create_table(connection)
-        connection.execute(TABLES)
+        PsycopgInbox("member-service").create_table(connection)
         yield connection

@@ -10,13 +10,14 @@ import pytest
 from confluent_kafka import AcknowledgeType, Consumer, Message, Producer, ShareConsumer
 
 from devservers.kafka import EmbeddedKafka
+from outbox_client.inbox.psycopg import PsycopgInbox
 from tests.fixtures_kafka import make_topic, set_group
 from tests.fixtures_waiting import wait_for
-from tests.integration.client.inbox.fixtures_mortal_consumer import INBOX
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 RECORDS, PARTITIONS = 20, 2
+INBOX = PsycopgInbox("member-service")
 
 
 @pytest.fixture

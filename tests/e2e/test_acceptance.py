@@ -1,4 +1,4 @@
-"""Acceptance: check-back, seen from the producer's endpoint and from the topic."""
+"""Acceptance: prepare, end and check-back, seen from the check endpoint and from the topic."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def test_a18_of_120_messages_exactly_the_committed_are_consumed(service: Service
     assert states == Counter(PUBLISHED=48, ROLLED_BACK=48, PARKED=24)
     committed = [message_id for n, message_id in enumerate(ids) if n % 5 in (0, 2)]
     assert Counter(r.message_id for r in service.records(topic)) == Counter(committed)
+    uncommitted = service.records(topic, committed=False)
+    assert {record.message_id for record in uncommitted} == set(committed)
 
 
 def settled(service: Service, group: str, total: int) -> Counter[str] | None:

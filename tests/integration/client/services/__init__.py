@@ -1,1 +1,0 @@
-"""The services of the examples, on a real broker and database."""
