@@ -112,14 +112,3 @@ LARGER: Final = (
     ),
 )
 """Searched by `make test-deep`."""
-
-WALKED: Final = Configuration(
-    name="two relays, four messages, every fault",
-    relays=2,
-    messages=4,
-    flush_sizes=(1, 2),
-    faults=_faults(
-        failover=2, takeover=3, frame=2, crash=3, abort=2, rollback=1, sign=1, refuse=4, stuck=1
-    ),
-)
-"""Too large for a search: walked at random."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.model.configurations import LARGER, SEARCHED, WALKED, Configuration
+from tests.model.configurations import LARGER, SEARCHED, Configuration
 from tests.model.mutants import MUTANTS, WORLDS, Mutant
 from tests.model.scene import (
     FAST_THEN_HISTORY,
@@ -27,13 +27,10 @@ from tests.model.scene import (
 )
 from tests.model.search.counterexample import narrate
 from tests.model.search.search import Search
-from tests.model.search.walks import walk
 from tests.model.worlds.universe import Universe
 
 SMALL: Final = (*SEARCHED, *WORLDS)
 """The relay's protocol must hold in the mutants' own worlds too."""
-WALKS: Final = 300
-SEED: Final = 20_250_101
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,12 +71,6 @@ def test_every_invariant_holds_in_every_world() -> None:
 @pytest.mark.parametrize("world", LARGER, ids=[world.name for world in LARGER])
 def test_every_invariant_holds_in_every_larger_world(world: Configuration) -> None:
     search(world)
-
-
-def test_every_invariant_holds_on_random_walks_through_a_larger_world() -> None:
-    universe = Universe(WALKED)
-    violation = walk(universe, WALKS, SEED)
-    assert violation is None, narrate(universe, violation)
 
 
 @pytest.mark.deep

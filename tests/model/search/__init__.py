@@ -1,1 +1,1 @@
-"""Searches and walks through worlds, and the way to a wrong one."""
+"""Searches through worlds, and the way to a wrong one."""
