@@ -123,15 +123,8 @@ def test_a_database_that_is_away_is_one_line_with_its_reason(
     assert "Connection refused" in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("checker --only nope", "outbox-checker: --only: 'nope' is not one of relay, "),
-        ("reconcile run --max x=y", "outbox-reconcile: argument --max: 'x=y': is not NAME=COUNT"),
-    ],
-)
-def test_a_wrong_value_of_a_flag_is_refused_in_the_name_of_the_flag(words: str, said: str) -> None:
+def test_a_wrong_value_of_a_flag_is_refused_in_the_name_of_the_flag() -> None:
     stores = {"OUTBOX_DATABASE_URL": NOWHERE, "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
-    done = outbox(*words.split(), **stores, OUTBOX_AUTH_MODE="dev-insecure")
-    assert done.err.startswith(said)
+    done = outbox("checker", "--only", "nope", **stores, OUTBOX_AUTH_MODE="dev-insecure")
+    assert done.err.startswith("outbox-checker: --only: 'nope' is not one of relay, ")
     assert (done.code, done.err.count("\n"), "OUTBOX_" in done.err) == (2, 1, False)

@@ -1,25 +1,22 @@
-"""The checker as a process: it is on time, alive, survives an outage and ends on a signal."""
+"""The checker as a process: it is on time, alive, and ends on a signal."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import aiohttp
 import pytest
 
-from devservers.postgres import EmbeddedPostgres
 from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.version import installed_version
-from tests.fixtures_databases import make_database, migrate
 from tests.fixtures_frozen import frozen_postgres
 from tests.fixtures_full_disk import DISK_FULL, SPACE_AGAIN
-from tests.integration.checker.fixtures_checker_process import running_checker, start_checker
-from tests.integration.checker.fixtures_checks import World, open_world
+from tests.integration.checker.fixtures_checker_process import running_checker
+from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
 
 pytestmark = pytest.mark.postgres
@@ -51,7 +48,7 @@ async def has_beaten(world: World) -> bool:
 async def test_a19_the_check_comes_when_the_immunity_ends_and_commits(
     world: World, database_url: str
 ) -> None:
-    async with Producer(says("COMMIT")) as producer, running_checker(database_url):
+    async with Producer(says("COMMIT")) as producer, running_checker(database_url) as checker:
         group = await world.group(producer.url, secret=SEALED)
         await until(lambda: has_beaten(world))
         halves = await world.prepare(group, 20, check_immunity_seconds=3)
@@ -60,6 +57,8 @@ async def test_a19_the_check_comes_when_the_immunity_ends_and_commits(
             return set(await world.states(halves)) == {State.COMMITTED}
 
         await until(all_committed)
+        code, _ = await checker.stop(signal.SIGINT)
+    assert code == 130
     waited = await world.rows(
         "SELECT extract(epoch FROM a.asked_at - h.prepared_at)::float8"
         " FROM outbox.check_attempt a JOIN outbox.half_message h USING (half_id)"
@@ -114,49 +113,6 @@ async def test_sigterm_ends_it_cleanly_while_postgresql_is_stopped(
     assert code == 0
     assert "Traceback" not in said
     assert '"event": "stopped"' in said
-
-
-async def test_ctrl_c_ends_it_with_130(world: World, database_url: str) -> None:
-    async with running_checker(database_url) as checker:
-        await until(lambda: has_beaten(world))
-        assert (await checker.stop(signal.SIGINT))[0] == 130
-
-
-async def test_a_setting_that_is_missing_is_one_line_and_exit_2() -> None:
-    checker = await start_checker()
-    async with asyncio.timeout(60):
-        await checker.process.wait()
-    code, said = await checker.stop()
-    assert code == 2
-    assert "OUTBOX_DATABASE_URL" in said
-    assert len(said.strip().splitlines()) == 1
-
-
-async def test_the_checker_waits_for_a_lost_postgresql(tmp_path: Path) -> None:
-    server = EmbeddedPostgres(tmp_path / "postgres")
-    server.start()
-    try:
-        url = make_database(server.database_url, None)
-        await asyncio.to_thread(migrate, url)
-        async with running_checker(url) as checker, Producer(says("COMMIT")) as producer:
-            await checker.says("started")
-            await asyncio.to_thread(server.stop)
-            lost = await checker.says("dependency_lost")
-            await asyncio.to_thread(server.start)
-            async with make_pool(url, "test", pool_max=4) as pool, open_world(pool) as world:
-                group = await world.group(producer.url, secret=SEALED)
-                (half,) = await world.prepare(group, check_immunity_seconds=1)
-
-                async def committed() -> bool:
-                    return await world.states([half]) == [State.COMMITTED]
-
-                await until(committed)
-            code, back = await checker.stop()
-        assert (code, "Traceback" in lost + back) == (0, False)
-        assert "dependency_back" in lost + back
-    finally:
-        server.stop()
-        server.erase()
 
 
 async def killed_before_commit(database_url: str) -> None:

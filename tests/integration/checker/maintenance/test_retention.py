@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-
 import pytest
 
-from checker.maintenance.retention import Retirer
-from outbox.failpoints import POINTS, arm
+from outbox.failpoints import POINTS, FailpointRaised, arm
 from outbox.messages.message import End, HalfMessage, Prepared, Resolution, State
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.sessions.connections import make_pool
-from outbox.telemetry.metrics import Metrics
-from tests.fixtures_dying import exit_code_of
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
     AGE,
@@ -28,7 +21,6 @@ from tests.integration.checker.maintenance.fixtures_old_leaves import (
     retire,
     waiting,
 )
-from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = pytest.mark.postgres
 
@@ -143,24 +135,17 @@ async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world:
     assert outcome.half.half_id != committed.half_id
 
 
-def _die(database_url: str, point: str) -> None:
-    async def retire() -> None:
-        arm(f"{point}=kill")
-        async with make_pool(database_url, "retire", pool_max=2) as pool:
-            retirement = PostgresRetirement(pool, retention_seconds=RETENTION)
-            await Retirer(retirement, FreeLocks(), Metrics()).retire()
-
-    asyncio.run(retire())
-
-
 @pytest.mark.parametrize("point", sorted(each for each in POINTS if each.startswith("retire.")))
-async def test_a_retirement_that_dies_anywhere_is_finished_by_the_next(
-    world: World, database_url: str, point: str
+async def test_a_retirement_that_fails_anywhere_is_finished_by_the_next(
+    world: World, point: str
 ) -> None:
     halves = await ended(world)
     await grow_old(world, "relay:")
     (young,) = await world.prepare(await world.group(URL, "young"))
-    assert await exit_code_of(_die, database_url, point) == -signal.SIGKILL
+    arm(f"{point}=raise")
+    with pytest.raises(FailpointRaised):
+        await retire(world)
+    arm(None)
     assert await retire(world) == [0]
     assert await first_leaf_is_gone(world)
     assert await known(world, [*halves, young]) == {young.half_id: State.PREPARED}

@@ -50,7 +50,7 @@ def starts(server: EmbeddedPostgres) -> bool:
 
 @contextmanager
 def postgres_with(
-    folder: Path, settings: Mapping[str, str], port: int = 0, *, erase: bool = True
+    folder: Path, settings: Mapping[str, str], port: int, *, erase: bool = True
 ) -> Iterator[str]:
     """Run a separate, migrated PostgreSQL for this test.
 
@@ -123,38 +123,12 @@ async def assert_refused(database_url: str, servers: str, setting: str) -> None:
     assert setting in logged[0]
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("fsync", "off"),
-    ],
-)
-async def test_an_unsafe_postgresql_is_refused_and_named(
-    setting: str,
-    value: str,
-    tmp_path: Path,
-    kafka_broker: EmbeddedKafka,
-    doctor: Doctor,
-) -> None:
-    servers = kafka_broker.bootstrap_servers
-    ensure_progress_topic(servers)
-    with postgres_with(tmp_path / "postgres", {setting: value}) as database_url:
-        code, failed = await doctor(database_url, servers)
-        assert code == 1
-        assert setting in failed
-        await assert_refused(database_url, servers, setting)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("transaction.partition.verification.enable", "false"),
-    ],
-)
+@pytest.mark.deep
 async def test_a_broker_whose_transactions_are_not_safe_is_refused_and_named(
-    setting: str, value: str, tmp_path: Path, database_url: str, doctor: Doctor
+    tmp_path: Path, database_url: str, doctor: Doctor
 ) -> None:
-    with kafka_with(tmp_path / "kafka", {setting: value}) as servers:
+    setting = "transaction.partition.verification.enable"
+    with kafka_with(tmp_path / "kafka", {setting: "false"}) as servers:
         code, failed = await doctor(database_url, servers)
         assert code == 1
         assert setting in failed
@@ -186,6 +160,7 @@ async def test_a_pooler_in_the_url_is_refused_and_named(
         await assert_refused(url, servers, "connection")
 
 
+@pytest.mark.deep
 async def test_a_relay_stops_when_postgresql_comes_back_unsafe(
     tmp_path: Path, kafka_broker: EmbeddedKafka
 ) -> None:

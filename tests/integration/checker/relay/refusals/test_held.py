@@ -180,7 +180,10 @@ def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWor
 @pytest.mark.chaos
 @pytest.mark.parametrize(
     "point",
-    ["relay.after_hold=kill#1", "relay.after_commit=kill#2"],
+    [
+        "relay.after_hold=kill#1",
+        pytest.param("relay.after_commit=kill#2", marks=pytest.mark.deep),
+    ],
 )
 def test_a_relay_that_dies_at_a_step_of_hold_or_release_loses_and_doubles_nothing(
     world: RelayWorld, point: str
