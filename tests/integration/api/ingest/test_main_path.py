@@ -212,31 +212,6 @@ async def test_a37_a_repeated_prepare_is_replayed_and_a_changed_one_is_refused(
     assert (await stored(pool))[0] == 1
 
 
-@pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
-async def test_a_repeated_prepare_of_a_decided_message_is_refused_with_the_decision(
-    service: Service, pool: Pool, decision: str
-) -> None:
-    """Answered 201, a producer would run its local transaction a second time."""
-    message_id = (await service.prepare(transaction_id="t-1")).json()["message_id"]
-    ended = (await service.end(message_id, decision)).json()
-    alone = await service.prepare(transaction_id="t-1")
-    assert alone.status_code == 409
-    assert "idempotency-replayed" not in alone.headers
-    items = [prepare_body(transaction_id="t-1"), prepare_body(transaction_id="t-2")]
-    batch = await service.client.post(f"{HALVES}/batch", json={"items": items})
-    refused, fresh = batch.json()["items"]
-    assert (refused["status"], fresh["status"]) == (409, 201)
-    for problem in (alone.json(), refused["problem"]):
-        assert problem["code"] == "already-ended"
-        assert problem["message_id"] == message_id
-        assert problem["winning_decision"] == decision
-        assert (problem["decided_by"], problem["decided_at"]) == ("producer", ended["decided_at"])
-        assert "run no local transaction" in problem["detail"]
-        assert "a new `transaction_id`" in problem["detail"]
-        assert ("read your own rows" in problem["detail"]) == (decision == "COMMIT")
-    assert (await stored(pool))[0] == 2
-
-
 async def test_the_trace_context_of_the_prepare_is_stored(service: Service, pool: Pool) -> None:
     good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     for given in (good, "nonsense", "00-" + "0" * 32 + "-b7ad6b7169203331-01"):

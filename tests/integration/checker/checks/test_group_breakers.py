@@ -23,28 +23,6 @@ pytestmark = pytest.mark.postgres
 FAILING = 12
 
 
-async def test_a_failed_probe_doubles_the_wait_and_a_successful_one_frees_all(
-    world: World,
-) -> None:
-    async with Producer(status(500)) as producer:
-        group = await world.group(producer.url)
-        halves = await world.due(group, FAILING)
-        await world.check(group)
-        await world.pass_time(30)
-        assert await world.breaker(group) is BreakerState.HALF_OPEN
-        probe = await world.check(group)
-        assert (probe.asked, probe.more) == (1, False)
-        await world.pass_time(59)
-        assert await world.breaker(group) is BreakerState.OPEN
-        await world.pass_time(1)
-        producer.answer = says("COMMIT")
-        probe = await world.check(group)
-        assert (probe.asked, probe.decided, probe.more) == (1, 1, True)
-        assert await world.breaker(group) is BreakerState.CLOSED
-        await world.check(group)
-    assert set(await world.states(halves)) == {State.COMMITTED}
-
-
 async def test_an_outage_of_a_quarter_of_an_hour_spends_little_and_parks_nothing(
     world: World,
 ) -> None:

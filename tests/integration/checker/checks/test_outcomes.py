@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from aiohttp import web
 
 from outbox.checks.producer_group import OnCheckMax
-from outbox.messages.message import DecidedBy, Ended, State
+from outbox.messages.message import Ended, State
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import (
     Answer,
-    Check,
     Producer,
     says,
     status,
@@ -23,38 +21,6 @@ pytestmark = pytest.mark.postgres
 PARKED_FOR = "SELECT parked_reason FROM outbox.parked_message"
 
 NO_SERVER = "http://127.0.0.1:1/check"
-
-
-@pytest.mark.parametrize(
-    ("ended", "said", "state", "conflict"),
-    [
-        ("ROLLBACK", "COMMIT", State.ROLLED_BACK, 1.0),
-        ("COMMIT", "COMMIT", State.COMMITTED, None),
-    ],
-)
-async def test_a26_an_end_that_is_durable_before_the_verdict_wins(
-    world: World, ended: str, said: str, state: State, conflict: float | None
-) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group = await world.group(producer.url)
-        (half,) = await world.due(group)
-
-        async def end_first(request: web.Request, check: Check) -> web.StreamResponse:
-            await world.end(half, ended)
-            return await says(said)(request, check)
-
-        producer.answer = end_first
-        round_ = await world.check(group)
-    status = await world.status(half)
-    assert status.op is not None
-    assert (status.state, status.op.decided_by) == (state, DecidedBy.PRODUCER)
-    assert await world.attempts(half) == [(1, said.lower(), False, False)]
-    assert round_.decided == 0
-    counted = world.metrics.registry.get_sample_value(
-        "outbox_end_conflicts_total",
-        {"producer_group": "account", "decision": said, "decided_by": "check"},
-    )
-    assert counted == conflict
 
 
 async def test_a26_an_end_after_the_verdict_returns_the_valid_decision(world: World) -> None:

@@ -129,21 +129,6 @@ async def test_a_full_queue_refuses_and_stores_nothing() -> None:
     assert store.flushes == [["a"], ["b"]]
 
 
-async def test_a_queue_without_a_limit_refuses_nothing() -> None:
-    store = GatedStore()
-    batcher = batcher_of(store)
-    running = await submit(batcher, "a")
-    await store.begun.acquire()
-    waiting = [asyncio.create_task(batcher.submit(["e"])) for _ in range(5000)]
-    await asyncio.sleep(0)
-    for _ in range(4):
-        store.gate.release()
-    assert await running == ["A"]
-    answers = await asyncio.gather(*waiting)
-    assert answers == [["E"]] * 5000
-    assert [len(flush) for flush in store.flushes] == [1, 2048, 2048, 904]
-
-
 async def test_draining_waits_for_everything_that_was_accepted() -> None:
     store = GatedStore()
     batcher = batcher_of(store)

@@ -70,12 +70,6 @@ async def test_a_topic_that_is_created_while_the_metadata_is_read_is_not_refused
     assert found == [UNSEEN] * 3
 
 
-async def test_a_partition_beyond_the_topics_count_is_out_of_range() -> None:
-    topics = make_cache(MemoryTopicCatalogue(counts={"t": 2}))
-    assert await look_up(topics, "t", 1) is UNSEEN
-    assert await look_up(topics, "t", 2) == "partition-out-of-range"
-
-
 async def test_metadata_is_read_again_after_thirty_seconds() -> None:
     catalogue, clock = MemoryTopicCatalogue(counts={"t": 1}), ManualClock()
     topics = make_cache(catalogue, clock)
@@ -83,15 +77,6 @@ async def test_metadata_is_read_again_after_thirty_seconds() -> None:
     clock.seconds += FRESH_SECONDS + 1
     await look_up(topics, "t")
     assert catalogue.asked == 2
-
-
-async def test_nothing_is_refused_and_no_prepare_waits_while_kafka_is_down() -> None:
-    catalogue = MemoryTopicCatalogue(unavailable=True)
-    topics = make_cache(catalogue)
-    for _ in range(5):
-        assert await look_up(topics, "anything", 7) is UNSEEN
-    assert catalogue.asked == 1
-    assert not topics.reachable
 
 
 async def test_a_refresh_notices_that_kafka_is_back() -> None:
@@ -103,10 +88,3 @@ async def test_a_refresh_notices_that_kafka_is_back() -> None:
     await topics.refresh()
     assert topics.reachable
     assert await look_up(topics, "other") == "unknown-topic"
-
-
-async def test_a_missing_topic_is_created_first_where_the_operator_allows_it() -> None:
-    catalogue = MemoryTopicCatalogue()
-    topics = make_cache(catalogue, create=True)
-    assert await look_up(topics, "new") is UNSEEN
-    assert catalogue.counts == {"new": 1}

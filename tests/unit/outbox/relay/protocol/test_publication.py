@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Entry, Position
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import (
-    Cursor,
     Failure,
     Phase,
     Refusal,
@@ -25,13 +23,6 @@ from tests.unit.outbox.relay.protocol.fixtures_steps import (
 )
 
 # -- RUN -----------------------------------------------------------------------------------------
-
-
-def test_a_batch_lists_messages_that_kafka_already_has_and_does_not_repeat_them() -> None:
-    state, plan = after(running(), commits(*IDS, before=frozenset(IDS[:1])))
-    assert state.batch is not None
-    assert state.batch.entries == (Entry(IDS[0], PUBLISHED_BEFORE), Entry(IDS[1], PUBLISHED))
-    assert plan == (actions.Publish(state.batch),)
 
 
 @pytest.mark.parametrize(
@@ -94,19 +85,6 @@ def test_a_batch_that_fails_again_is_halved(failed: answers.Answer) -> None:
 
 def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:
     return after(in_batch(), produced(), answers.CommitEnded(at, seconds))
-
-
-def test_a_clean_commit_moves_the_cursor_and_keeps_the_handle() -> None:
-    state, plan = committed(0.49)
-    moved = Cursor(Position(91, 2), 8, 4, 0xCC, 5)
-    assert (state.phase, state.cursor) == (Phase.RUN, moved)
-    assert plan == (actions.SaveProgress(moved), actions.Rest(0.0))
-
-
-def test_a_slow_commit_drops_the_handle_whatever_it_returned() -> None:
-    state, plan = committed(0.5)
-    assert (state.phase, state.cursor) == (Phase.VERIFY, None)
-    assert plan == (actions.DropHandle("slow_commit"), actions.Rest(0.1))
 
 
 def test_progress_is_written_at_most_once_a_second() -> None:

@@ -60,12 +60,6 @@ def test_a_stored_halt_is_kept_until_somebody_resolves_it() -> None:
 # -- FENCE and REPLAY ----------------------------------------------------------------------------
 
 
-def test_the_log_is_read_only_after_the_fence() -> None:
-    state, plan = after(IDLE, answers.LockTaken(), identified())
-    assert plan == FENCE
-    assert after(state, answers.Fenced())[1] == (actions.ReadBounds(),)
-
-
 def test_only_an_owner_leaves_a_transactional_id_whose_transaction_kafka_cannot_end() -> None:
     stuck, lost = answers.Failed(Failure.STUCK), answers.Failed(Failure.KAFKA)
     owner, plan = after(running(), lost, answers.Rested(), identified(stored()))
@@ -76,14 +70,6 @@ def test_only_an_owner_leaves_a_transactional_id_whose_transaction_kafka_cannot_
     state, plan = after(state, answers.Rested(), identified(stored(LEFT_AT)))
     assert plan == (actions.Fence(1, FENCE_SECONDS),)
     assert not isinstance(after(state, stuck)[1][0], actions.LeaveTransactionalId)
-
-
-def test_a_relay_that_fenced_an_id_which_was_left_meanwhile_fences_the_next() -> None:
-    fenced, _ = after(IDLE, answers.LockTaken(), identified(stored()), answers.Fenced())
-    moved = stored(LEFT_AT)
-    state, _ = after(fenced, answers.Bounds(moved, 0, 9), answers.Rested())
-    _, plan = after(state, identified(moved))
-    assert plan == (actions.Fence(1, FENCE_SECONDS),)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +90,6 @@ def test_a_log_that_does_not_fit_the_cursor_halts(
     assert (halted.halt, plan[0]) == (reason, actions.StoreHalt(reason))
 
 
-def test_a_log_of_which_everything_has_expired_is_continued_at_its_end() -> None:
-    state, _ = after(IDLE, answers.LockTaken(), identified(stored()), answers.Fenced())
-    state, plan = after(state, answers.Bounds(stored(), 6, 6))
-    assert (state.phase, state.at.manifest_offset) == (Phase.RUN, 6)
-    assert plan[-1] == actions.ReadCommits(AT.position)
-
-
 def test_a_relay_learns_from_a_manifest_which_transactional_id_is_in_use() -> None:
     """As of a database that was copied or restored before the shard left the id."""
     state, _ = after(replaying(), read(manifest(gen=LEFT_AT.gen)), answers.Rested())
@@ -118,15 +97,6 @@ def test_a_relay_learns_from_a_manifest_which_transactional_id_is_in_use() -> No
     assert plan == (actions.Fence(1, FENCE_SECONDS),)
     bounds = (answers.Fenced(), answers.Bounds(stored(), 0, AT.manifest_offset))
     assert after(state, *bounds)[0].at.gen == LEFT_AT.gen + 1
-
-
-def test_a_manifest_that_equals_the_commit_log_moves_the_position() -> None:
-    made = manifest()
-    state, plan = after(replaying(), read(made))
-    assert plan == (actions.Compare(AT.position, made),)
-    state, plan = after(state, same(made))
-    assert state.cursor == Cursor(made.to, 9, 4, 0xB0, 5)
-    assert plan[0] == actions.SaveProgress(state.at, begins=True)
 
 
 @pytest.mark.parametrize(
