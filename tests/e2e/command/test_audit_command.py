@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 
 from cli.invocation.exit_codes import ExitCode
@@ -52,21 +49,3 @@ def test_the_audit_log_is_listed_by_each_filter_of_the_console(
     table = outbox("audit", "list", "--group", group, "-o", "table").out
     assert message_id in table, "on one line, to be copied"
     assert "more: --cursor" in outbox("audit", "list", "--group", group, "--limit", "2").err
-
-
-def test_an_export_holds_what_the_filters_match_and_no_formula(
-    outbox: Command, decided: tuple[str, str], tmp_path: Path
-) -> None:
-    group, message_id = decided
-    file = tmp_path / "audit.csv"
-    done = outbox("audit", "export", "--file", str(file), "--group", group)
-    assert done.json() == {"file": str(file), "entries": 3}
-    rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
-    assert [each["target"] for each in rows] == [group, message_id, group]
-    assert rows[1]["reason"] == "'=never paid"
-    few = outbox("audit", "export", "--file", str(file), "--group", group, "--max-items", "2")
-    assert few.code == ExitCode.USAGE
-    assert "raise --max-items" in few.err
-    lost = outbox("audit", "export", "--file", str(tmp_path / "no" / "a.csv"), "--group", group)
-    assert lost.code == ExitCode.USAGE
-    assert "Traceback" not in lost.err

@@ -185,22 +185,6 @@ def test_the_doctor_finds_nothing_wrong_with_the_stores(outbox: Command) -> None
     assert {"parked messages", "held messages", "messages"} <= findings.keys()
 
 
-def test_messages_are_ended_by_filter_after_a_dry_run(
-    outbox: Command, service: Service, endpoint: CheckEndpoint
-) -> None:
-    group = service.group(endpoint.url, transaction_timeout_seconds=600)
-    for _ in range(3):
-        service.prepare(group, service.new_topic())
-    asked = ("message", "force-end", "--filter", f"producer_group={group}", "--yes")
-    why = ("--decision", "ROLLBACK", "--reason", "never happened")
-    dry = outbox(*asked, *why, "--dry-run")
-    assert (dry.code, dry.json()["matched"]) == (ExitCode.OK, 3), dry.err
-    done = outbox(*asked, *why).json()
-    assert (done["status"], done["done"], done["failed"]) == ("finished", 3, 0)
-    listed = outbox("message", "list", "--group", group, "--state", "ROLLED_BACK").json()
-    assert len(listed["data"]) == 3
-
-
 def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     outbox: Command, service: Service, endpoint: CheckEndpoint
 ) -> None:

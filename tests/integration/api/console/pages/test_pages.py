@@ -88,26 +88,6 @@ async def test_a_page_beyond_the_scopes_of_the_key_says_which_it_needs(
             assert f"the key needs {scope}" in page.text
 
 
-async def test_a_bound_key_sees_no_number_of_another_group(database_url: str, pool: Pool) -> None:
-    scopes = tuple(each for each in Scope if each is not Scope.ADMIN)
-    bound = logged_in(database_url, pool, *scopes, groups=("billing",))
-    async with bound as (service, browser):
-        await service.put_group("other-group")
-        await service.prepared_id(producer_group="other-group")
-        await service.end(await service.prepared_id(producer_group="other-group"), "COMMIT")
-        for name in PATHS:
-            page = await browser.get(f"/ui/{name}")
-            assert "other-group" not in page.html, name
-        overview = await browser.get("/ui/")
-        assert re.search(r"PREPARED 0 -", overview.text)
-        assert (await browser.get("/ui/groups/other-group")).status == 404
-        page = await browser.get("/ui/groups/billing")
-        fields = page.forms()["/ui/groups/billing/pause"] | {"reason": "r"}
-        for action in ("pause", "test"):
-            answer = await browser.client.post(f"/ui/groups/other-group/{action}", data=fields)
-            assert answer.status_code == 404
-
-
 async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Pool) -> None:
     scopes = (Scope.GROUPS_READ, Scope.GROUPS_WRITE)
     async with logged_in(database_url, pool, *scopes) as (_, browser):
