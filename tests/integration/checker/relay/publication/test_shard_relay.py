@@ -159,22 +159,6 @@ def test_messages_that_kafka_already_has_are_listed_and_not_repeated(world: Rela
     assert dict(record.headers)["outbox_batch"] == f"{batch}.1".encode()
 
 
-def test_d30_a_refused_record_is_not_stored_as_published_and_delays_no_other(
-    world: RelayWorld,
-) -> None:
-    world.commit_values(b"small")
-    world.commit_values(b"x" * 1_100_000)
-    drain(world.relay())
-    errors = world.metrics["publish_errors_total"]
-    assert errors.labels(topic=world.topic, error="MSG_SIZE_TOO_LARGE")._value.get() > 0
-    assert world.values(1) == [b"small"]
-    assert world.one("SELECT sum(cardinality(half_ids)) FROM outbox.publication_log") == 1
-    assert (
-        world.one("SELECT publish_error FROM outbox.held_record WHERE shard = 3")
-        == "MSG_SIZE_TOO_LARGE"
-    )
-
-
 def test_d31_the_position_survives_a_restart_and_skips_nothing(world: RelayWorld) -> None:
     world.commit_values(b"one")
     first = world.relay()

@@ -39,6 +39,9 @@ def test_f15_a_record_too_large_is_held_with_its_key_and_all_others_flow(
     ).fetchall()
     assert rows[0] == ("MSG_SIZE_TOO_LARGE", 1)
     assert [attempts for _, attempts in rows] == [1, 0, 0]
+    assert world.one("SELECT sum(cardinality(half_ids)) FROM outbox.publication_log") == 2
+    refused = world.metrics["publish_errors_total"].labels(world.topic, "MSG_SIZE_TOO_LARGE")
+    assert refused._value.get() > 0
 
 
 def test_f15_a_released_record_comes_before_what_waited_and_that_before_what_came_later(
@@ -120,23 +123,6 @@ def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: R
     drain_until_free(world)
     world.topic = gone
     assert heads(world, 2) == [b"1", b"2"]
-
-
-def test_a_dropped_record_frees_its_scope_and_is_never_published(world: RelayWorld) -> None:
-    lower(world)
-    first, *_ = commit(world, b"a", large(1), b"2")
-    relay = world.relay()
-    drain(relay)
-    world.connection.execute(
-        "UPDATE outbox.held_record SET dropped_at = clock_timestamp(), drop_reason = 'r'"
-        " WHERE half_id = %s",
-        (first,),
-    )
-    relay.close()
-    drain_until_free(world)
-    commit(world, b"a", b"3")
-    drain(world.relay())
-    assert heads(world, 2) == [b"2", b"3"]
 
 
 def test_a_release_lists_what_kafka_has_already_and_does_not_publish_it_again(
