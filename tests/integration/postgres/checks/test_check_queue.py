@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from tests.fixtures_messages import make_message, store_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
+from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 
@@ -31,7 +31,6 @@ SELECT count(*) FROM outbox.check_queue JOIN outbox.half_message h USING (half_i
 WHERE check_queue.producer_group_id = %(group)s
     AND due_at < h.prepared_at + make_interval(secs => h.check_immunity_seconds)
 """
-QUEUED = "SELECT count(*) FROM outbox.check_queue WHERE producer_group_id = %(group)s"
 WAITING_FOR_A_LOCK = """
 SELECT count(*)::int FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -219,18 +218,11 @@ async def explain(world: World, statement: str, **parameters: Any) -> list[dict[
         )
         row = await cursor.fetchone()
     assert row is not None
-    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return list(_nodes(plan[0]["Plan"]))
+    return list(nodes(row[0]))
 
 
-def _nodes(plan: dict[str, Any]) -> Any:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from _nodes(child)
-
-
-def scans(nodes: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
-    return [node for node in nodes if node.get("Relation Name", "").startswith(f"{table}_")]
+def scans(plan: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
+    return [node for node in plan if node.get("Relation Name", "").startswith(f"{table}_")]
 
 
 def rows_read(node: dict[str, Any]) -> float:
@@ -243,7 +235,7 @@ async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
     await world.group(NO_SERVER)
     await world.execute(FILL)
     position = 9003 * LEAF + 10_000
-    nodes = await explain(
+    plan = await explain(
         world,
         sweep.SQL["slice"],
         position=position,
@@ -251,12 +243,12 @@ async def test_the_sweep_reads_only_its_slice_of_one_leaf(world: World) -> None:
         limit=4000,
         young="2100-01-01T00:00:00Z",
     )
-    (scan,) = scans(nodes, "half_message")
+    (scan,) = scans(plan, "half_message")
     assert scan["Relation Name"] == "half_message_9003"
     assert rows_read(scan) == 4000
-    nodes = await explain(world, sweep.SQL["undecided"], position=position, last=position + 4000)
+    plan = await explain(world, sweep.SQL["undecided"], position=position, last=position + 4000)
     for table in ("half_message", "op_message"):
-        (scan,) = scans(nodes, table)
+        (scan,) = scans(plan, table)
         assert scan["Relation Name"] == f"{table}_9003"
         assert scan["Node Type"] in ("Index Scan", "Index Only Scan", "Bitmap Heap Scan")
         assert rows_read(scan) <= 4000
@@ -266,7 +258,7 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
     await world.group(NO_SERVER)
     await world.execute(FILL)
     ids = [9003 * LEAF + n * 10 for n in range(1, 1001)]
-    nodes = await explain(
+    plan = await explain(
         world,
         check_queue.SQL["claimed_halves"],
         look_ids=ids,
@@ -277,7 +269,7 @@ async def test_the_claim_reads_by_key_in_one_leaf(world: World) -> None:
         with_value=False,
     )
     for table in ("half_message", "op_message"):
-        (scan,) = scans(nodes, table)
+        (scan,) = scans(plan, table)
         assert scan["Relation Name"] == f"{table}_9003"
         assert scan["Node Type"].startswith("Index")
         assert rows_read(scan) <= len(ids)
@@ -298,7 +290,7 @@ async def test_due_rows_are_read_from_each_cursor_onwards(world: World) -> None:
         (queue["due_groups"], {}, classes),
         (queue["due_rows"], {"group": 1, **asked}, 10),
     ):
-        nodes = await explain(world, statement, **parameters)
-        (scan,) = [node for node in nodes if node.get("Relation Name") == "check_queue"]
+        plan = await explain(world, statement, **parameters)
+        (scan,) = [node for node in plan if node.get("Relation Name") == "check_queue"]
         assert scan["Node Type"] in ("Index Scan", "Index Only Scan")
         assert 1 <= rows_read(scan) <= most

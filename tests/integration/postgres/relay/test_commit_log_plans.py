@@ -12,6 +12,7 @@ from outbox.messages.message_id import HalfId
 from outbox.postgres.messages.half_rows import bounds
 from outbox.postgres.relay.commit_reader import SQL
 from outbox.postgres.sessions.connections import Connection, connect
+from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 
@@ -32,19 +33,12 @@ def backlog(database_url: str) -> Iterator[tuple[Connection, list[HalfId]]]:
         yield session, ids
 
 
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Walk a plan."""
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
-
-
 def explain(session: Connection, name: str, asked: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the nodes of a statement's plan, as it was executed."""
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {SQL[name]}".encode()
     row = session.execute(statement, asked).fetchone()
     assert row is not None
-    return list(nodes(row[0][0]["Plan"]))
+    return list(nodes(row[0]))
 
 
 def test_commits_are_read_from_their_leaf_by_key(
