@@ -37,7 +37,6 @@ LONGEST_FIRST = (
     "tests/integration/api/http/test_schemathesis.py",
     "tests/integration/checker",
     "tests/integration/kafka",
-    "tests/integration/runbooks",
     "tests/integration",
     "tests/contract",
     "tests/model",

@@ -17,7 +17,7 @@ from outbox.kafka.publisher import KafkaPublisher
 from tests.fixtures_certificates import CertificateAuthority
 from tests.integration.kafka.fixtures_secured_broker import SecuredBroker
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.deep]
 
 SHORT_SECONDS: Final = 2.0
 OLD_PASSWORD: Final = {"sasl.password": "an old password"}

@@ -38,7 +38,7 @@ from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 Lose = Callable[[], None]
 """Does the work that PostgreSQL then loses."""
@@ -130,9 +130,7 @@ def old(servers: Servers, kafka_broker: EmbeddedKafka) -> RelayWorld:
     return world
 
 
-@pytest.mark.parametrize(
-    "way", [Servers.promote, pytest.param(Servers.recover, marks=pytest.mark.deep)]
-)
+@pytest.mark.parametrize("way", [Servers.promote, Servers.recover])
 async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
     servers: Servers,
     old: RelayWorld,

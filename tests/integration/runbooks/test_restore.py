@@ -27,7 +27,7 @@ from tests.integration.runbooks.fixtures_clusters import (
     restore,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "restored"]
 UNENDED = """
@@ -108,7 +108,7 @@ def settings(restored: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "restored",
-    [OLDEST, pytest.param(None, marks=pytest.mark.deep)],
+    [OLDEST, None],
     ids=["oldest", "embedded"],
     indirect=True,
 )

@@ -18,7 +18,7 @@ from outbox.relay.protocol.state import Refused
 from tests.fixtures_separate_broker import separate_broker
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, first_batch
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 EXPIRY_SECONDS: Final = 1
 DEFAULTS: Final = {

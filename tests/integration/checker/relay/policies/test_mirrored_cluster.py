@@ -14,7 +14,7 @@ from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 
 def publish(world: RelayWorld, *values: bytes) -> None:

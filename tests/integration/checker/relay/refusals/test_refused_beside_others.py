@@ -24,7 +24,7 @@ from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     open_rows,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
+pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
 MANY = 20_000
 """More than the library sends before the refusal comes."""
@@ -54,7 +54,6 @@ def test_f15_what_was_thrown_away_unsent_is_not_blamed_for_the_refusal_of_anothe
     assert delivery.refused == Refusal(0, "MSG_SIZE_TOO_LARGE", Refused.RECORD, named=True)
 
 
-@pytest.mark.deep
 def test_f15_each_record_that_is_too_large_is_named_among_any_number_of_others(
     world: RelayWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

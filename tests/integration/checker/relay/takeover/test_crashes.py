@@ -20,7 +20,7 @@ from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, un
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
-MESSAGES = 3000
+MESSAGES = 1000
 UNLOCKED = "relay.lock=skip"
 AMID_THE_THIRD = (10 + 1) + (10 + 1) + 10
 """The end of the topic after two batches of ten with their markers, and a third without."""
@@ -49,7 +49,7 @@ def test_f1_a_relay_that_is_killed_again_and_again_publishes_each_message_once(
     world.batch_max = 10
     commit_backlog(world, range(MESSAGES))
     chance, pause = random.Random(7), threading.Event()
-    for _ in range(5):
+    for _ in range(3):
         with world.process() as process:
             wait_running(process)
             pause.wait(chance.uniform(0.02, 0.4))
