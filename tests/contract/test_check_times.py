@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -23,14 +22,6 @@ INSERT INTO outbox.check_breaker (producer_group_id, wait_seconds, probe_at)
 VALUES (%(group)s, 300, clock_timestamp() + interval '300 seconds') RETURNING probe_at
 """
 DUE = "SELECT due_at FROM outbox.check_queue WHERE half_id = %(half)s ORDER BY id DESC LIMIT 1"
-
-
-@pytest.fixture
-async def place(database_url: str) -> AsyncIterator[ServicePlace]:
-    opened = ServicePlace(database_url)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 async def prepared(place: ServicePlace) -> str:

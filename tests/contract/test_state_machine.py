@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -69,14 +68,6 @@ SELECT (SELECT count(*) FROM outbox.op_message WHERE half_id = %(half)s),
     (SELECT count(*) FROM outbox.commit_log WHERE %(half)s = ANY (half_ids)),
     (SELECT count(*) FROM outbox.audit_log WHERE half_id = %(half)s)
 """
-
-
-@pytest.fixture
-async def place(database_url: str) -> AsyncIterator[ServicePlace]:
-    opened = ServicePlace(database_url)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 def body(state: str, value: str = "{}") -> dict[str, str]:

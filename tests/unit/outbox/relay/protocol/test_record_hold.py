@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from outbox.messages.manifest import Kind
 from outbox.relay.protocol import actions, answers
 from outbox.relay.protocol.state import Phase, Refusal, Refused
 from outbox.relay.protocol.transition import most_of
@@ -20,7 +19,6 @@ REFUSAL = Refusal(0, "too large", Refused.RECORD)
 REFUSED = answers.DeliveryReport(0, REFUSAL)
 FOUR = (b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
 DUE = replace(commits(), due=True)
-HELD_TWO = answers.Commits(AT.position, IDS, before=frozenset(IDS[:1]), kind=Kind.RELEASE)
 
 
 def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
