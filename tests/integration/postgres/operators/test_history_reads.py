@@ -31,7 +31,7 @@ pytestmark = pytest.mark.postgres
 
 HISTORY = 200_000
 UNPUBLISHED = 3
-BACKLOG = 60_000
+BACKLOG = 20_000
 MOST_OF_A_PAGE = 16 * SLICE_ROWS
 """A slice with the decision, the position and the status of each of its messages."""
 MOST_TUPLES = 1_000

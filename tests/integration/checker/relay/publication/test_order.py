@@ -14,7 +14,7 @@ from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, un
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.chaos]
 
-KEYS, ROUNDS, FLUSH = 1000, 2, 250
+KEYS, ROUNDS, FLUSH = 200, 2, 50
 REFUSED_KEYS = 2
 """The first message of this number of keys is larger than its topic accepts for now."""
 LIMIT, LARGE, USUAL = 200_000, 250_000, 1_048_588
