@@ -30,7 +30,7 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storm]:
 def test_a27_whatever_is_killed_acknowledged_ends_stand_and_each_message_is_decided_once(
     after: Storm,
 ) -> None:
-    """Kills at each single step: tests/integration/failpoints and relay/takeover."""
+    """Kills at each single step: tests/contract/service and relay/takeover."""
     outcomes, numbers = after.outcomes(), range(len(after.message_ids))
     assert Counter(outcome for each in outcomes.values() for outcome in each) == planned(numbers)
     assert after.answered == {n: ENDS[n % 5] for n in numbers if n % 5 in ENDS}
