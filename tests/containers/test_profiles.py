@@ -104,12 +104,9 @@ def test_promtool_sees_each_alert_fire_once_and_be_silent_once(stack: Stack) -> 
     assert said.count("SUCCESS") == len(cases)
 
 
-def test_prometheus_saw_no_other_alert_in_ten_minutes_of_crashes_and_stops(
-    stack: Stack, watch: Watch
-) -> None:
-    """It watched all tests before; what they lack of ten minutes is waited for."""
+def test_prometheus_saw_no_other_alert_in_all_crashes_and_stops(stack: Stack, watch: Watch) -> None:
+    """It watched all tests before."""
     stack.compose("up", "--detach", "--wait", "prometheus")
-    wait_for(lambda: watch.seconds() >= 600, 600, every=5)
     assert watch.fired() <= BY_THE_WALK
 
 
