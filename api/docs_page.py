@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -125,14 +126,18 @@ summary { cursor: pointer }
 
 def docs_page(document: dict[str, Any]) -> str:
     """Return the OpenAPI document as a readable page, grouped by tag."""
-    operations = [
-        {"path": path, "method": method, **operation}
-        for path, operations in (document["paths"] | document["webhooks"]).items()
-        for method, operation in operations.items()
-    ]
     pages = Environment(autoescape=True)
     pages.filters["pretty"] = lambda text: msgspec.json.format(str(text), indent=2)
     page: str = pages.from_string(_PAGE).render(
-        document, operations=operations, **document["components"]
+        document, operations=[*_operations(document["paths"])], **document["components"]
     )
     return page
+
+
+def _operations(paths: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each operation of paths, and what it calls back."""
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            yield {"path": path, "method": method, **operation}
+            for called in operation.get("callbacks", {}).values():
+                yield from _operations(called)

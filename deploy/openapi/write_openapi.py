@@ -62,6 +62,8 @@ def openapi_document() -> dict[str, Any]:
     ours = msgspec.json.decode((HERE / "hot_routes.json").read_bytes())
     for path, operations in ours.pop("paths").items():
         document["paths"].setdefault(path, {}).update(operations)
+    registration = document["paths"]["/v1/producer-groups/{producer_group}"]["put"]
+    registration["callbacks"] = ours.pop("callbacks")
     schemas = document["components"]["schemas"] | _schemas() | ours["components"].pop("schemas")
     # "Resolution" is the word of RocketMQ, for us alone.
     schemas["Decision"] = schemas.pop("Resolution")
@@ -69,21 +71,10 @@ def openapi_document() -> dict[str, Any]:
     document["components"]["schemas"] = schemas
     text = msgspec.json.encode(document).replace(b"/schemas/Resolution", b"/schemas/Decision")
     complete: dict[str, Any] = msgspec.json.decode(text)
-    _call_back(complete)
     _finish_operations(complete["paths"])
-    _describe([complete["components"]["schemas"], complete["paths"], complete["webhooks"]])
+    _describe([complete["components"]["schemas"], complete["paths"]])
     _name_values(complete["components"]["schemas"])
     return complete
-
-
-def _call_back(document: dict[str, Any]) -> None:
-    """Show the check as a callback of its group too: a generator leaves out what only webhooks use.
-
-    It has a name of its own there, because generators name types by it.
-    """
-    put = document["paths"]["/v1/producer-groups/{producer_group}"]["put"]
-    check = document["webhooks"]["transactionCheck"]["post"] | {"operationId": "callBack"}
-    put["callbacks"] = {"transactionCheck": {"{$request.body#/check_url}": {"post": check}}}
 
 
 def operation_id(route: APIRoute) -> str:
