@@ -1,0 +1,2 @@
+openapi-generator-cli generate -i ../openapi.json -g go -o .
+go run ./program

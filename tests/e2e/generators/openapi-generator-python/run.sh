@@ -1,0 +1,3 @@
+openapi-generator-cli generate -i ../openapi.json -g python -o .
+python -m compileall -q openapi_client
+python main.py
