@@ -1,3 +1,3 @@
 openapi-typescript ../openapi.json -o client.ts
-tsc --strict --target es2022 --module nodenext main.ts
+tsc --strict --skipLibCheck --target es2022 --module nodenext main.ts
 node main.js
