@@ -104,7 +104,7 @@ func (p *Producer) Prepare(ctx context.Context, message Message) (Prepared, erro
 		return Prepared{}, err
 	}
 	var prepared Prepared
-	one := item{path: "/v1/half-messages", alone: body, batched: body}
+	one := item{path: "/v1/half-messages", alone: body, batched: body, messages: 1 + len(message.Followers)}
 	found, err := p.repeated(ctx, &p.prepares, one, http.StatusCreated, &prepared)
 	if err == nil && prepared.TransactionID != message.TransactionID {
 		return Prepared{}, &Problem{Status: found.status, Title: "the answer belongs to another message"}
@@ -119,7 +119,7 @@ func (p *Producer) End(ctx context.Context, messageID string, decision Decision)
 		MessageID string   `json:"message_id,omitempty"`
 		Decision  Decision `json:"decision"`
 	}
-	one := item{path: "/v1/half-messages/" + url.PathEscape(messageID) + "/end"}
+	one := item{path: "/v1/half-messages/" + url.PathEscape(messageID) + "/end", messages: 1}
 	one.alone, _ = json.Marshal(ending{"", decision})
 	one.batched, _ = json.Marshal(ending{messageID, decision})
 	var ended Ended

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	batchMaxItems = 1000
-	batchMaxBytes = 7 << 20 // the service accepts 8 MiB
+	batchMaxMessages = 1000
+	batchMaxBytes    = 7 << 20 // the service accepts 8 MiB
 	// requestsUnderWay: with one, the next batch starts only after the answer to the last was read; more make smaller
 	// batches, so that each message costs more.
 	requestsUnderWay = 2
@@ -70,6 +70,7 @@ func (l *linger) wait() {
 type item struct {
 	path           string
 	alone, batched []byte
+	messages       int
 	answer         chan answer
 }
 
@@ -124,10 +125,11 @@ func (q *queue) run() {
 func (q *queue) take() []item {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	count, size := 0, 0
+	count, messages, size := 0, 0, 0
 	for _, each := range q.waiting {
 		size += len(each.batched) + 1
-		if count == batchMaxItems || count > 0 && size > batchMaxBytes {
+		messages += each.messages
+		if count > 0 && (messages > batchMaxMessages || size > batchMaxBytes) {
 			break
 		}
 		count++

@@ -68,7 +68,7 @@ export class Producer {
     const messages = [message].flat();
     const transactionId = messages[0].transactionId ?? randomUUID();
     const body = JSON.stringify(prepareBody(this.#group, transactionId, messages));
-    const item = { path: "/v1/half-messages", alone: body, batched: body };
+    const item = { path: "/v1/half-messages", alone: body, batched: body, messages: messages.length };
     const answer = await this.#repeated(this.#prepares, item, 201);
     if (answer.members.transaction_id !== transactionId) {
       throw new RefusedError(answer.status, { title: "the answer belongs to another message" });
@@ -80,7 +80,8 @@ export class Producer {
   async end(messageId, decision) {
     const path = `/v1/half-messages/${encodeURIComponent(messageId)}/end`;
     const batched = JSON.stringify({ message_id: messageId, decision });
-    const { members } = await this.#repeated(this.#ends, { path, alone: JSON.stringify({ decision }), batched }, 200);
+    const item = { path, alone: JSON.stringify({ decision }), batched, messages: 1 };
+    const { members } = await this.#repeated(this.#ends, item, 200);
     return { messageId: members.message_id, state: members.state, decision: members.decision };
   }
 

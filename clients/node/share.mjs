@@ -1,4 +1,4 @@
-const BATCH_MAX_ITEMS = 1000;
+const BATCH_MAX_MESSAGES = 1000;
 const BATCH_MAX_BYTES = 7 * 1024 * 1024; // the service accepts 8 MiB
 const ABOUT_THE_REQUEST = new Set([400, 413, 415, 422, 429]);
 
@@ -41,9 +41,11 @@ export class SharedRequests {
   #take() {
     let count = 0;
     let size = 0;
-    for (const { batched } of this.#waiting.slice(0, BATCH_MAX_ITEMS)) {
+    let sum = 0;
+    for (const { batched, messages } of this.#waiting) {
       size += Buffer.byteLength(batched) + 1;
-      if (count > 0 && size > BATCH_MAX_BYTES) break;
+      sum += messages;
+      if (count > 0 && (size > BATCH_MAX_BYTES || sum > BATCH_MAX_MESSAGES)) break;
       count++;
     }
     return this.#waiting.splice(0, count);

@@ -25,7 +25,8 @@ type command struct {
 	Do, URL, Group, Secret, Verdict, Local string
 	MessageID                              string   `json:"message_id"`
 	TransactionIDs                         []string `json:"transaction_ids"`
-	Key, Value, Follower                   []byte
+	Key, Value                             []byte
+	Followers                              [][]byte
 	Headers                                map[string]outbox.Header
 	Seconds                                float64
 	Days                                   int
@@ -80,8 +81,8 @@ func (c command) send(ctx context.Context) members {
 			message := outbox.Message{
 				Topic: "invoices", Key: c.Key, Value: c.Value, Headers: c.Headers, TransactionID: id,
 			}
-			if c.Follower != nil {
-				message.Followers = []outbox.Message{{Topic: "invoices", Value: c.Follower}}
+			for _, value := range c.Followers {
+				message.Followers = append(message.Followers, outbox.Message{Topic: "invoices", Value: value})
 			}
 			ran := 0
 			_, err := producer.Send(ctx, message, func(context.Context, outbox.Prepared) error {

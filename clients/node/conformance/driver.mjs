@@ -12,13 +12,13 @@ const bytes = (text) => (text === null ? null : Buffer.from(text, "base64"));
 const commands = { send, serve, record, purge };
 
 /** Send a message for each transaction id, all at the same time. */
-async function send({ url, group, seconds, transaction_ids, key, value, headers, local, follower }) {
+async function send({ url, group, seconds, transaction_ids, key, value, headers, local, followers }) {
   const producer = new outbox.Producer({ url, group, timeoutMs: 1000 * seconds });
   const named = Object.entries(headers).map(([name, each]) => [name, bytes(each)]);
   const content = { topic: "invoices", key: bytes(key), value: bytes(value), headers: Object.fromEntries(named) };
   const one = async (transactionId) => {
-    const messages = [{ ...content, transactionId }];
-    if (follower) messages.push({ topic: "invoices", value: bytes(follower) });
+    const others = followers.map((each) => ({ topic: "invoices", value: bytes(each) }));
+    const messages = [{ ...content, transactionId }, ...others];
     let ran = 0;
     const run = async () => {
       ran++;

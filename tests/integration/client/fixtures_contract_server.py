@@ -60,7 +60,7 @@ class ContractService:
         self.requests: list[tuple[str, Mapping[str, str], Members]] = []
         self.faults: deque[Fault | str] = deque()
         self.batch_faults: deque[Fault | str] = deque()
-        """These are for batches alone, and come first."""
+        """These are for batches of several items alone, and come first."""
         self.item_faults: deque[Fault | None] = deque()
         self.release = Event()
         self.release.set()
@@ -68,6 +68,11 @@ class ContractService:
         """An end with ``Prefer: wait`` is answered when it is set."""
         self.kafka.set()
         self._lock = Lock()
+
+    def sent(self) -> list[list[Members]]:
+        """Return the items of each request; a call that was sent alone is one."""
+        bodies = [body for _, _, body in self.requests]
+        return [cast("list[Members]", body.get("items", [body])) for body in bodies]
 
     def half_of(self, transaction_id: str) -> Half | None:
         """Find a half by its transaction id."""
@@ -174,8 +179,8 @@ def contract_handler(service: ContractService) -> type[QuietHandler]:
 
         def serve(self) -> None:
             body = json.loads(self.body())
-            is_batch = self.path.endswith("batch")
-            faults = service.batch_faults if is_batch and service.batch_faults else service.faults
+            is_shared = len(body.get("items", ())) > 1 and service.batch_faults
+            faults = service.batch_faults if is_shared else service.faults
             fault = faults.popleft() if faults else None
             service.requests.append((self.path, dict(self.headers.items()), body))
             service.release.wait(30)

@@ -73,8 +73,7 @@ def make_messages(count: int = COMPANY) -> list[Message]:
 
 def sizes_of(service: ContractService) -> list[int]:
     """Return the number of items of each request; 1 for a single call."""
-    bodies = [body for _, _, body in service.requests]
-    return [len(items) if isinstance(items := body.get("items"), list) else 1 for body in bodies]
+    return [len(items) for items in service.sent()]
 
 
 def test_calls_that_come_during_a_request_share_the_next_and_each_gets_its_own_half(

@@ -10,10 +10,9 @@
 A command for a database that a client does not support is answered with an error.
 
 Bytes are base64. The ids of one ``send`` are sent at the same time; ``local`` is what the local
-transaction does, commit or fail. A message is key, value, headers and, if there is a second one
-under its decision, the value of that as follower. Outcomes of a send: ended, end failed, committed,
-rolled back, refused, no answer, or the error of the local transaction. Any answer may be an
-``error``.
+transaction does, commit or fail. A message is key, value, headers and the values of its followers,
+which are under the same decision. Outcomes of a send: ended, end failed, committed, rolled back,
+refused, no answer, or the error of the local transaction. Any answer may be an ``error``.
 """
 
 from __future__ import annotations
@@ -60,6 +59,7 @@ class Driver:
     def send(self, url: str, *transaction_ids: str, **members: object) -> list[tuple[str, int]]:
         """Send messages; return the outcome of each, and how often its local transaction ran."""
         given = {"local": "commit", "seconds": 5, "key": None, "value": b64(b"v"), "headers": {}}
+        given |= {"followers": []}
         answer = self.ask("send", url=url, transaction_ids=transaction_ids, **given | members)
         return [(each["outcome"], each["ran"]) for each in answer["results"]]
 

@@ -60,7 +60,7 @@ def send_one(producer: TransactionProducer, asked: Members, transaction_id: str)
         "invoices", decoded(asked["value"]), key=decoded(asked["key"]), headers=headers,
         transaction_id=transaction_id,
     )  # fmt: skip
-    followers = [Message("invoices", b64decode(asked["follower"]))] if "follower" in asked else []
+    followers = [Message("invoices", b64decode(each)) for each in asked["followers"]]
     try:
         sent = producer.send_in_transaction([message, *followers], local, attempts=3)
         outcome = "ended" if sent.end_delivered else "end failed"

@@ -41,10 +41,8 @@ def test_a_prepare_and_an_end_are_repeated_until_the_answer_is_certain(
 ) -> None:
     service.faults.extend([passing, passing, WORKS, passing, passing])
     assert driver.send(service_url, "invoice-7") == [("ended", 1)]
-    assert [body.get("transaction_id") for _, _, body in service.requests] == [
-        *["invoice-7"] * 3,
-        *[None] * 3,
-    ]
+    sent = [item.get("transaction_id") for (item,) in service.sent()]
+    assert sent == [*["invoice-7"] * 3, *[None] * 3]
     assert [half.decision for half in service.halves.values()] == ["COMMIT"]
 
 
@@ -121,9 +119,7 @@ def test_bytes_and_nulls_are_sent_as_the_contract_says(
     headers = {"text": b64(b"north"), "bytes": b64(b"\x01\xff"), "none": None}
     driver.send(service_url, "a", key=b64(b"\xff\xfe"), value=b64(b"\x00\xff"), headers=headers)
     driver.send(service_url, "b", value=None)
-    bytes_sent, tombstone = (
-        stated(body) for path, _, body in service.requests if path == "/v1/half-messages"
-    )
+    bytes_sent, tombstone = (stated(item) for (item,) in service.sent() if "topic" in item)
     always = {"producer_group": "billing", "topic": "invoices"}
     base64 = {"bytes": {"base64": "Af8="}, "none": None}
     sent_headers = bytes_sent.pop("headers")
@@ -157,7 +153,7 @@ def test_messages_under_one_decision_are_one_prepare_and_one_end_of_the_first(
     driver: Driver, service: ContractService, service_url: str, count: int
 ) -> None:
     ids = [f"invoice-{number}" for number in range(count)]
-    sent = driver.send(service_url, *ids, value=b64(b"\xff"), follower=b64(b"\xfe"))
+    sent = driver.send(service_url, *ids, value=b64(b"\xff"), followers=[b64(b"\xfe")])
     assert sent == [("ended", 1)] * count
     messages = [{"topic": "invoices", "value_base64": text} for text in ("/w==", "/g==")]
     assert len(service.halves) == count
@@ -165,6 +161,15 @@ def test_messages_under_one_decision_are_one_prepare_and_one_end_of_the_first(
         assert stated(half.content).keys() == {"producer_group", "transaction_id", "messages"}
         assert [stated(each) for each in half.messages] == messages
         assert half.decision == "COMMIT"
+
+
+def test_a_request_has_a_thousand_messages_at_most_however_few_its_items_are(
+    driver: Driver, service: ContractService, service_url: str
+) -> None:
+    ids = [f"invoice-{number}" for number in range(64)]
+    sent = driver.send(service_url, *ids, followers=[b64(b"w")] * 49)
+    assert sent == [("ended", 1)] * 64
+    assert 1 < max(len(items) for items in service.sent() if "messages" in items[0]) <= 20
 
 
 @pytest.mark.parametrize("status", [400, 413, 422, 429])

@@ -81,9 +81,10 @@ public final class Driver {
       byte[] bytes = asked.get("headers").get(name).binaryValue();
       message = bytes == null ? message.header(name, (String) null) : message.header(name, bytes);
     }
-    return asked.has("follower")
-        ? message.followedBy(Message.of("invoices", asked.get("follower").binaryValue()))
-        : message;
+    for (JsonNode follower : asked.get("followers")) {
+      message = message.followedBy(Message.of("invoices", follower.binaryValue()));
+    }
+    return message;
   }
 
   private static Map<String, ?> sendOne(

@@ -77,6 +77,11 @@ public final class Message {
     return members.get("transaction_id").asText();
   }
 
+  /** Returns how many messages this one counts for in a request. */
+  int count() {
+    return 1 + members.path("messages").size();
+  }
+
   byte[] prepareOf(String producerGroup) {
     ObjectNode body = members.deepCopy().put("producer_group", producerGroup);
     if (body.get("messages") instanceof ArrayNode messages) {

@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
  * they keep coming ({@link Returning}).
  */
 final class SharedRequests implements AutoCloseable {
-  private static final int ITEMS_MAX = 1000;
+  private static final int MESSAGES_ENOUGH = 901; // with an item of 100 messages more 1000
   private static final int BYTES_ENOUGH = 6 * 1024 * 1024; // with one item more below 8 MiB
   private static final int REQUESTS_UNDER_WAY = 2;
   /** Statuses of a whole batch that one of its items, or their number, may have caused. */
@@ -33,7 +33,12 @@ final class SharedRequests implements AutoCloseable {
 
   /** One call: a request of its own, or an item of a batch. */
   record Call(
-      String path, byte[] alone, byte[] item, Duration limit, CompletableFuture<Answer> answer) {}
+      String path,
+      byte[] alone,
+      byte[] item,
+      int messages,
+      Duration limit,
+      CompletableFuture<Answer> answer) {}
 
   private final Transport transport;
   private final String batchPath;
@@ -52,8 +57,9 @@ final class SharedRequests implements AutoCloseable {
   }
 
   /** Sends an item alone or in a batch. A future that is done before is not sent. */
-  CompletableFuture<Answer> exchange(String path, byte[] alone, byte[] item, Duration limit) {
-    var call = new Call(path, alone, item, limit, new CompletableFuture<>());
+  CompletableFuture<Answer> exchange(
+      String path, byte[] alone, byte[] item, int messages, Duration limit) {
+    var call = new Call(path, alone, item, messages, limit, new CompletableFuture<>());
     returning.came();
     waiting.add(call);
     return call.answer;
@@ -84,12 +90,14 @@ final class SharedRequests implements AutoCloseable {
   private List<Call> gather() throws InterruptedException {
     List<Call> calls = new ArrayList<>();
     int bytes = 0;
+    int messages = 0;
     Call next = waiting.take();
     slots.acquire();
     while (next != null) {
       calls.add(next);
       bytes += next.item.length;
-      next = calls.size() < ITEMS_MAX && bytes < BYTES_ENOUGH ? another() : null;
+      messages += next.messages;
+      next = messages < MESSAGES_ENOUGH && bytes < BYTES_ENOUGH ? another() : null;
     }
     return calls;
   }

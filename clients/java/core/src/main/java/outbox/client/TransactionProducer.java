@@ -121,7 +121,8 @@ public final class TransactionProducer implements AutoCloseable {
   /** Stores a half message. Unless it returns, run no local transaction. Repeating it is safe. */
   public PreparedMessage prepare(Message message) {
     byte[] body = message.prepareOf(group);
-    Answer answer = repeated(timeout, limit -> prepares.exchange(PATH, body, body, limit));
+    int messages = message.count();
+    Answer answer = repeated(timeout, limit -> prepares.exchange(PATH, body, body, messages, limit));
     PreparedMessage prepared = answer.read(201, PreparedMessage.class);
     if (!message.transactionId().equals(prepared.transactionId())) {
       throw new IllegalStateException("the answer belongs to another message");
@@ -144,7 +145,7 @@ public final class TransactionProducer implements AutoCloseable {
             limit ->
                 waitSeconds > 0
                     ? post(path, alone, limit, waitSeconds)
-                    : ends.exchange(path, alone, item, limit));
+                    : ends.exchange(path, alone, item, 1, limit));
     return answer.read(200, EndResult.class);
   }
 
