@@ -5,163 +5,129 @@
 package outbox
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 )
 
-// maxPrepares is how many messages Send prepares for one transaction id, if the earlier ones are rolled back.
-const maxPrepares = 3
+var (
+	// ErrNoAnswer: no answer came in time. After a prepare run no local transaction.
+	ErrNoAnswer = errors.New("the outbox does not answer")
+	// ErrRefused: the outbox, or something before it, has refused the request.
+	ErrRefused = errors.New("the request is refused")
+	// ErrCommitted: this transaction id is committed already. Nothing is left to do: read your own rows.
+	ErrCommitted = errors.New("this transaction id is committed already")
+	// ErrRolledBack: the message is rolled back for ever.
+	ErrRolledBack = errors.New("the message is rolled back")
+	// ErrNotEnded: the local transaction is committed, but the end of its message is not confirmed. Do not run the local
+	// transaction again. A check settles the message, unless this is ErrRolledBack too: an operator has rolled it back.
+	ErrNotEnded = errors.New("the local transaction is committed, but its message is not ended")
+	// ErrFenced: a check was answered ROLLBACK before the commit, or another call has committed. Roll back.
+	ErrFenced = errors.New("the barrier has a row for this message: roll back")
+)
 
-// Config describes the service and the producer group. APIKey is needed where the service asks for keys.
-type Config struct {
-	URL, Group, APIKey string
-	// Timeout of each Prepare and each End with all its attempts; 10 s if zero.
-	Timeout time.Duration
-	// Transport replaces http.DefaultTransport, for a certificate of your own.
-	Transport http.RoundTripper
+// Decision is what became of a local transaction. Unknown decides nothing: the service asks again.
+type Decision string
+
+// The decisions of ends and of checks.
+const (
+	Commit   Decision = "COMMIT"
+	Rollback Decision = "ROLLBACK"
+	Unknown  Decision = "UNKNOWN"
+)
+
+// Message becomes a record. A nil Key is no key, a nil Value a tombstone. Without TransactionID it gets a random one.
+type Message struct {
+	tombstone
+	Topic       string             `json:"topic"`
+	Key         []byte             `json:"key_base64,omitzero"`
+	Value       []byte             `json:"value_base64,omitzero"`
+	Headers     map[string]*Header `json:"headers,omitempty"`
+	ContentType string             `json:"content_type,omitempty"`
+	Partition   *int32             `json:"partition,omitempty"`
+	Tags        []string           `json:"tags,omitempty"`
+
+	TransactionID        string `json:"-"`
+	CheckImmunitySeconds int    `json:"-"`
+	// Followers have the decision, the TransactionID and the CheckImmunitySeconds of this message.
+	Followers []Message `json:"-"`
+}
+
+// Header is the value of a record's header; a nil pointer is a null.
+type Header struct {
+	Value []byte `json:"base64"`
+}
+
+// tombstone counts as absent beside value_base64.
+type tombstone struct {
+	Null *string `json:"value"`
 }
 
 // Producer prepares and ends messages of one group. Share one between all goroutines: calls at the same time travel
 // together, and a single call is sent at once.
 type Producer struct {
-	config         Config
-	http           http.Client
+	URL, Group string
+	// APIKey is needed where the service asks for keys.
+	APIKey string
+	// Timeout of each Prepare and each End with all its attempts; 10 s if zero.
+	Timeout time.Duration
+	// Transport replaces http.DefaultTransport, for a certificate of your own.
+	Transport http.RoundTripper
+
 	prepares, ends queue
-}
-
-// Prepared is a stored message. If it is Replayed, its local transaction may have run before.
-type Prepared struct {
-	MessageID     string `json:"message_id"`
-	TransactionID string `json:"transaction_id"`
-	Replayed      bool   `json:"-"`
-}
-
-// Ended is a decided message; its record follows.
-type Ended struct {
-	MessageID string   `json:"message_id"`
-	State     string   `json:"state"`
-	Decision  Decision `json:"decision"`
-}
-
-// NewProducer returns a producer. It opens connections as it needs them.
-func NewProducer(config Config) *Producer {
-	config.URL = strings.TrimSuffix(config.URL, "/")
-	config.Timeout = cmp.Or(config.Timeout, 10*time.Second)
-	// One attempt takes half the time at most: a dead connection does not use all of it.
-	p := &Producer{config: config, http: http.Client{Transport: config.Transport, Timeout: config.Timeout / 2}}
-	p.http.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // a redirected POST would become a GET, which is answered with 200
-	}
-	together := &linger{}
-	p.prepares = queue{post: p.post, path: "/v1/half-messages/batch", linger: together}
-	p.ends = queue{post: p.post, path: "/v1/half-messages/end-batch", linger: together}
-	return p
 }
 
 // Send prepares a message, runs the local transaction, and ends the message with COMMIT.
 //
-// If local returns an error, Send returns it and ends nothing: a check finds out what became of the transaction. An
-// *EndError comes after the local transaction has committed; every other error before. If an earlier call with this
+// If local returns an error, Send returns it and ends nothing: a check finds out what became of the transaction.
+// ErrNotEnded comes after the local transaction has committed; every other error before. If an earlier call with this
 // transaction id has committed, the error is ErrCommitted and local does not run: read your own rows. If earlier
 // messages were rolled back, Send prepares again as ID/2, then as ID/3.
-func (p *Producer) Send(
-	ctx context.Context, message Message, local func(context.Context, Prepared) error,
-) (Ended, error) {
+func (p *Producer) Send(ctx context.Context, message Message, local func(messageID string) error) error {
 	first := message.TransactionID
-	prepared, err := p.Prepare(ctx, message)
-	for number := 2; number <= maxPrepares && first != "" && errors.Is(err, ErrRolledBack); number++ {
+	messageID, err := p.Prepare(ctx, message)
+	for number := 2; number <= 3 && first != "" && errors.Is(err, ErrRolledBack); number++ {
 		message.TransactionID = fmt.Sprintf("%s/%d", first, number)
-		prepared, err = p.Prepare(ctx, message)
+		messageID, err = p.Prepare(ctx, message)
 	}
 	if err != nil {
-		return Ended{}, err
+		return err
 	}
-	if err := local(ctx, prepared); err != nil {
-		return Ended{}, err
+	if err := local(messageID); err != nil {
+		return err
 	}
-	ended, err := p.End(ctx, prepared.MessageID, Commit)
-	if err != nil {
-		return Ended{}, &EndError{prepared.MessageID, err}
+	if err := p.End(ctx, messageID, Commit); err != nil {
+		return fmt.Errorf("%w: message %s: %w", ErrNotEnded, messageID, err)
 	}
-	return ended, nil
+	return nil
 }
 
 // Prepare stores a message; it is durable when this returns. After an error run no local transaction.
-func (p *Producer) Prepare(ctx context.Context, message Message) (Prepared, error) {
-	message.TransactionID = cmp.Or(message.TransactionID, rand.Text())
-	body, err := message.body(p.config.Group)
-	if err != nil {
-		return Prepared{}, err
+func (p *Producer) Prepare(ctx context.Context, message Message) (messageID string, err error) {
+	body := struct {
+		Group                string `json:"producer_group"`
+		TransactionID        string `json:"transaction_id"`
+		CheckImmunitySeconds int    `json:"check_immunity_seconds,omitempty"`
+		*Message
+		Messages []Message `json:"messages,omitempty"`
+	}{p.Group, cmp.Or(message.TransactionID, rand.Text()), message.CheckImmunitySeconds, &message, nil}
+	if len(message.Followers) > 0 {
+		body.Message, body.Messages = nil, append([]Message{message}, message.Followers...)
 	}
-	var prepared Prepared
-	one := item{path: "/v1/half-messages", alone: body, batched: body, messages: 1 + len(message.Followers)}
-	found, err := p.repeated(ctx, &p.prepares, one, http.StatusCreated, &prepared)
-	if err == nil && prepared.TransactionID != message.TransactionID {
-		return Prepared{}, &Problem{Status: found.status, Title: "the answer belongs to another message"}
-	}
-	prepared.Replayed = found.replayed
-	return prepared, err
+	return p.call(ctx, &p.prepares, "/v1/half-messages/batch", body, 1+len(message.Followers))
+}
+
+type verdict struct {
+	MessageID string   `json:"message_id"`
+	Decision  Decision `json:"decision"`
 }
 
 // End decides a message. It may be repeated; the first decision stands.
-func (p *Producer) End(ctx context.Context, messageID string, decision Decision) (Ended, error) {
-	type ending struct {
-		MessageID string   `json:"message_id,omitempty"`
-		Decision  Decision `json:"decision"`
-	}
-	one := item{path: "/v1/half-messages/" + url.PathEscape(messageID) + "/end", messages: 1}
-	one.alone, _ = json.Marshal(ending{"", decision})
-	one.batched, _ = json.Marshal(ending{messageID, decision})
-	var ended Ended
-	_, err := p.repeated(ctx, &p.ends, one, http.StatusOK, &ended)
-	return ended, err
-}
-
-// repeated sends an item until its answer is certain or the time is over, and reads an answer of the wanted status.
-func (p *Producer) repeated(ctx context.Context, by *queue, one item, wanted int, result any) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
-	defer cancel()
-	deadline, _ := ctx.Deadline()
-	for longest := 50 * time.Millisecond; ; longest = min(2*longest, 2*time.Second) {
-		found := by.share(ctx, one)
-		if found.err == nil && found.status == wanted {
-			return found, json.Unmarshal(found.body, result)
-		}
-		pause := max(mathrand.N(longest), found.retryAfter)
-		if !found.uncertain() || time.Now().Add(pause).After(deadline) {
-			return found, found.problem()
-		}
-		select {
-		case <-ctx.Done():
-			return found, fmt.Errorf("%w: %w", ErrNoAnswer, ctx.Err())
-		case <-time.After(pause):
-		}
-	}
-}
-
-// post makes one attempt.
-func (p *Producer) post(path string, body []byte) answer {
-	request, err := http.NewRequest(http.MethodPost, p.config.URL+path, bytes.NewReader(body))
-	if err != nil {
-		return answer{err: err}
-	}
-	request.Header.Set("content-type", "application/json")
-	if p.config.APIKey != "" {
-		request.Header.Set("authorization", "Bearer "+p.config.APIKey)
-	}
-	response, err := p.http.Do(request)
-	if err != nil {
-		return answer{err: err}
-	}
-	return answerOf(response)
+func (p *Producer) End(ctx context.Context, messageID string, decision Decision) error {
+	_, err := p.call(ctx, &p.ends, "/v1/half-messages/end-batch", verdict{messageID, decision}, 1)
+	return err
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	producer := outbox.NewProducer(outbox.Config{URL: os.Args[1], Group: os.Args[2], Timeout: time.Minute})
+	producer := &outbox.Producer{URL: os.Args[1], Group: os.Args[2], Timeout: time.Minute}
 	size, err := strconv.Atoi(os.Args[4])
 	if err != nil {
 		log.Fatal(err)
@@ -45,8 +45,8 @@ func main() {
 
 func send(producer *outbox.Producer, message outbox.Message, n int64) {
 	message.Key = fmt.Appendf(nil, "key-%d", n%1000)
-	commit := func(context.Context, outbox.Prepared) error { return nil }
-	if _, err := producer.Send(context.Background(), message, commit); err != nil {
+	commit := func(string) error { return nil }
+	if err := producer.Send(context.Background(), message, commit); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ type command struct {
 	TransactionIDs                         []string `json:"transaction_ids"`
 	Key, Value                             []byte
 	Followers                              [][]byte
-	Headers                                map[string]outbox.Header
+	Headers                                map[string][]byte
 	Seconds                                float64
 	Days                                   int
 	Database                               *struct{ Kind, URL, Socket string }
@@ -73,19 +73,26 @@ func (c command) run(ctx context.Context) (members, error) {
 // send sends a message for each transaction id, all at the same time.
 func (c command) send(ctx context.Context) members {
 	timeout := time.Duration(c.Seconds * float64(time.Second))
-	producer := outbox.NewProducer(outbox.Config{URL: c.URL, Group: c.Group, Timeout: timeout})
+	producer := &outbox.Producer{URL: c.URL, Group: c.Group, Timeout: timeout}
+	headers := map[string]*outbox.Header{}
+	for name, value := range c.Headers {
+		headers[name] = &outbox.Header{Value: value}
+		if value == nil {
+			headers[name] = nil
+		}
+	}
 	results := make([]members, len(c.TransactionIDs))
 	var sending sync.WaitGroup
 	for place, id := range c.TransactionIDs {
 		sending.Go(func() {
 			message := outbox.Message{
-				Topic: "invoices", Key: c.Key, Value: c.Value, Headers: c.Headers, TransactionID: id,
+				Topic: "invoices", Key: c.Key, Value: c.Value, Headers: headers, TransactionID: id,
 			}
 			for _, value := range c.Followers {
 				message.Followers = append(message.Followers, outbox.Message{Topic: "invoices", Value: value})
 			}
 			ran := 0
-			_, err := producer.Send(ctx, message, func(context.Context, outbox.Prepared) error {
+			err := producer.Send(ctx, message, func(string) error {
 				ran++
 				if c.Local == "fail" {
 					return errors.New("local")
@@ -100,12 +107,10 @@ func (c command) send(ctx context.Context) members {
 }
 
 func outcome(err error) string {
-	var ending *outbox.EndError
-	var problem *outbox.Problem
 	switch {
 	case err == nil:
 		return "ended"
-	case errors.As(err, &ending):
+	case errors.Is(err, outbox.ErrNotEnded):
 		return "end failed"
 	case errors.Is(err, outbox.ErrCommitted):
 		return "committed"
@@ -113,7 +118,7 @@ func outcome(err error) string {
 		return "rolled back"
 	case errors.Is(err, outbox.ErrNoAnswer):
 		return "no answer"
-	case errors.As(err, &problem):
+	case errors.Is(err, outbox.ErrRefused):
 		return "refused"
 	}
 	return err.Error()
@@ -121,11 +126,11 @@ func outcome(err error) string {
 
 // serve answers checks with one verdict, or from the barrier of a database.
 func (c command) serve(ctx context.Context) (members, error) {
-	decide := func(context.Context, outbox.Check) (outbox.Verdict, error) {
+	decide := func(context.Context, outbox.Check) (outbox.Decision, error) {
 		if c.Verdict == "raise" {
 			panic("as asked")
 		}
-		return outbox.Verdict{Decision: outbox.Decision(c.Verdict)}, nil
+		return outbox.Decision(c.Verdict), nil
 	}
 	if c.Database != nil {
 		barrier, err := c.barrier(ctx)
@@ -152,7 +157,7 @@ func (c command) record(ctx context.Context) (members, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = barrier.Run(ctx, outbox.Prepared{MessageID: c.MessageID}, func(*sql.Tx) error { return nil })
+	err = barrier.Run(ctx, c.MessageID, func(*sql.Tx) error { return nil })
 	if errors.Is(err, outbox.ErrFenced) {
 		return members{"outcome": "fenced"}, nil
 	}

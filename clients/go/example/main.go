@@ -1,14 +1,10 @@
-// Issues invoices; Kafka gets a record of an invoice if, and only if, it is stored.
-//
-//	billing issue NUMBER [forget]    prepare, local transaction, end; "forget" stops before the end
-//	billing serve                    answers checks at PORT
+// Issues invoices ("issue NUMBER [forget]"), and answers the checks of their messages ("serve").
 package main
 
 import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -19,63 +15,43 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
-var group = cmp.Or(os.Getenv("PRODUCER_GROUP"), "billing")
-
-func issue(ctx context.Context, barrier outbox.Barrier, number string, forget bool) error {
-	url, key := os.Getenv("OUTBOX_API_URL"), os.Getenv("OUTBOX_API_KEY")
-	producer := outbox.NewProducer(outbox.Config{URL: url, APIKey: key, Group: group})
+func main() {
+	log.SetFlags(0)
+	ctx, group := context.Background(), cmp.Or(os.Getenv("PRODUCER_GROUP"), "billing")
+	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
+	must(err)
+	barrier := outbox.Barrier{DB: db, Dialect: outbox.PostgreSQL, Group: group}
+	must(barrier.CreateTable(ctx))
+	if os.Args[1] == "serve" {
+		endpoint, err := outbox.NewEndpoint(group, os.Getenv("CHECK_SECRET"), barrier.Check)
+		must(err)
+		must(http.ListenAndServe("127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "9000"), endpoint))
+	}
+	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS invoice (number bigint PRIMARY KEY)")
+	must(err)
+	number := os.Args[2]
+	producer := &outbox.Producer{URL: os.Getenv("OUTBOX_API_URL"), APIKey: os.Getenv("OUTBOX_API_KEY"), Group: group}
 	message := outbox.Message{
 		Topic: "invoices.issued", Key: []byte("cust-58"), Value: []byte(`{"invoice":` + number + `}`),
 		TransactionID: "invoice-" + number,
 	}
-	ended, err := producer.Send(ctx, message, func(ctx context.Context, prepared outbox.Prepared) error {
-		err := barrier.Run(ctx, prepared, func(tx *sql.Tx) error {
+	err = producer.Send(ctx, message, func(messageID string) error {
+		err := barrier.Run(ctx, messageID, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO invoice VALUES ($1)", number)
 			return err
 		})
-		if forget && err == nil {
-			os.Exit(0) // as if the process had died here
+		if err == nil && len(os.Args) > 3 {
+			os.Exit(0) // "forget": as if the process had died here
 		}
 		return err
 	})
-	if errors.Is(err, outbox.ErrCommitted) {
-		fmt.Println("invoice", number, "is stored")
-		return nil
+	if !errors.Is(err, outbox.ErrCommitted) { // an earlier call has stored it
+		must(err)
 	}
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(ended)
+	fmt.Println("invoice", number, "is stored")
 }
 
-func serve(barrier outbox.Barrier) error {
-	endpoint, err := outbox.NewEndpoint(group, os.Getenv("CHECK_SECRET"), barrier.Check)
-	if err != nil {
-		return err
-	}
-	return http.ListenAndServe("127.0.0.1:"+cmp.Or(os.Getenv("PORT"), "9000"), endpoint)
-}
-
-func main() {
-	log.SetFlags(0)
-	ctx := context.Background()
-	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
-	barrier := outbox.Barrier{DB: db, Dialect: outbox.PostgreSQL, Group: group}
-	if err == nil {
-		_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS invoice (number bigint PRIMARY KEY)")
-	}
-	if err == nil {
-		err = barrier.CreateTable(ctx)
-	}
-	switch {
-	case err != nil:
-	case len(os.Args) > 2 && os.Args[1] == "issue":
-		err = issue(ctx, barrier, os.Args[2], len(os.Args) > 3)
-	case len(os.Args) > 1 && os.Args[1] == "serve":
-		err = serve(barrier)
-	default:
-		err = errors.New("usage: billing issue NUMBER [forget] | serve")
-	}
+func must(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
