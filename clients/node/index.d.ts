@@ -16,48 +16,31 @@ export interface Message {
   tags?: string[];
 }
 
-export interface Prepared {
-  messageId: string;
-  transactionId: string;
-  /** The local transaction may have run before. */
-  replayed: boolean;
-}
-
-export interface Ended {
-  messageId: string;
-  state: string;
-  decision: Decision | null;
-}
-
 export class Producer {
   constructor(options: { url: string; group: string; apiKey?: string; timeoutMs?: number });
-  send(message: Message | Message[], localTransaction: (prepared: Prepared) => Promise<unknown>): Promise<Ended>;
-  prepare(message: Message | Message[]): Promise<Prepared>;
-  end(messageId: string, decision: Decision): Promise<Ended>;
+  send<Result>(message: Message | Message[], local: (messageId: string) => Promise<Result>): Promise<Result>;
+  prepare(message: Message | Message[]): Promise<string>;
+  end(messageId: string, decision: Decision): Promise<void>;
 }
 
+/** A check as the service sends it: docs/check-endpoint.md. */
 export interface Check {
-  messageId: string;
-  transactionId: string | null;
-  producerGroup: string;
-  topic: string;
-  preparedAt: Date;
-  replyBy: Date;
+  message_id: string;
+  transaction_id: string | null;
+  producer_group: string;
+  prepared_at: string;
+  reply_by: string;
+  [member: string]: unknown;
 }
-
-export type Verdict = Decision | { decision: Decision; reason?: string; retryAfterSeconds?: number };
 
 export class CheckEndpoint {
-  constructor(options: { group: string; secret: string; decide: (check: Check) => Promise<Verdict> });
+  constructor(options: { group: string; secret: string; decide: (check: Check) => Promise<Decision> });
   handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  answer(
-    headers: Record<string, string | string[] | undefined>,
-    body: Uint8Array,
-  ): Promise<{ status: number; body: string }>;
+  answer(headers: Record<string, string>, body: Buffer): Promise<{ status: number; body?: string }>;
 }
 
-export interface Database<Client> {
-  query(client: Client | null, text: string, values?: unknown[]): Promise<unknown>;
+interface Database<Client> {
+  connect(): Promise<Client>;
 }
 /** A `Pool` of the package `pg`. */
 export function postgresql<Client>(pool: { connect(): Promise<Client> }): Database<Client>;
@@ -67,20 +50,12 @@ export function mysql<Client>(pool: { getConnection(): Promise<Client> }): Datab
 export class Barrier<Client> {
   constructor(database: Database<Client>, group: string);
   createTable(): Promise<void>;
-  run<Result>(prepared: Prepared, work: (client: Client) => Promise<Result>): Promise<Result>;
+  run<Result>(messageId: string, work: (client: Client) => Promise<Result>): Promise<Result>;
   record(client: Client, messageId: string): Promise<void>;
   check(check: Check): Promise<Decision>;
   purge(days: number): Promise<number>;
 }
 
-export class NoAnswerError extends Error {}
-export class RefusedError extends Error {
-  status: number;
-  code?: string;
-  winningDecision?: Decision;
+export class OutboxError extends Error {
+  code: "no-answer" | "refused" | "committed" | "rolled-back" | "not-ended" | "fenced";
 }
-export class CommittedError extends RefusedError {}
-export class EndError extends Error {
-  messageId: string;
-}
-export class FencedError extends Error {}

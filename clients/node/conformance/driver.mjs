@@ -31,11 +31,8 @@ async function send({ url, group, seconds, transaction_ids, key, value, headers,
 }
 
 function outcomeOf(error) {
-  if (error instanceof outbox.EndError) return "end failed";
-  if (error instanceof outbox.CommittedError) return "committed";
-  if (error.winningDecision === "ROLLBACK") return "rolled back";
-  if (error instanceof outbox.NoAnswerError) return "no answer";
-  return error instanceof outbox.RefusedError ? "refused" : error.message;
+  if (!(error instanceof outbox.OutboxError)) return error.message;
+  return error.code === "not-ended" ? "end failed" : error.code.replace("-", " ");
 }
 
 /** Answer checks with one verdict, or from the barrier of a database. */
@@ -54,9 +51,9 @@ async function serve({ group, secret, verdict, database }) {
 async function record({ database, group, message_id }) {
   const barrier = await barrierOf(database, group);
   try {
-    await barrier.run({ messageId: message_id }, async () => {});
+    await barrier.run(message_id, async () => {});
   } catch (error) {
-    if (error instanceof outbox.FencedError) return { outcome: "fenced" };
+    if (error.code === "fenced") return { outcome: "fenced" };
     throw error;
   }
   return { outcome: "recorded" };
