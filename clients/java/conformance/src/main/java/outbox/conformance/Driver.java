@@ -2,10 +2,15 @@ package outbox.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Scanner;
 import java.util.concurrent.Callable;
@@ -18,12 +23,10 @@ import org.mariadb.jdbc.MariaDbDataSource;
 import org.postgresql.ds.PGSimpleDataSource;
 import outbox.client.Barrier;
 import outbox.client.CheckEndpoint;
-import outbox.client.CheckListener;
 import outbox.client.Decision;
 import outbox.client.Message;
 import outbox.client.OutboxException;
 import outbox.client.TransactionProducer;
-import outbox.client.Verdict;
 
 /** Does what the conformance kit asks: a command a line as JSON, and an answer a line. */
 public final class Driver {
@@ -56,30 +59,30 @@ public final class Driver {
   private static List<Map<String, ?>> send(JsonNode asked) throws Exception {
     var limit = Duration.ofMillis((long) (1000 * asked.get("seconds").asDouble()));
     String url = asked.get("url").asText();
-    var http = TransactionProducer.client().build();
-    try (var producer = new TransactionProducer(url, asked.get("group").asText(), null, limit, http)) {
-      List<Callable<Map<String, ?>>> calls = new ArrayList<>();
-      for (JsonNode id : asked.get("transaction_ids")) {
-        var message = message(asked).transactionId(id.asText());
-        calls.add(() -> sendOne(producer, message, asked.get("local").asText()));
-      }
-      List<Map<String, ?>> results = new ArrayList<>();
-      for (Future<Map<String, ?>> result : THREADS.invokeAll(calls)) {
-        results.add(result.get());
-      }
-      return results;
+    var http = HttpClient.newHttpClient();
+    var producer = new TransactionProducer(url, asked.get("group").asText(), null, limit, http);
+    List<Callable<Map<String, ?>>> calls = new ArrayList<>();
+    for (JsonNode id : asked.get("transaction_ids")) {
+      var message = message(asked).transactionId(id.asText());
+      calls.add(() -> sendOne(producer, message, asked.get("local").asText()));
     }
+    List<Map<String, ?>> results = new ArrayList<>();
+    for (Future<Map<String, ?>> result : THREADS.invokeAll(calls)) {
+      results.add(result.get());
+    }
+    return results;
   }
 
   private static Message message(JsonNode asked) throws IOException {
     byte[] value = asked.get("value").binaryValue();
     var message =
         value == null ? Message.of("invoices", (String) null) : Message.of("invoices", value);
-    message = asked.get("key").isNull() ? message : message.key(asked.get("key").binaryValue());
+    if (!asked.get("key").isNull()) {
+      message = message.with("key_base64", asked.get("key").binaryValue());
+    }
     for (var names = asked.get("headers").fieldNames(); names.hasNext(); ) {
       String name = names.next();
-      byte[] bytes = asked.get("headers").get(name).binaryValue();
-      message = bytes == null ? message.header(name, (String) null) : message.header(name, bytes);
+      message = message.header(name, asked.get("headers").get(name).binaryValue());
     }
     for (JsonNode follower : asked.get("followers")) {
       message = message.followedBy(Message.of("invoices", follower.binaryValue()));
@@ -92,21 +95,16 @@ public final class Driver {
     var ran = new AtomicInteger();
     String outcome;
     try {
-      var ended = producer.sendInTransaction(message, 3, 0, prepared -> {
+      producer.send(message, messageId -> {
         ran.incrementAndGet();
         if (local.equals("fail")) {
           throw new IllegalStateException("local");
         }
-        return Decision.COMMIT;
       });
-      outcome = ended.decision() == null ? "end failed" : "ended";
-    } catch (OutboxException.AlreadyEnded error) {
-      String before = error.winner() == Decision.COMMIT ? "committed" : "rolled back";
-      outcome = ran.get() > 0 ? "end failed" : before;
-    } catch (OutboxException.Refused error) {
-      outcome = "refused";
+      outcome = "ended";
     } catch (OutboxException error) {
-      outcome = "no answer";
+      String reason = error.reason().name().toLowerCase(Locale.ROOT).replace('_', ' ');
+      outcome = reason.equals("not ended") ? "end failed" : reason;
     } catch (IllegalStateException error) {
       outcome = error.getMessage();
     }
@@ -114,10 +112,14 @@ public final class Driver {
   }
 
   private static String serve(JsonNode asked) throws Exception {
-    CheckListener fixed = check -> new Verdict(Decision.valueOf(asked.get("verdict").asText()), null, null);
-    CheckListener listener = asked.has("database") ? barrier(asked)::check : fixed;
-    var secrets = List.of(asked.get("secret").asText());
-    var server = new CheckEndpoint(asked.get("group").asText(), secrets, listener).serve(0);
+    CheckEndpoint.Listener fixed = check -> Decision.valueOf(asked.get("verdict").asText());
+    CheckEndpoint.Listener listener = asked.has("database") ? barrier(asked)::check : fixed;
+    var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+    var server = HttpServer.create(address, 0);
+    server.setExecutor(THREADS);
+    var group = asked.get("group").asText();
+    server.createContext("/", new CheckEndpoint(group, asked.get("secret").asText(), listener));
+    server.start();
     return "http://127.0.0.1:" + server.getAddress().getPort() + "/outbox/check";
   }
 
@@ -128,7 +130,7 @@ public final class Driver {
       barrier.record(connection, asked.get("message_id").asText());
       connection.commit();
       return "recorded";
-    } catch (OutboxException.Fenced error) {
+    } catch (OutboxException fenced) {
       return "fenced";
     }
   }

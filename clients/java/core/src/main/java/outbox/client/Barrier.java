@@ -1,40 +1,26 @@
 package outbox.client;
 
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Set;
+import java.util.Scanner;
 import javax.sql.DataSource;
 
 /**
  * One row that makes a late local commit fail once a check was answered ROLLBACK: of {@code committed}
- * and {@code fenced}, only one can ever be stored for a message. For PostgreSQL, MariaDB and MySQL;
- * another database is refused.
+ * and {@code fenced}, only one can ever be stored for a message. For PostgreSQL, MariaDB and MySQL.
  */
 public final class Barrier {
-  private static final Duration PURGE_AT_LEAST = Duration.ofDays(7);
-  private static final Duration CLOCK_MARGIN = Duration.ofHours(1);
-  /** PostgreSQL's answers where another process creates the same table at the same time. */
-  private static final Set<String> CREATED_MEANWHILE = Set.of("23505", "42P07");
+  private static final Duration KEPT_AT_LEAST = Duration.ofDays(7);
+  private static final int FENCE_SECONDS = 2; // less than the check_timeout_seconds of a group
 
-  private static final String RECORD =
-      "INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES (?, ?, 'committed')";
-  private static final String FENCE =
-      "INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES (?, ?, 'fenced') ";
-  private static final String READ =
-      """
-      SELECT outcome, (SELECT %s FROM outbox_barrier
-      WHERE producer_group = '' AND message_id = 'purged-before')
-      FROM outbox_barrier WHERE producer_group = ? AND message_id = ?""";
-  private static final String PURGE =
-      """
-      DELETE FROM outbox_barrier WHERE producer_group <> '' AND created_at < (
-      SELECT created_at FROM (SELECT created_at FROM outbox_barrier
-      WHERE producer_group = '' AND message_id = 'purged-before') mark)""";
+  private static final String INSERT = "INSERT INTO outbox_barrier (producer_group, message_id, outcome";
+  private static final String MARK = " WHERE producer_group = '' AND message_id = 'purged-before'";
+  private static final String DURABLY = "FROM set_config('synchronous_commit', 'on', true)";
 
   private final String group;
   private final DataSource database;
@@ -45,15 +31,13 @@ public final class Barrier {
     this.database = database;
   }
 
-  /** Creates the table where it does not exist. */
+  /** Creates the table where it does not exist: by the file that Flyway can run as well. */
   public void createTable() throws SQLException {
-    try (Connection connection = database.getConnection();
-        Statement statement = connection.createStatement()) {
-      connection.setAutoCommit(true);
-      statement.execute(Dialect.of(connection).createTable());
-    } catch (SQLException error) {
-      if (!CREATED_MEANWHILE.contains(error.getSQLState())) {
-        throw error;
+    try (Connection connection = connect()) {
+      String name = isPostgresql(connection) ? "postgresql" : "mysql";
+      var file = Barrier.class.getResourceAsStream("/outbox/barrier/" + name + "/R__outbox_barrier.sql");
+      try (var statement = new Scanner(file, StandardCharsets.UTF_8).useDelimiter("\\A")) {
+        execute(connection, 0, statement.next());
       }
     }
   }
@@ -61,19 +45,19 @@ public final class Barrier {
   /**
    * Inserts the row inside the local transaction.
    *
-   * @throws OutboxException.Fenced if there is one: let it roll back the local transaction
+   * @throws OutboxException FENCED if there is one: let it roll back the local transaction
    * @throws IllegalStateException outside a transaction
    */
   public void record(Connection local, String messageId) throws SQLException {
     if (local.getAutoCommit()) {
       throw new IllegalStateException("the barrier's row belongs into a transaction");
     }
-    Dialect.of(local);
     try {
-      insert(local, RECORD, messageId);
+      execute(local, 0, INSERT + ") VALUES (?, ?, 'committed')", group, messageId);
     } catch (SQLException error) {
-      if (Dialect.isDuplicate(error)) {
-        throw new OutboxException.Fenced(messageId, error);
+      if ("23505".equals(error.getSQLState()) || error.getErrorCode() == 1062) {
+        String message = "message " + messageId + " already has a barrier row: roll back";
+        throw new OutboxException(OutboxException.Reason.FENCED, message, error);
       }
       throw error;
     }
@@ -81,88 +65,75 @@ public final class Barrier {
 
   /**
    * Answers a check: forbids a commit from now on, then reads which of the two rows exists. UNKNOWN
-   * while a local transaction is open, and if a purge may have deleted the row.
+   * if a purge may have deleted the row; it throws if a local transaction is open for two seconds.
    */
-  public Verdict check(Check check) throws SQLException {
-    return decide(check.messageId(), check.preparedAt());
-  }
-
-  /** Answers like {@code check}, about a message that was prepared at this time. */
-  public Verdict decide(String messageId, Instant preparedAt) throws SQLException {
-    try (Connection connection = database.getConnection()) {
-      Dialect dialect = Dialect.of(connection);
-      if (!fence(connection, dialect, messageId)) {
-        return Verdict.unknown("the local transaction is open");
-      }
-      try (PreparedStatement read = connection.prepareStatement(READ.formatted(dialect.seconds))) {
-        read.setString(1, group);
-        read.setString(2, messageId);
-        try (ResultSet rows = read.executeQuery()) {
-          rows.next();
-          return verdict(rows.getString(1), preparedAt, rows.getObject(2, Long.class));
-        }
+  public Decision check(CheckEndpoint.Check check) throws SQLException {
+    String fence = INSERT + ") SELECT ?, ?, 'fenced' " + DURABLY + " ON CONFLICT DO NOTHING";
+    String mark = "(SELECT 1 FROM outbox_barrier" + MARK + " AND created_at > to_timestamp(?))";
+    String look = "SELECT outcome, EXISTS " + mark
+        + " FROM outbox_barrier WHERE producer_group = ? AND message_id = ?";
+    long prepared = check.preparedAt().getEpochSecond() - 3600; // the clocks of both databases may differ
+    try (Connection connection = connect()) {
+      execute(connection, FENCE_SECONDS, fence, group, check.messageId());
+      try (var statement = prepared(connection, look, prepared, group, check.messageId());
+          ResultSet rows = statement.executeQuery()) {
+        rows.next();
+        Decision absent = rows.getBoolean(2) ? Decision.UNKNOWN : Decision.ROLLBACK;
+        return rows.getString(1).equals("committed") ? Decision.COMMIT : absent;
       }
     }
-  }
-
-  /** Returns false if an open local transaction has the row. */
-  private boolean fence(Connection connection, Dialect dialect, String messageId)
-      throws SQLException {
-    connection.setAutoCommit(false);
-    try (Statement settings = connection.createStatement()) {
-      settings.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
-      settings.execute(dialect.limit);
-      insert(connection, FENCE + dialect.unlessThere, messageId);
-      connection.commit();
-      return true;
-    } catch (SQLException error) {
-      connection.rollback();
-      if (Dialect.isBusy(error)) {
-        return false;
-      }
-      throw error;
-    } finally {
-      dialect.removeLimit(connection);
-      connection.setAutoCommit(true);
-    }
-  }
-
-  /** The two times come from two databases, whose clocks may differ by an hour. */
-  private static Verdict verdict(String outcome, Instant preparedAt, Long purgedBefore) {
-    if (outcome.equals("committed")) {
-      return Verdict.COMMIT;
-    }
-    long prepared = preparedAt.minus(CLOCK_MARGIN).getEpochSecond();
-    return purgedBefore != null && prepared <= purgedBefore
-        ? Verdict.unknown("a purge may have deleted the row")
-        : Verdict.ROLLBACK;
   }
 
   /**
-   * Deletes the rows of all groups that are older, and returns how many. Keep them as long as a check
-   * may come: longer than the group's {@code max_age_seconds}, and as long as messages are parked.
+   * Deletes the rows of all groups that are older, and returns how many. It stores up to which time
+   * first, so that a check of an older message is answered UNKNOWN. Keep them as long as a check may
+   * come: longer than the group's {@code max_age_seconds}, and as long as messages are parked.
    *
    * @throws IllegalArgumentException below 7 days
    */
   public int purge(Duration olderThan) throws SQLException {
-    if (olderThan.compareTo(PURGE_AT_LEAST) < 0) {
+    if (olderThan.compareTo(KEPT_AT_LEAST) < 0) {
       throw new IllegalArgumentException("rows are kept at least 7 days");
     }
-    try (Connection connection = database.getConnection();
-        PreparedStatement mark = connection.prepareStatement(Dialect.of(connection).mark);
-        Statement purge = connection.createStatement()) {
-      connection.setAutoCommit(true);
-      mark.setLong(1, olderThan.toSeconds());
-      mark.executeUpdate(); // of its own: without the deletion it only makes answers more careful
-      return purge.executeUpdate(PURGE);
+    String mark = INSERT + ", created_at) VALUES ('', 'purged-before', 'fenced', to_timestamp(?))";
+    String later = "UPDATE outbox_barrier SET created_at = greatest(created_at, to_timestamp(?))" + MARK;
+    String older = " WHERE producer_group <> '' AND created_at < to_timestamp(?)";
+    long horizon = Instant.now().minus(olderThan).getEpochSecond();
+    try (Connection connection = connect()) {
+      execute(connection, 0, mark + " ON CONFLICT DO NOTHING", horizon);
+      execute(connection, 0, later, horizon);
+      return execute(connection, 0, "DELETE FROM outbox_barrier" + older, horizon);
     }
   }
 
-  private void insert(Connection connection, String sql, String messageId) throws SQLException {
-    try (PreparedStatement insert = connection.prepareStatement(sql)) {
-      insert.setString(1, group);
-      insert.setString(2, messageId);
-      insert.executeUpdate();
+  private Connection connect() throws SQLException {
+    Connection connection = database.getConnection();
+    connection.setAutoCommit(true);
+    return connection;
+  }
+
+  private static int execute(Connection connection, int seconds, String sql, Object... values)
+      throws SQLException {
+    try (PreparedStatement statement = prepared(connection, sql, values)) {
+      statement.setQueryTimeout(seconds);
+      return statement.executeUpdate();
     }
+  }
+
+  /** Takes the SQL of PostgreSQL. */
+  private static PreparedStatement prepared(Connection connection, String sql, Object... values)
+      throws SQLException {
+    String own = isPostgresql(connection) ? sql : sql.replace(DURABLY, "")
+        .replace("ON CONFLICT DO NOTHING", "ON DUPLICATE KEY UPDATE outcome = outcome")
+        .replace("to_timestamp(", "FROM_UNIXTIME(");
+    PreparedStatement statement = connection.prepareStatement(own);
+    for (int place = 0; place < values.length; place++) {
+      statement.setObject(place + 1, values[place]);
+    }
+    return statement;
+  }
+
+  private static boolean isPostgresql(Connection connection) throws SQLException {
+    return connection.getMetaData().getDatabaseProductName().equals("PostgreSQL");
   }
 }

@@ -1,23 +1,19 @@
 package outbox.client;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.standardwebhooks.Webhook;
 import com.standardwebhooks.exceptions.WebhookVerificationException;
 import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpHandler;
 import java.io.IOException;
 import java.io.InputStream;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
@@ -26,187 +22,112 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Answers the checks of one producer group, behind any web server: verifies the signature, asks the
- * listener in threads of its own, and answers in time. Every doubtful case is UNKNOWN.
+ * Answers the checks of one producer group, with the server of the JDK or behind any other: verifies
+ * the signature, asks the listener in threads of its own, and answers in time. Every doubtful case is
+ * UNKNOWN. During a rotation the service signs with both secrets.
  */
-public final class CheckEndpoint {
+public final class CheckEndpoint implements HttpHandler {
   private static final int BODY_MAX_BYTES = 16 * 1024 * 1024;
   private static final int THREADS = 16;
-  private static final int SERVER_THREADS = 32;
-  private static final String REQUEST_SECONDS = "30";
-  /** The outbox reads 64 KiB of the answer to 100 checks. */
-  private static final int REASON_MAX = 80;
-
   private static final System.Logger LOG = System.getLogger("outbox.client");
 
-  /** The response to send. */
-  public record Reply(int status, String contentType, byte[] body) {}
+  /** Asks what became of a local transaction; {@code data} has all members of the check. */
+  public record Check(String messageId, Instant preparedAt, JsonNode data) {}
 
-  /** The reason of a refusal. */
-  private static final class Refused extends Exception {
-    private static final long serialVersionUID = 1;
-    private final int status;
-
-    Refused(int status, String title) {
-      super(title);
-      this.status = status;
-    }
+  /** Finds out what became of a local transaction. */
+  public interface Listener {
+    /** Looks into the database, never into memory. An exception is answered UNKNOWN. */
+    Decision check(Check check) throws Exception;
   }
 
-  private final String group;
-  private final List<Webhook> verifiers;
-  private final CheckListener listener;
-  private final ExecutorService threads = Executors.newFixedThreadPool(THREADS, CheckEndpoint::daemon);
+  /** The response to send; its body is JSON. */
+  public record Reply(int status, byte[] body) {}
 
-  /** Takes the group's check secret, or several while one replaces another. */
-  public CheckEndpoint(String producerGroup, List<String> secrets, CheckListener listener) {
-    if (secrets.isEmpty() || !secrets.stream().allMatch(secret -> secret.matches("whsec_.+"))) {
+  private final String group;
+  private final Webhook verifier;
+  private final Listener listener;
+  private final ExecutorService threads = Executors.newWorkStealingPool(THREADS); // they are daemons
+
+  /** Takes the group's check secret. */
+  public CheckEndpoint(String producerGroup, String secret, Listener listener) {
+    if (!secret.matches("whsec_.+")) {
       throw new IllegalArgumentException("a check secret is whsec_ and base64, and not empty");
     }
     this.group = producerGroup;
-    this.verifiers = secrets.stream().map(Webhook::new).toList();
+    this.verifier = new Webhook(secret);
     this.listener = listener;
   }
 
-  /** Answers one request with any server: 401 unsigned, 400 unreadable, 403 of another group. */
-  public Reply handle(Map<String, String> headers, InputStream body) throws IOException {
-    long received = System.nanoTime();
-    try {
-      JsonNode request = verified(headers, body.readNBytes(BODY_MAX_BYTES + 1));
-      return new Reply(200, "application/json", Answer.bytes(answer(request, received)));
-    } catch (Refused refused) {
-      var problem = Map.of("status", refused.status, "title", refused.getMessage());
-      return new Reply(refused.status, "application/problem+json", Answer.bytes(problem));
-    }
-  }
-
-  /** Serves on loopback with the server of the JDK; port 0 is any free one. */
-  public HttpServer serve(int port) throws IOException {
-    // Without a limit connections that send nothing would stop the server for ever.
-    System.setProperty("sun.net.httpserver.maxReqTime", REQUEST_SECONDS);
-    var address = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
-    HttpServer server = HttpServer.create(address, 0);
-    server.setExecutor(Executors.newFixedThreadPool(SERVER_THREADS));
-    server.createContext("/", this::exchange);
-    server.start();
-    return server;
-  }
-
-  private void exchange(HttpExchange exchange) throws IOException {
+  @Override
+  public void handle(HttpExchange exchange) throws IOException {
     try (exchange) {
-      Map<String, String> headers = new TreeMap<>();
-      exchange.getRequestHeaders().forEach((name, values) -> headers.put(name, values.get(0)));
-      Reply reply = handle(headers, exchange.getRequestBody());
-      exchange.getResponseHeaders().set("content-type", reply.contentType());
+      Reply reply = answer(exchange.getRequestHeaders(), exchange.getRequestBody());
+      exchange.getResponseHeaders().set("content-type", "application/json");
       exchange.sendResponseHeaders(reply.status(), reply.body().length);
       exchange.getResponseBody().write(reply.body());
     }
   }
 
-  private JsonNode verified(Map<String, String> headers, byte[] body) throws Refused {
+  /** Answers one request with any server: 401 unsigned, 400 unreadable, 403 of another group. */
+  public Reply answer(Map<String, List<String>> headers, InputStream input) throws IOException {
+    byte[] body = input.readNBytes(BODY_MAX_BYTES + 1);
     if (body.length > BODY_MAX_BYTES) {
-      throw new Refused(413, "the body is too long");
+      return refusal(413);
     }
-    String text = new String(body, StandardCharsets.UTF_8);
-    Map<String, List<String>> given = new TreeMap<>();
-    headers.forEach((name, value) -> given.put(name.toLowerCase(Locale.ROOT), List.of(value)));
-    if (verifiers.stream().noneMatch(verifier -> isSigned(verifier, text, given))) {
-      throw new Refused(401, "the signature is not valid");
-    }
+    Map<String, List<String>> given = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    given.putAll(headers);
     try {
-      return Answer.JSON.readTree(text);
-    } catch (IOException noJson) {
-      throw new Refused(400, "not a check");
-    }
-  }
-
-  private static boolean isSigned(
-      Webhook verifier, String body, Map<String, List<String>> headers) {
-    try {
-      verifier.verify(body, headers);
-      return true;
+      verifier.verify(new String(body, StandardCharsets.UTF_8), given);
+      return answer(Message.JSON.readTree(body));
     } catch (WebhookVerificationException forged) {
-      return false;
+      return refusal(401);
+    } catch (JsonProcessingException | DateTimeException unreadable) {
+      return refusal(400);
     }
   }
 
-  private JsonNode answer(JsonNode request, long received) throws Refused {
+  private Reply answer(JsonNode request) throws IOException {
     boolean isBatch = request.path("type").asText().equals("transaction.check.batch");
     JsonNode data = request.path("data");
     List<Check> checks = new ArrayList<>();
-    Duration time;
-    try {
-      for (JsonNode check : isBatch ? data.path("checks") : List.of(data)) {
-        checks.add(read(check));
+    for (JsonNode each : isBatch ? data.path("checks") : List.of(data)) {
+      checks.add(new Check(each.path("message_id").asText(), time(each, "prepared_at"), each));
+      if (!each.path("producer_group").asText().equals(group)) {
+        return refusal(403);
       }
-      // A difference on the clock of the outbox; all checks of a batch have one reply_by.
-      JsonNode first = isBatch ? data.path("checks").path(0) : data;
-      time = Duration.between(time(request, "timestamp"), time(first, "reply_by"));
-    } catch (DateTimeException unreadable) {
-      throw new Refused(400, "not a check");
     }
-    if (checks.stream().anyMatch(check -> !check.producerGroup().equals(group))) {
-      throw new Refused(403, "a check of another producer group");
+    if (checks.isEmpty()) {
+      return refusal(400);
     }
-    ArrayNode verdicts = verdicts(checks, received + time.toNanos() * 9 / 10);
-    return isBatch ? Answer.JSON.createObjectNode().set("verdicts", verdicts) : verdicts.get(0);
+    Instant replyBy = time(checks.get(0).data, "reply_by");
+    long millis = Duration.between(time(request, "timestamp"), replyBy).toMillis() * 9 / 10;
+    var decided = checks.stream().map(check -> verdict(check, millis)).toList();
+    var verdicts = decided.stream().map(CompletableFuture::join).toList();
+    Object answer = isBatch ? Map.of("verdicts", verdicts) : verdicts.get(0);
+    return new Reply(200, Message.JSON.writeValueAsBytes(answer));
   }
 
-  private static Check read(JsonNode check) {
-    return new Check(
-        check.path("message_id").asText(),
-        check.path("transaction_id").asText(null),
-        check.path("producer_group").asText(),
-        time(check, "prepared_at"),
-        check);
+  private static Reply refusal(int status) {
+    return new Reply(status, "{}".getBytes(StandardCharsets.US_ASCII));
   }
 
   private static Instant time(JsonNode members, String name) {
     return Instant.parse(members.path(name).asText());
   }
 
-  /** Asks about several messages at a time: each may wait for an open local transaction. */
-  private ArrayNode verdicts(List<Check> checks, long deadline) {
-    Verdict late = Verdict.unknown("no answer before reply_by");
-    List<CompletableFuture<Verdict>> answers = new ArrayList<>();
-    for (Check check : checks) {
-      answers.add(
-          CompletableFuture.supplyAsync(() -> ask(check), threads)
-              .completeOnTimeout(late, deadline - System.nanoTime(), TimeUnit.NANOSECONDS));
-    }
-    ArrayNode verdicts = Answer.JSON.createArrayNode();
-    for (int index = 0; index < checks.size(); index++) {
-      verdicts.add(written(checks.get(index), answers.get(index).join()));
-    }
-    return verdicts;
+  /** Decides in another thread: each check may wait for an open local transaction. */
+  private CompletableFuture<Map<String, ?>> verdict(Check check, long millis) {
+    return CompletableFuture.supplyAsync(() -> decide(check), threads)
+        .completeOnTimeout(Decision.UNKNOWN, millis, TimeUnit.MILLISECONDS)
+        .thenApply(decision -> Map.of("message_id", check.messageId(), "decision", decision));
   }
 
-  private Verdict ask(Check check) {
+  private Decision decide(Check check) {
     try {
-      Verdict verdict = listener.check(check);
-      return verdict == null ? Verdict.unknown("the listener returned null") : verdict;
+      return listener.check(check);
     } catch (Exception failed) {
       LOG.log(System.Logger.Level.ERROR, "no answer to a check of " + check.messageId(), failed);
-      return Verdict.unknown("the listener threw " + failed.getClass().getSimpleName());
+      return Decision.UNKNOWN;
     }
-  }
-
-  private static ObjectNode written(Check check, Verdict verdict) {
-    ObjectNode item = Answer.JSON.createObjectNode().put("message_id", check.messageId());
-    item.put("decision", verdict.decision().name());
-    if (verdict.reason() != null) {
-      String reason = verdict.reason();
-      item.put("reason", reason.substring(0, Math.min(reason.length(), REASON_MAX)));
-    }
-    if (verdict.retryAfter() != null) {
-      item.put("retry_after_seconds", verdict.retryAfter().toSeconds());
-    }
-    return item;
-  }
-
-  private static Thread daemon(Runnable work) {
-    Thread thread = new Thread(work, "outbox check");
-    thread.setDaemon(true);
-    return thread;
   }
 }

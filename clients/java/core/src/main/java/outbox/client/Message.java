@@ -1,5 +1,6 @@
 package outbox.client;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
@@ -14,6 +15,8 @@ import java.util.UUID;
  * prepare finds the same message.
  */
 public final class Message {
+  static final ObjectMapper JSON = new ObjectMapper();
+
   /** Members of a prepare that several messages under one decision have in common. */
   private static final List<String> COMMON =
       List.of("producer_group", "transaction_id", "check_immunity_seconds", "messages");
@@ -35,7 +38,7 @@ public final class Message {
   }
 
   private static Message of(String topic) {
-    ObjectNode members = Answer.JSON.createObjectNode().put("topic", topic);
+    ObjectNode members = JSON.createObjectNode().put("topic", topic);
     return new Message(members).transactionId(UUID.randomUUID().toString());
   }
 
@@ -44,17 +47,11 @@ public final class Message {
     return with("key", key);
   }
 
-  public Message key(byte[] key) {
-    return with("key_base64", key);
-  }
-
-  /** Adds a header of the record; a null stays null. */
-  public Message header(String name, String value) {
-    return withHeader(name, value);
-  }
-
+  /** Adds a header of the record; null is a null. */
   public Message header(String name, byte[] value) {
-    return withHeader(name, Map.of("base64", value));
+    ObjectNode headers = members.deepCopy().withObject("/headers");
+    Object header = value == null ? null : Map.of("base64", value);
+    return with("headers", headers.set(name, JSON.valueToTree(header)));
   }
 
   /** Names the local transaction, for example by the number of an invoice. */
@@ -68,35 +65,25 @@ public final class Message {
     return with("messages", followers.add(other.content()));
   }
 
-  /** Sets another member of a prepare, such as {@code partition}, {@code tags}, {@code content_type}. */
+  /** Sets another member of a prepare, such as {@code key_base64}, {@code partition}, {@code tags}. */
   public Message with(String member, Object value) {
-    return new Message(members.deepCopy().set(member, Answer.JSON.valueToTree(value)));
+    return new Message(members.deepCopy().set(member, JSON.valueToTree(value)));
   }
 
   String transactionId() {
     return members.get("transaction_id").asText();
   }
 
-  /** Returns how many messages this one counts for in a request. */
-  int count() {
-    return 1 + members.path("messages").size();
-  }
-
-  byte[] prepareOf(String producerGroup) {
+  ObjectNode prepareOf(String producerGroup) {
     ObjectNode body = members.deepCopy().put("producer_group", producerGroup);
     if (body.get("messages") instanceof ArrayNode messages) {
       messages.insert(0, content());
       body.retain(COMMON);
     }
-    return Answer.bytes(body);
+    return body;
   }
 
   private ObjectNode content() {
     return members.deepCopy().remove(COMMON);
-  }
-
-  private Message withHeader(String name, Object value) {
-    ObjectNode headers = members.deepCopy().withObject("/headers");
-    return with("headers", headers.set(name, Answer.JSON.valueToTree(value)));
   }
 }

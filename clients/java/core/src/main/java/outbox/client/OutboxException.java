@@ -2,65 +2,54 @@ package outbox.client;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** The outbox could not execute a call. A plain one means that no complete answer came. */
-public class OutboxException extends RuntimeException {
+/** A call that did not succeed. */
+public final class OutboxException extends RuntimeException {
   private static final long serialVersionUID = 1;
-  private final boolean isRetryable;
 
-  OutboxException(String message, Throwable cause, boolean isRetryable) {
+  /** What happened. */
+  public enum Reason {
+    /** No answer came in time. After a prepare run no local transaction. */
+    NO_ANSWER,
+    /** The outbox, or a proxy before it, has refused the request. */
+    REFUSED,
+    /** This transaction id is committed already. Nothing is left to do: read your own rows. */
+    COMMITTED,
+    /** The message is rolled back for ever. */
+    ROLLED_BACK,
+    /**
+     * The local transaction is committed, but the end of its message is not confirmed: do not run it
+     * again. A check settles the message, unless an operator has rolled it back (the cause).
+     */
+    NOT_ENDED,
+    /** A check was answered ROLLBACK before the commit, or another call has committed. Roll back. */
+    FENCED
+  }
+
+  private final Reason reason;
+
+  OutboxException(Reason reason, String message, Throwable cause) {
     super(message, cause);
-    this.isRetryable = isRetryable;
+    this.reason = reason;
   }
 
-  /** Returns whether the same call may succeed later. */
-  public boolean isRetryable() {
-    return isRetryable;
+  /** Returns the error that an answer of the service is. */
+  static OutboxException of(JsonNode answer) {
+    if (answer.has("error")) {
+      return new OutboxException(Reason.NO_ANSWER, answer.get("error").asText(), null);
+    }
+    JsonNode problem = answer.path("problem");
+    String code = problem.path("code").asText("not an answer of the outbox");
+    String text = answer.get("status") + " " + code + ": " + problem.path("detail").asText();
+    Reason reason =
+        switch (problem.path("winning_decision").asText()) {
+          case "COMMIT" -> Reason.COMMITTED;
+          case "ROLLBACK" -> Reason.ROLLED_BACK;
+          default -> Reason.REFUSED;
+        };
+    return new OutboxException(reason, text, null);
   }
 
-  /** The outbox, or a proxy before it, refused the request. */
-  public static class Refused extends OutboxException {
-    private static final long serialVersionUID = 1;
-    private final transient Answer answer;
-
-    Refused(Answer answer) {
-      super(answer.toString(), null, answer.isRetryable());
-      this.answer = answer;
-    }
-
-    /** Returns the HTTP status. */
-    public int status() {
-      return answer.status();
-    }
-
-    /** Returns the members of the problem, such as {@code code}; empty if a proxy answered. */
-    public JsonNode problem() {
-      return answer.members();
-    }
-  }
-
-  /**
-   * The message is decided. After a prepare run no local transaction: after COMMIT it is done, so
-   * read your own rows; after ROLLBACK this transaction id is rolled back for ever.
-   */
-  public static final class AlreadyEnded extends Refused {
-    private static final long serialVersionUID = 1;
-
-    AlreadyEnded(Answer answer) {
-      super(answer);
-    }
-
-    /** Returns the decision that stays. */
-    public Decision winner() {
-      return Decision.valueOf(problem().path("winning_decision").asText());
-    }
-  }
-
-  /** The barrier has a row of this message: the local transaction must roll back. */
-  public static final class Fenced extends OutboxException {
-    private static final long serialVersionUID = 1;
-
-    Fenced(String messageId, Throwable cause) {
-      super("message " + messageId + " already has a barrier row: roll back", cause, false);
-    }
+  public Reason reason() {
+    return reason;
   }
 }

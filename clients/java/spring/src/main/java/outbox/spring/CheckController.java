@@ -2,9 +2,9 @@ package outbox.spring;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.util.Map;
-import org.springframework.http.HttpHeaders;
+import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
+import org.springframework.util.MultiValueMap;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestHeader;
 import org.springframework.web.bind.annotation.RestController;
@@ -20,11 +20,11 @@ class CheckController {
   }
 
   @PostMapping("${outbox.check.path:/outbox/check}")
-  ResponseEntity<byte[]> check(@RequestHeader Map<String, String> headers, InputStream body)
+  ResponseEntity<byte[]> check(@RequestHeader MultiValueMap<String, String> headers, InputStream body)
       throws IOException {
-    CheckEndpoint.Reply reply = endpoint.handle(headers, body);
+    CheckEndpoint.Reply reply = endpoint.answer(headers, body);
     return ResponseEntity.status(reply.status())
-        .header(HttpHeaders.CONTENT_TYPE, reply.contentType())
+        .contentType(MediaType.APPLICATION_JSON)
         .body(reply.body());
   }
 }

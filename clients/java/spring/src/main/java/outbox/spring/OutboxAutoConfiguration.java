@@ -1,5 +1,6 @@
 package outbox.spring;
 
+import java.net.http.HttpClient;
 import java.sql.SQLException;
 import javax.sql.DataSource;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -30,9 +31,8 @@ public class OutboxAutoConfiguration {
   @ConditionalOnMissingBean
   TransactionProducer outboxProducer(OutboxProperties settings) {
     var api = settings.api();
-    var http = TransactionProducer.client().build();
     return new TransactionProducer(
-        api.url(), settings.producerGroup(), api.key(), settings.timeout(), http);
+        api.url(), settings.producerGroup(), api.key(), settings.timeout(), HttpClient.newHttpClient());
   }
 
   @Bean
@@ -48,13 +48,11 @@ public class OutboxAutoConfiguration {
   @Bean
   @ConditionalOnMissingBean
   OutboxTemplate outboxTemplate(
-      OutboxProperties settings,
       TransactionProducer producer,
       Barrier barrier,
       PlatformTransactionManager transactions,
       DataSource database) {
-    var template = new TransactionTemplate(transactions);
-    return new OutboxTemplate(producer, barrier, template, database, settings.attempts());
+    return new OutboxTemplate(producer, barrier, new TransactionTemplate(transactions), database);
   }
 
   /** The check endpoint of a servlet application, where the group's secret is set. */

@@ -1,7 +1,6 @@
 package outbox.spring;
 
 import java.time.Duration;
-import java.util.List;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 
@@ -10,7 +9,6 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  *
  * @param producerGroup the group that is asked about the messages
  * @param timeout of one call, with its retries
- * @param attempts how many messages may be prepared for one transaction id
  * @param createTable creates the barrier's table at the start; without it Flyway may do that
  */
 @ConfigurationProperties("outbox")
@@ -18,13 +16,12 @@ public record OutboxProperties(
     Api api,
     String producerGroup,
     @DefaultValue("10s") Duration timeout,
-    @DefaultValue("3") int attempts,
     boolean createTable,
     @DefaultValue CheckBack check) {
 
   /** The address of the outbox, and the key where it asks for one. */
   public record Api(String url, String key) {}
 
-  /** The check endpoint, with the group's secret, or several while one replaces another. */
-  public record CheckBack(List<String> secret, @DefaultValue("/outbox/check") String path) {}
+  /** The check endpoint, with the group's secret. */
+  public record CheckBack(String secret, @DefaultValue("/outbox/check") String path) {}
 }
