@@ -18,6 +18,7 @@ may still have work."""
 BATCH: Final = 500
 CLIENTS: Final = {
     "Go client x 64": ("go", 64, 40_000),
+    "Java client x 64": ("java", 64, 40_000),
     "client threads x 64": ("threads", 64, 20_000),
     "client asyncio x 256": ("asyncio", 256, 20_000),
 }

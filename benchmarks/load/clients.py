@@ -27,20 +27,43 @@ from outbox_client import (
 )
 
 COMMIT: Final = LocalTransactionState.COMMIT
-GO: Final = Path(__file__).parent / "go_client"
+HERE: Final = Path(__file__).parent
+MAVEN: Final = ("mvn", "-q", "-B", "-pl", "core", "package", "dependency:copy-dependencies")
+COMPILED: Final = {
+    "go": (
+        HERE / "go_client",
+        ("go", "build", "-buildvcs=false", "-o", "{folder}/load", "."),
+        ("{folder}/load",),
+    ),
+    "java": (
+        HERE.parents[1] / "clients/java",
+        MAVEN,
+        (
+            "java",
+            "-cp",
+            "core/target/classes:core/target/dependency/*",
+            str(HERE / "JavaLoad.java"),
+        ),
+    ),
+}
+"""The loads in other languages: where and how each is built, and how it is run there."""
 PROCESSES: Final = 2
 WARM: Final = 0.1
 
 
 @contextmanager
-def go_client(url: str, at_a_time: int, size: int) -> Iterator[Callable[[int], float]]:
-    """Run a producer of our Go client with that many goroutines for the block, as ``processes``."""
-    with tempfile.TemporaryDirectory(prefix="outbox-go-") as folder:
-        program = f"{folder}/load"
-        subprocess.run(["go", "build", "-buildvcs=false", "-o", program, "."], cwd=GO, check=True)
-        command = [program, url, GROUP, TOPIC, str(size)]
+def compiled(url: str, kind: str, at_a_time: int, size: int) -> Iterator[Callable[[int], float]]:
+    """Run a producer of our client in that language for the block, as ``processes``.
+
+    ``at_a_time`` is the number of its threads or goroutines.
+    """
+    place, build, program = COMPILED[kind]
+    with tempfile.TemporaryDirectory(prefix=f"outbox-{kind}-") as folder:
+        subprocess.run([each.format(folder=folder) for each in build], cwd=place, check=True)
+        command = [each.format(folder=folder) for each in program]
+        command += [url, GROUP, TOPIC, str(size)]
         pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as load:
+        with subprocess.Popen(command, cwd=place, stdin=pipe, stdout=pipe, text=True) as load:
             assert load.stdin is not None
             assert load.stdout is not None
             asked, answers = load.stdin, load.stdout

@@ -60,7 +60,7 @@ class OutboxSubject:
         rows += [
             self._client(path, plan.messages(count), value)
             for path, (kind, _, count) in CLIENTS.items()
-            if kind != "go" or shutil.which("go")
+            if kind not in clients.COMPILED or shutil.which(clients.COMPILED[kind][1][0])
         ]
         return rows + self._latencies(plan, value)
 
@@ -75,8 +75,8 @@ class OutboxSubject:
 
     def _client(self, path: str, messages: int, value: str) -> Row:
         kind, at_a_time, _ = CLIENTS[path]
-        if kind == "go":
-            running = clients.go_client(self._url, at_a_time, len(value))
+        if kind in clients.COMPILED:
+            running = clients.compiled(self._url, kind, at_a_time, len(value))
         else:
             running = clients.processes(self._url, kind, at_a_time, value)
         with running as send:
