@@ -11,43 +11,39 @@ import (
 )
 
 // Dialect is what a database has of its own: one of PostgreSQL, MySQL and SQLite.
-type Dialect struct{ words *strings.Replacer }
+type Dialect struct{ fromPostgreSQL *strings.Replacer }
 
 // A database of SQLite is a file, with synchronous = FULL and a busy_timeout.
 var (
-	PostgreSQL = Dialect{strings.NewReplacer(
-		"{text}", "text", "{created}", "timestamptz NOT NULL DEFAULT clock_timestamp()",
-		"{1}", "$1", "{2}", "$2", "{3}", "$3", "{time}", "to_timestamp($1::bigint)", "{later of}", "greatest",
-		"{durably}", "FROM set_config('synchronous_commit', 'on', true)", "{or nothing}", "ON CONFLICT DO NOTHING")}
-	MySQL = Dialect{strings.NewReplacer(
-		"{text}", "varchar(128) CHARACTER SET ascii COLLATE ascii_bin",
-		"{created}", "timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP",
-		"{1}", "?", "{2}", "?", "{3}", "?", "{time}", "FROM_UNIXTIME(?)", "{later of}", "greatest",
-		"{durably}", "", "{or nothing}", "ON DUPLICATE KEY UPDATE outcome = outcome")}
+	PostgreSQL = Dialect{strings.NewReplacer()}
+	MySQL      = Dialect{strings.NewReplacer(
+		" text", " varchar(128) CHARACTER SET ascii COLLATE ascii_bin", durably, "", orNothing,
+		"ON DUPLICATE KEY UPDATE outcome = outcome", "to_timestamp($1::bigint)", "FROM_UNIXTIME(?)",
+		"timestamptz", "timestamp", "clock_timestamp()", "CURRENT_TIMESTAMP", "$1", "?", "$2", "?", "$3", "?")}
 	SQLite = Dialect{strings.NewReplacer(
-		"{text}", "text", "{created}", "text NOT NULL DEFAULT CURRENT_TIMESTAMP",
-		"{1}", "?", "{2}", "?", "{3}", "?", "{time}", "datetime(?, 'unixepoch')", "{later of}", "max",
-		"{durably}", "WHERE true", "{or nothing}", "ON CONFLICT DO NOTHING")}
+		durably, "WHERE true", "to_timestamp($1::bigint)", "datetime(?, 'unixepoch')", "greatest", "max",
+		"timestamptz", "text", "clock_timestamp()", "CURRENT_TIMESTAMP", "$1", "?", "$2", "?", "$3", "?")}
 )
 
-// The statements are those of docs/barrier.md.
+// The statements of docs/barrier.md, for PostgreSQL. A placeholder stands once in each, and in order.
 const (
 	create = `CREATE TABLE IF NOT EXISTS outbox_barrier (
-		producer_group {text} NOT NULL,
-		message_id     {text} NOT NULL,
-		outcome        {text} NOT NULL CHECK (outcome IN ('committed', 'fenced')),
-		created_at     {created},
+		producer_group text NOT NULL,
+		message_id     text NOT NULL,
+		outcome        text NOT NULL CHECK (outcome IN ('committed', 'fenced')),
+		created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
 		PRIMARY KEY (producer_group, message_id))`
-	record = `INSERT INTO outbox_barrier (producer_group, message_id, outcome) VALUES ({1}, {2}, 'committed')`
-	fence  = `INSERT INTO outbox_barrier (producer_group, message_id, outcome)
-		SELECT {1}, {2}, 'fenced' {durably} {or nothing}`
-	look = `SELECT outcome, EXISTS (SELECT 1 FROM outbox_barrier WHERE ` + isMark + ` AND created_at > {time})
-		FROM outbox_barrier WHERE producer_group = {2} AND message_id = {3}`
-	isMark = `producer_group = '' AND message_id = 'purged-before'`
-	mark   = `INSERT INTO outbox_barrier (producer_group, message_id, outcome, created_at)
-		VALUES ('', 'purged-before', 'fenced', {time}) {or nothing}`
-	remark = `UPDATE outbox_barrier SET created_at = {later of}(created_at, {time}) WHERE ` + isMark
-	purge  = `DELETE FROM outbox_barrier WHERE producer_group <> '' AND created_at < {time}`
+	insert    = `INSERT INTO outbox_barrier (producer_group, message_id, outcome`
+	record    = insert + `) VALUES ($1, $2, 'committed')`
+	fence     = insert + `) SELECT $1, $2, 'fenced' ` + durably + " " + orNothing
+	durably   = `FROM set_config('synchronous_commit', 'on', true)`
+	orNothing = `ON CONFLICT DO NOTHING`
+	look      = `SELECT outcome, EXISTS (SELECT 1 FROM outbox_barrier` + isMark + ` AND created_at > to_timestamp($1::bigint))
+		FROM outbox_barrier WHERE producer_group = $2 AND message_id = $3`
+	isMark = ` WHERE producer_group = '' AND message_id = 'purged-before'`
+	mark   = insert + `, created_at) VALUES ('', 'purged-before', 'fenced', to_timestamp($1::bigint)) ` + orNothing
+	remark = `UPDATE outbox_barrier SET created_at = greatest(created_at, to_timestamp($1::bigint))` + isMark
+	purge  = `DELETE FROM outbox_barrier WHERE producer_group <> '' AND created_at < to_timestamp($1::bigint)`
 )
 
 // duplicate knows the errors of pgx and lib/pq, of go-sql-driver/mysql, and of the drivers of SQLite.
@@ -63,7 +59,7 @@ type Barrier struct {
 
 // CreateTable creates the table if it is missing.
 func (b Barrier) CreateTable(ctx context.Context) error {
-	_, err := b.DB.ExecContext(ctx, b.Dialect.words.Replace(create))
+	_, err := b.DB.ExecContext(ctx, b.Dialect.fromPostgreSQL.Replace(create))
 	return err
 }
 
@@ -86,7 +82,7 @@ func (b Barrier) Run(ctx context.Context, messageID string, work func(*sql.Tx) e
 // Record stores "committed" in a local transaction of your own. After any error roll back; ErrFenced says that the
 // message was decided before.
 func (b Barrier) Record(ctx context.Context, tx *sql.Tx, messageID string) error {
-	_, err := tx.ExecContext(ctx, b.Dialect.words.Replace(record), b.Group, messageID)
+	_, err := tx.ExecContext(ctx, b.Dialect.fromPostgreSQL.Replace(record), b.Group, messageID)
 	if err != nil && duplicate.MatchString(err.Error()) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
@@ -98,11 +94,11 @@ func (b Barrier) Record(ctx context.Context, tx *sql.Tx, messageID string) error
 func (b Barrier) Check(ctx context.Context, check Check) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // less than the check_timeout_seconds of a group
 	defer cancel()
-	if _, err := b.DB.ExecContext(ctx, b.Dialect.words.Replace(fence), b.Group, check.MessageID); err != nil {
+	if _, err := b.DB.ExecContext(ctx, b.Dialect.fromPostgreSQL.Replace(fence), b.Group, check.MessageID); err != nil {
 		return Unknown, err
 	}
 	prepared := check.PreparedAt.Add(-time.Hour).Unix() // the clocks of both databases may differ
-	row := b.DB.QueryRowContext(ctx, b.Dialect.words.Replace(look), prepared, b.Group, check.MessageID)
+	row := b.DB.QueryRowContext(ctx, b.Dialect.fromPostgreSQL.Replace(look), prepared, b.Group, check.MessageID)
 	var outcome string
 	var mayBePurged bool
 	err := row.Scan(&outcome, &mayBePurged)
@@ -124,7 +120,7 @@ func (b Barrier) Purge(ctx context.Context, age time.Duration) (deleted int64, e
 	horizon := time.Now().Add(-age).Unix()
 	var done sql.Result
 	for _, statement := range []string{mark, remark, purge} {
-		if done, err = b.DB.ExecContext(ctx, b.Dialect.words.Replace(statement), horizon); err != nil {
+		if done, err = b.DB.ExecContext(ctx, b.Dialect.fromPostgreSQL.Replace(statement), horizon); err != nil {
 			return 0, err
 		}
 	}

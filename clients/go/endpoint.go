@@ -28,19 +28,30 @@ type Check struct {
 // answered with UNKNOWN.
 type Decide func(context.Context, Check) (Decision, error)
 
-type endpoint struct {
-	group    string
-	verifier *standardwebhooks.Webhook
-	decide   Decide
-}
-
 // NewEndpoint returns the handler of a group's check endpoint. During a rotation the service signs with both secrets.
 func NewEndpoint(group, secret string, decide Decide) (http.Handler, error) {
 	verifier, err := standardwebhooks.NewWebhook(secret)
 	if err != nil || strings.TrimPrefix(secret, "whsec_") == "" {
 		return nil, errors.New("a check secret is whsec_ and base64, and not empty")
 	}
-	return http.MaxBytesHandler(&endpoint{group, verifier, decide}, 16<<20), nil
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var asked question
+		switch {
+		case err != nil:
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		case verifier.Verify(body, r.Header) != nil:
+			w.WriteHeader(http.StatusUnauthorized)
+		case json.Unmarshal(body, &asked) != nil || len(asked.checks()) == 0:
+			w.WriteHeader(http.StatusBadRequest)
+		case slices.ContainsFunc(asked.checks(), func(each Check) bool { return each.ProducerGroup != group }):
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			w.Header().Set("content-type", "application/json")
+			_ = json.NewEncoder(w).Encode(decide.answer(r.Context(), asked))
+		}
+	}
+	return http.MaxBytesHandler(http.HandlerFunc(handler), 16<<20), nil
 }
 
 // question is the body of a request: one check, or several.
@@ -60,34 +71,16 @@ func (q question) checks() []Check {
 	return q.Data.Checks
 }
 
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	var asked question
-	switch {
-	case err != nil:
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-	case e.verifier.Verify(body, r.Header) != nil:
-		w.WriteHeader(http.StatusUnauthorized)
-	case json.Unmarshal(body, &asked) != nil || len(asked.checks()) == 0:
-		w.WriteHeader(http.StatusBadRequest)
-	case slices.ContainsFunc(asked.checks(), func(each Check) bool { return each.ProducerGroup != e.group }):
-		w.WriteHeader(http.StatusForbidden)
-	default:
-		w.Header().Set("content-type", "application/json")
-		_ = json.NewEncoder(w).Encode(e.answer(r.Context(), asked))
-	}
-}
-
 // answer decides all checks at the same time: each may wait for an open local transaction. It takes nine tenths of the
 // time that the service gives.
-func (e *endpoint) answer(ctx context.Context, asked question) any {
+func (d Decide) answer(ctx context.Context, asked question) any {
 	checks := asked.checks()
 	ctx, cancel := context.WithTimeout(ctx, checks[0].ReplyBy.Sub(asked.Timestamp)*9/10)
 	defer cancel()
 	verdicts := make([]verdict, len(checks))
 	var open sync.WaitGroup
 	for place, check := range checks {
-		open.Go(func() { verdicts[place] = e.verdict(ctx, check) })
+		open.Go(func() { verdicts[place] = d.verdict(ctx, check) })
 	}
 	open.Wait()
 	if asked.Type == "transaction.check" {
@@ -97,14 +90,14 @@ func (e *endpoint) answer(ctx context.Context, asked question) any {
 }
 
 // verdict is UNKNOWN in every doubtful case: the service asks again.
-func (e *endpoint) verdict(ctx context.Context, check Check) (answer verdict) {
+func (d Decide) verdict(ctx context.Context, check Check) (answer verdict) {
 	answer = verdict{check.MessageID, Unknown}
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			slog.Error("a check of the outbox failed", "message_id", check.MessageID, "panic", panicked)
 		}
 	}()
-	decision, err := e.decide(ctx, check)
+	decision, err := d(ctx, check)
 	if err != nil {
 		slog.Error("a check of the outbox failed", "message_id", check.MessageID, "error", err)
 	} else if decision == Commit || decision == Rollback {

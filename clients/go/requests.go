@@ -34,10 +34,8 @@ type item struct {
 
 // answer is that to an item, or to a request with Items; err is in the place of one.
 type answer struct {
-	Status int
-	Result struct {
-		MessageID string `json:"message_id"`
-	}
+	Status  int
+	Result  verdict
 	Problem struct {
 		Code, Detail    string
 		WinningDecision Decision `json:"winning_decision"`

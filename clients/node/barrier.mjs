@@ -36,7 +36,7 @@ export const postgresql = (pool) => ({
   duplicate: "23505",
   connect: () => pool.connect(),
   release: (client, error) => client.release(error),
-  query: async (text, values, client = pool) => {
+  query: async (text, values, { client = pool } = {}) => {
     const { rows, rowCount } = await client.query(text, values);
     return { rows, count: rowCount };
   },
@@ -57,8 +57,8 @@ export const mysql = (pool) => ({
   duplicate: "ER_DUP_ENTRY",
   connect: () => pool.getConnection(),
   release: (client, error) => (error ? client.destroy() : client.release()),
-  query: async (sql, values, client = pool) => {
-    const [rows] = await client.query({ sql, values, timeout: 2000 });
+  query: async (sql, values, { client = pool, timeout } = {}) => {
+    const [rows] = await client.query({ sql, values, timeout });
     return { rows, count: rows.affectedRows };
   },
 });
@@ -101,7 +101,7 @@ export class Barrier {
   async record(client, messageId) {
     const { query, sql, duplicate } = this.#database;
     try {
-      await query(sql.record, [this.#group, messageId], client);
+      await query(sql.record, [this.#group, messageId], { client });
     } catch (error) {
       if (error.code !== duplicate) throw error;
       throw new OutboxError("fenced", `the barrier has a row for message ${messageId}: roll back`, error);
@@ -114,7 +114,7 @@ export class Barrier {
    */
   async check({ message_id, prepared_at }) {
     const { query, sql } = this.#database;
-    await query(sql.fence, [this.#group, message_id]);
+    await query(sql.fence, [this.#group, message_id], { timeout: 2000 });
     const prepared = Date.parse(prepared_at) / 1000 - 3600; // the clocks of both databases may differ
     const { rows } = await query(sql.look, [prepared, this.#group, message_id]);
     if (rows[0].outcome === "committed") return "COMMIT";
@@ -122,8 +122,8 @@ export class Barrier {
   }
 
   /**
-   * Delete rows older than `days`, at least 7; resolve to how many. It stores up to which time first, so that a check of
-   * an older message is answered UNKNOWN.
+   * Delete rows older than `days`, at least 7; resolve to how many. It stores up to which time first, so that a check
+   * of an older message is answered UNKNOWN.
    */
   async purge(days) {
     if (!(days >= 7)) throw new RangeError("rows are kept at least 7 days");

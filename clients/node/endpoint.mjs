@@ -5,8 +5,8 @@ import { Webhook, WebhookVerificationError } from "standardwebhooks";
 const BODY_MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Answers the checks of one producer group. `decide(check)` gets a check as the service sends it, and resolves to COMMIT,
- * ROLLBACK or UNKNOWN; an error is answered with UNKNOWN. During a rotation the service signs with both secrets.
+ * Answers the checks of one producer group. `decide(check)` gets a check as the service sends it, and resolves to
+ * COMMIT, ROLLBACK or UNKNOWN; an error is answered with UNKNOWN. During a rotation the service signs with both secrets.
  */
 export class CheckEndpoint {
   #group;
@@ -47,12 +47,13 @@ export class CheckEndpoint {
     return { status: 200, body: JSON.stringify(type === "transaction.check" ? verdicts[0] : { verdicts }) };
   }
 
-  /** Every doubtful case is UNKNOWN: the service asks again. It takes nine tenths of the time that the service gives. */
+  /** It takes nine tenths of the time that the service gives. */
   async #verdict(check, timestamp) {
     const late = sleep((Date.parse(check.reply_by) - Date.parse(timestamp)) * 0.9, "UNKNOWN", { ref: false });
     return { message_id: check.message_id, decision: await Promise.race([this.#decided(check), late]) };
   }
 
+  /** Every doubtful case is UNKNOWN: the service asks again. */
   async #decided(check) {
     try {
       const decision = await this.#decide(check);

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 
 export type Decision = "COMMIT" | "ROLLBACK" | "UNKNOWN";
 
@@ -36,7 +36,7 @@ export interface Check {
 export class CheckEndpoint {
   constructor(options: { group: string; secret: string; decide: (check: Check) => Promise<Decision> });
   handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  answer(headers: Record<string, string>, body: Buffer): Promise<{ status: number; body?: string }>;
+  answer(headers: IncomingHttpHeaders, body: Buffer): Promise<{ status: number; body?: string }>;
 }
 
 interface Database<Client> {

@@ -57,7 +57,7 @@ export class Producer {
     }
   }
 
-  /** Store messages of one decision: durable when this resolves to their id. After an error run no local transaction. */
+  /** Store messages of one decision; resolve to their id. After an error run no local transaction. */
   async prepare(message) {
     const messages = [message].flat();
     const contents = messages.map(contentOf);

@@ -17,6 +17,7 @@ import javax.sql.DataSource;
 public final class Barrier {
   private static final Duration KEPT_AT_LEAST = Duration.ofDays(7);
   private static final int FENCE_SECONDS = 2; // less than the check_timeout_seconds of a group
+  private static final int CLOCK_MARGIN_SECONDS = 3600; // between the databases
 
   private static final String INSERT = "INSERT INTO outbox_barrier (producer_group, message_id, outcome";
   private static final String MARK = " WHERE producer_group = '' AND message_id = 'purged-before'";
@@ -72,7 +73,7 @@ public final class Barrier {
     String mark = "(SELECT 1 FROM outbox_barrier" + MARK + " AND created_at > to_timestamp(?))";
     String look = "SELECT outcome, EXISTS " + mark
         + " FROM outbox_barrier WHERE producer_group = ? AND message_id = ?";
-    long prepared = check.preparedAt().getEpochSecond() - 3600; // the clocks of both databases may differ
+    long prepared = check.preparedAt().getEpochSecond() - CLOCK_MARGIN_SECONDS;
     try (Connection connection = connect()) {
       execute(connection, FENCE_SECONDS, fence, group, check.messageId());
       try (var statement = prepared(connection, look, prepared, group, check.messageId());

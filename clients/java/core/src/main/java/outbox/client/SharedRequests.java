@@ -79,7 +79,7 @@ final class SharedRequests {
                 if (isRefused && calls.size() > 1) {
                   send(List.of(call));
                 } else {
-                  call.answer.complete(items.has(place) ? items.get(place) : answer);
+                  call.answer.complete(items.size() == calls.size() ? items.get(place) : answer);
                 }
               }
             });

@@ -33,7 +33,7 @@ public final class TransactionProducer {
     void run(String messageId) throws X;
   }
 
-  private final String url;
+  private final URI url;
   private final String group;
   private final String apiKey;
   private final Duration timeout;
@@ -52,7 +52,7 @@ public final class TransactionProducer {
    */
   public TransactionProducer(
       String url, String producerGroup, String apiKey, Duration timeout, HttpClient http) {
-    this.url = url;
+    this.url = URI.create(url);
     this.group = producerGroup;
     this.apiKey = apiKey;
     this.timeout = timeout;

@@ -2,7 +2,6 @@ package outbox.spring;
 
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicReference;
 import javax.sql.DataSource;
 import org.springframework.dao.DataAccessResourceFailureException;
@@ -17,6 +16,13 @@ import outbox.client.TransactionProducer;
 
 /** Runs a database transaction whose message is published if and only if it commits. */
 public class OutboxTemplate {
+  private static final System.Logger LOG = System.getLogger("outbox.spring");
+
+  /** The callback wanted a rollback: the message gets no end. */
+  private static final class RolledBack extends Exception {
+    private static final long serialVersionUID = 1;
+  }
+
   private final TransactionProducer producer;
   private final Barrier barrier;
   private final TransactionOperations transactions;
@@ -54,14 +60,16 @@ public class OutboxTemplate {
       if (error.reason() != OutboxException.Reason.NOT_ENDED) {
         throw error;
       }
-    } catch (CancellationException rolledBack) {
-      // as the callback wanted
+      LOG.log(System.Logger.Level.WARNING, "a check decides the message", error);
+    } catch (RolledBack asWanted) {
+      LOG.log(System.Logger.Level.DEBUG, "a check rolls the message back");
     }
     return returned.get();
   }
 
   private <T> void run(
-      String messageId, TransactionCallback<T> callback, AtomicReference<T> returned) {
+      String messageId, TransactionCallback<T> callback, AtomicReference<T> returned)
+      throws RolledBack {
     boolean isRolledBack =
         transactions.execute(
             tx -> {
@@ -70,7 +78,7 @@ public class OutboxTemplate {
               return tx.isRollbackOnly();
             });
     if (isRolledBack) {
-      throw new CancellationException();
+      throw new RolledBack();
     }
   }
 
