@@ -6,15 +6,13 @@ of them was. All stored digests are compared here; the contents of a sample in `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from outbox.messages.message import Resolution
-from outbox.messages.message_id import shard_in
 from outbox.messages.record import digest_of
 from outbox.reconciliation.snapshot import ChangedCommit, KnownHalf
-from spark.checks.unlogged_commits import LOOK_BACK
-from spark.compare.decision_table import Decision
+from spark.checks.unlogged_commits import looked_back
 from spark.cut.checkpoint import Previous
 from spark.findings.finding import Finding
 from spark.findings.finding_class import Cause
@@ -33,32 +31,24 @@ def findings(snapshot: PostgresSnapshot, previous: Previous | None) -> tuple[Fin
 
     ``previous`` is the cut that the run continues; None looks at all commits.
     """
-    since, before = (None, None)
-    if previous is not None:
-        since, before = previous.cut_at - LOOK_BACK, previous.horizon
-    changed = snapshot.changed(since, before)
+    changed = snapshot.changed(*looked_back(previous))
     halves = snapshot.halves([each.half_id for each in changed])
     return tuple(_finding(each, halves.get(each.half_id)) for each in changed)
 
 
-def content_finding(known: KnownHalf, position: tuple[int, int]) -> Finding | None:
+def content_finding(known: KnownHalf, position: Iterable[int]) -> Finding | None:
     """Return a finding if the stored content has another digest than when it was prepared."""
     half = known.half
     actual = digest_of(half.half_id, half.nonce, half.message)
     if actual == half.content_digest:
         return None
-    return Finding(
-        cause=Cause.INCONSISTENT_ROW,
+    return Finding.about_message(
+        Cause.INCONSISTENT_ROW,
+        half.half_id,
+        known,
         subject=f"stored:{half.half_id}",
-        half_id=half.half_id,
-        message_id=str(half.message_id),
-        topic=half.message.topic,
-        key=half.message.key,
-        producer_group=half.message.producer_group,
-        shard=half.shard,
-        position=position,
-        decision=Decision.COMMIT.value,
-        decided_at=known.decided_at,
+        position=tuple(position),
+        decision=Resolution.COMMIT,
         expected_digest=half.content_digest,
         actual_digest=actual,
         evidence={"half_message": OTHER_CONTENT},
@@ -66,18 +56,13 @@ def content_finding(known: KnownHalf, position: tuple[int, int]) -> Finding | No
 
 
 def _finding(changed: ChangedCommit, known: KnownHalf | None) -> Finding:
-    message = known.half.message if known else None
-    return Finding(
-        cause=Cause.INCONSISTENT_ROW,
+    return Finding.about_message(
+        Cause.INCONSISTENT_ROW,
+        changed.half_id,
+        known,
         subject=f"stored:{changed.half_id}",
-        half_id=changed.half_id,
-        message_id=str(known.half.message_id) if known else None,
-        topic=message.topic if message else None,
-        key=message.key if message else None,
-        producer_group=message.producer_group if message else None,
-        shard=shard_in(changed.half_id),
         position=(changed.xid, changed.n),
-        decision=Decision.COMMIT.value,
+        decision=Resolution.COMMIT,
         decided_at=changed.committed_at,
         expected_digest=changed.digest,
         actual_digest=changed.half_digest,

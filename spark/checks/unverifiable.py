@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from spark.columns import schemas
+from spark.checks.half_ids import half_ids_in
 from spark.columns.segments import BASELINE
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
@@ -33,26 +32,12 @@ def remaining_findings(run_store: PostgresRunStore, ledger: Ledger) -> list[Find
 
 
 def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[HalfId]:
-    """Return the messages that are not among the commits.
-
-    The commits are asked: Spark moves an anti join below the one partition of ``asked``, and then
-    shuffles it.
-    """
-    if not half_ids:
-        return []
-    rows = [{"half_id": each} for each in half_ids]
-    asked = schemas.frame_of(commits.sparkSession, rows, schemas.HALF_IDS)
-    found = commits.select("half_id").join(asked, "half_id", "left_semi").collect()
-    judged = {row["half_id"] for row in found}
+    """Return the messages that are not among the commits."""
+    judged = half_ids_in(commits, half_ids)
     return [each for each in half_ids if each not in judged]
 
 
 def unlisted_half_ids(half_ids: Collection[HalfId], unsettled: DataFrame) -> list[HalfId]:
     """Return the messages without a record that are older than all manifests: none is judged."""
-    if not half_ids:
-        return []
-    rows = [{"half_id": each} for each in half_ids]
-    asked = schemas.frame_of(unsettled.sparkSession, rows, schemas.HALF_IDS)
-    absent = unsettled.where((F.col("standing") == BASELINE) & (F.expr("copies + ahead") == 0))
-    found = absent.join(asked, "half_id", "left_semi").select("half_id").collect()
-    return [HalfId(row["half_id"]) for row in found]
+    absent = unsettled.where(f"standing = '{BASELINE}' AND copies + ahead = 0")
+    return sorted(half_ids_in(absent, half_ids))

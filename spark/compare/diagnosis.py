@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.messages.message_id import shard_in
 from outbox.reconciliation.snapshot import KnownHalf
 from spark.compare.decision_table import Decision, Facts, classify
 from spark.compare.evidence import Copy, Suspect
@@ -49,19 +48,13 @@ def _stranger(suspect: Suspect, copy: Copy) -> Facts:
 
 
 def _message_finding(suspect: Suspect, cause: Cause) -> Finding:
-    message_id = suspect.named_id
-    known = suspect.known
-    return Finding(
-        cause=cause,
-        subject=f"message:{message_id}",
-        half_id=suspect.half_id,
-        message_id=message_id,
-        topic=known.half.message.topic if known else None,
-        key=known.half.message.key if known else None,
-        shard=shard_in(suspect.half_id),
+    return Finding.about_message(
+        cause,
+        suspect.half_id,
+        suspect.known,
+        message_id=suspect.named_id,
         position=suspect.position,
         decided_at=suspect.committed_at,
-        **_of_known(known),
         **_place_of(suspect.first),
         expected_digest=suspect.digest,
         evidence=_evidence(suspect),
@@ -78,28 +71,17 @@ def _record_evidence(
 
 def _record_finding(suspect: Suspect, cause: Cause, copy: Copy, judgement: Judgement) -> Finding:
     topic, number = copy.partition
-    stranger = copy in suspect.strangers
-    known = None if stranger else suspect.known
-    return Finding(
-        cause=cause,
+    known = None if copy in suspect.strangers else suspect.known
+    return Finding.about_message(
+        cause,
+        suspect.half_id,
+        known,
         subject=f"record:{topic}/{number}/{copy.offset}/{copy.message_id}",
-        half_id=suspect.half_id,
         message_id=copy.message_id,
         topic=topic,
-        key=known.half.message.key if known else None,
-        shard=shard_in(suspect.half_id),
-        decided_at=known.decided_at if known else None,
-        **_of_known(known),
         **_place_of(copy),
         evidence=_record_evidence(suspect, known, judgement),
     )
-
-
-def _of_known(known: KnownHalf | None) -> dict[str, Any]:
-    if known is None:
-        return {"decision": Decision.ABSENT.value}
-    decision = known.decision or Decision.NONE
-    return {"producer_group": known.half.message.producer_group, "decision": decision.value}
 
 
 def _place_of(copy: Copy | None) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from typing import Any, Final
 
 from xxhash import xxh64_hexdigest, xxh64_intdigest
 
-from outbox.messages.message_id import HalfId
+from outbox.messages.message_id import HalfId, shard_in
+from outbox.reconciliation.log import WHOLE_TOPIC, Partition
+from outbox.reconciliation.snapshot import KnownHalf
+from spark.columns.collected_times import in_utc
 from spark.findings.finding_class import Cause, GradedCause, Severity
 from spark.findings.finding_rules import RULES, Rule
 
@@ -29,6 +32,11 @@ FIND_WRITER: Final = (
 """What to do about a duplicate of which the relay wrote one record only."""
 OTHER_WRITER: Final = "other_writer"
 """The evidence of a message with a record that its relay has not written."""
+UNDECIDED: Final = "NONE"
+ABSENT: Final = "ABSENT"
+"""The decision of a message that is not stored."""
+RECORD_COLUMNS: Final = ("topic", "partition", "offset", "key_hash", "shard", "batch_no")
+"""Columns of a row of Spark about a record that are fields of its finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +67,46 @@ class Finding:
     stored_id: str | None = None
     """The id under which an earlier run has stored it; this run cannot see it, and has no subject.
     """
+
+    @classmethod
+    def about_message(
+        cls, cause: Cause, half_id: HalfId, known: KnownHalf | None = None, **more: Any
+    ) -> Finding:
+        """Return the finding of a message with what is stored of it; ``more`` goes before that."""
+        fields: dict[str, Any] = {"half_id": half_id, "shard": shard_in(half_id)}
+        fields["decision"] = ABSENT
+        if known is not None:
+            message = known.half.message
+            fields |= {
+                "message_id": str(known.half.message_id),
+                "topic": message.topic,
+                "key": message.key,
+                "producer_group": message.producer_group,
+                "decision": known.decision or UNDECIDED,
+                "decided_at": known.decided_at,
+            }
+        fields |= more
+        subject = f"message:{fields.get('message_id', half_id)}"
+        return cls(**{"cause": cause, "subject": subject, **fields})
+
+    @classmethod
+    def about_partition(
+        cls, cause: Cause, partition: Partition, which: str, evidence: Mapping[str, Any]
+    ) -> Finding:
+        """Return a finding of a partition or a whole topic; its subject ends with ``which``.
+
+        The topic is empty for messages whose halves were retired before a run judged them.
+        """
+        topic, number = partition
+        whole = number == WHOLE_TOPIC
+        place = f"topic:{topic}" if whole else f"partition:{topic}/{number}"
+        return cls(
+            cause=cause,
+            subject=f"{place}{which}",
+            topic=topic or None,
+            partition=None if whole else number,
+            evidence=evidence,
+        )
 
     @property
     def severity(self) -> Severity:
@@ -121,6 +169,16 @@ class Finding:
             "actual_digest": hexadecimal(self.actual_digest),
             "evidence": dict(self.evidence),
         }
+
+
+def record_fields(row: Any) -> dict[str, Any]:
+    """Return the fields of a finding that a row of Spark has: a record, and its commit."""
+    return {
+        **{name: row[name] for name in RECORD_COLUMNS},
+        "position": tuple(row["position"]),
+        "decided_at": in_utc(row["decided_at"]),
+        "record_time": in_utc(row["record_time"]),
+    }
 
 
 def hexadecimal(number: int | None) -> str | None:
