@@ -21,6 +21,7 @@ from spark.cut.log_state import Anchor
 from spark.even.even_read import EvenRead, read_even
 from spark.even.evenness import Even
 from spark.even.rows import Uneven
+from spark.findings.finding import RECORD_COLUMNS
 from spark.report.aggregates import Aggregates
 from spark.report.report import Report
 from spark.report.summary import summarize
@@ -75,10 +76,10 @@ def _sampled(read: EvenRead, turn: int) -> list[dict[str, Any]]:
     """Return the rows that ``sample.sample`` returns."""
     one_of = max(1, len(read.new_records) // sample.MESSAGES)
     chosen = [each for each in read.even.pairs if each[1].digest % one_of == turn % one_of]
-    names = ("half_id", "topic", "partition", "offset", "key_hash", "shard", "batch_no")
     return [
-        {name: getattr(record, name) for name in (*names, "published_at")}
-        | {"xid": commit.xid, "n": commit.n, "committed_at": commit.committed_at}
+        {name: getattr(record, name) for name in ("half_id", *RECORD_COLUMNS)}
+        | {"position": (commit.xid, commit.n), "decided_at": commit.committed_at}
+        | {"record_time": record.published_at}
         for commit, record in sorted(chosen, key=lambda each: each[0].half_id)
     ][: 2 * sample.MESSAGES]
 

@@ -22,6 +22,7 @@ from spark.compare import placement
 from spark.compare.bucket_checksums import Differences, Mismatch, mismatched_records
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
+from spark.compare.matches import matches_of
 from spark.compare.open_items import carried_findings
 from spark.cut import log_history
 from spark.cut.checkpoint import PlannedRead, previous_of
@@ -172,14 +173,14 @@ def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> list[Ha
 
 def check(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
     """Judge the matches by their order and their places; count for the report."""
-    checks = match_checks.collect(run, mismatch)
+    matches = matches_of(run.frames, mismatch, run.frames.stage_uri)
     with run.context.progress.stage("order") as stage:
-        for some in chunks(match_checks.order_findings(run, checks)):
+        for some in chunks(match_checks.order_findings(run, matches)):
             run.ledger.enter(some)
-        run.ledger.enter(match_checks.misplaced_findings(run, checks))
+        run.ledger.enter(match_checks.misplaced_findings(run, matches))
         stage.rows = run.frames.size
     with run.context.progress.stage("sample"):
-        sampled = match_checks.sampled_rows(run, checks, () if run.continued else run.earlier)
+        sampled = match_checks.sampled_rows(run, matches, () if run.continued else run.earlier)
         for some in chunks(sample.findings(sampled, run.snapshot, run.earlier)):
             run.ledger.keep(some)
     return _counted(run, mismatch)

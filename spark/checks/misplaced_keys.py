@@ -1,7 +1,7 @@
 """Finds the records that are not in the partition that Kafka's partitioner chooses for their key.
 
-The partition follows from the key alone (murmur2), so each run finds them among its own records. A
-record for which the producer requested a partition is not judged here. One finding per topic.
+The partition follows from the key alone (murmur2), so each run finds them among its own records.
+One finding per topic.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
-from spark.checks import keys
-from spark.columns import expected_partition
+from spark.checks.queries import query
+from spark.columns import schemas
 from spark.findings.finding import Finding
 from spark.findings.finding_class import Cause
 from spark.findings.topic_rules import TopicRules, rule_of
@@ -26,7 +26,6 @@ SHOWN: Final = 20
 """Records of a topic that are listed; the others are counted."""
 UnrequestedReader = Callable[[Collection[str], tuple[int, int]], DataFrame]
 """Reads the half ids of some topics for which no partition was requested, within a range."""
-IS_MISPLACED: Final = f"home IS NOT NULL AND {expected_partition.MODULO} <> `partition`"
 
 
 def keyed_topics(partitions: Mapping[str, int], rules: TopicRules) -> dict[str, int]:
@@ -38,41 +37,40 @@ def keyed_topics(partitions: Mapping[str, int], rules: TopicRules) -> dict[str, 
     }
 
 
-def misplaced_records(
-    known: DataFrame, partitions: Mapping[str, int], unrequested: UnrequestedReader
-) -> DataFrame:
-    """Return one row per topic: its number of misplaced records and of their keys, and the first.
+def misplaced_topics(
+    matches: DataFrame,
+    partitions: Mapping[str, int],
+    known_after: Mapping[str, Mapping[int, int]],
+    unrequested: UnrequestedReader,
+) -> list[Any]:
+    """Return one row per topic with misplaced records.
 
-    ``known`` are the matches with ``all_known`` (``keys``), ``partitions`` the topics to judge.
+    ``partitions`` are the topics to judge. ``known_after`` is by topic, then by shard, a batch
+    after which the relay knew that many in any case.
     """
-    lasts = keys.last_partitions(known.sparkSession, partitions)
-    placed = keys.keyed_records(known).join(F.broadcast(lasts), "topic")
-    found = placed.where(IS_MISPLACED)
-    ends = found.groupBy("topic").agg(F.min("half_id").alias("low"), F.max("half_id").alias("high"))
-    if not (rows := ends.collect()):
-        return found.limit(0)
-    half_ids = min(row["low"] for row in rows), max(row["high"] for row in rows)
-    topics = sorted(row["topic"] for row in rows)
-    free = unrequested(topics, half_ids)
-    place = F.struct(
-        *("partition", "offset", "half_id"), F.expr(expected_partition.MODULO).alias("expected")
+    session = matches.sparkSession
+    lasts = [{"topic": topic, "last": count - 1} for topic, count in partitions.items()]
+    places = [
+        {"topic": topic, "named_shard": shard, "batch": batch_no + 1, "index": 0}
+        for topic, batches in known_after.items()
+        for shard, batch_no in batches.items()
+    ]
+    misplaced = query(
+        "misplaced_records",
+        matches=matches,
+        last_partitions=schemas.frame_of(session, lasts, schemas.LAST_PARTITIONS),
+        known_places=schemas.frame_of(session, places, schemas.KNOWN_PLACES),
     )
-    return (
-        found.join(free, "half_id", "left_semi")
-        .groupBy("topic")
-        .agg(
-            F.count("*").alias("records"),
-            F.count_distinct("key_hash").alias("keys"),
-            F.slice(F.sort_array(F.collect_list(place)), 1, SHOWN).alias("first"),
-        )
-        .orderBy("topic")
-    )
+    ends = F.collect_set("topic"), F.min("half_id"), F.max("half_id")
+    topics, *half_ids = misplaced.agg(*ends).collect()[0]
+    if not topics:
+        return []
+    free = unrequested(sorted(topics), tuple(half_ids))
+    return query("misplaced_topics", misplaced=misplaced, unrequested=free, shown=SHOWN).collect()
 
 
 def findings(
-    rows: Iterable[Any],
-    snapshot: PostgresSnapshot,
-    before: Iterable[Finding] = (),
+    rows: Iterable[Any], snapshot: PostgresSnapshot, before: Iterable[Finding] = ()
 ) -> Iterator[Finding]:
     """Yield one finding per topic.
 
@@ -81,27 +79,26 @@ def findings(
     wrong = Cause.WRONG_PLACE_PARTITION
     known = {f.topic: f.evidence for f in before if f.cause is wrong and f.half_id is None}
     for row in rows:
-        ids = [HalfId(each["half_id"]) for each in row["first"]]
-        halves = snapshot.halves(ids)
-        names = {i: str(halves[i].half.message_id) if i in halves else str(i) for i in ids}
-        yield _finding(row, names, known.get(row["topic"], {}))
+        topic, earlier = row["topic"], known.get(row["topic"], {})
+        shown = _shown(row["first"], snapshot)
+        yield Finding(
+            cause=wrong,
+            subject=f"topic:{topic}",
+            topic=topic,
+            partition=shown[0]["partition"],
+            offset=shown[0]["offset"],
+            evidence={
+                "records": row["records"] + earlier.get("records", 0),
+                "keys": row["keys"],
+                "first": [*earlier.get("first", ()), *shown][:SHOWN],
+            },
+        )
 
 
-def _finding(row: Any, names: Mapping[HalfId, str], earlier: Mapping[str, Any]) -> Finding:
-    shown = [
-        {"message_id": names[each["half_id"]]}
-        | {name: each[name] for name in ("partition", "offset", "expected")}
-        for each in row["first"]
-    ]
-    return Finding(
-        cause=Cause.WRONG_PLACE_PARTITION,
-        subject=f"topic:{row['topic']}",
-        topic=row["topic"],
-        partition=shown[0]["partition"],
-        offset=shown[0]["offset"],
-        evidence={
-            "records": row["records"] + earlier.get("records", 0),
-            "keys": row["keys"],
-            "first": [*earlier.get("first", ()), *shown][:SHOWN],
-        },
-    )
+def _shown(rows: Iterable[Any], snapshot: PostgresSnapshot) -> list[dict[str, Any]]:
+    """Return the records as evidence; one whose half is gone is named by its half id."""
+    records = [row.asDict() for row in rows]
+    ids = [HalfId(each.pop("half_id")) for each in records]
+    halves = snapshot.halves(ids)
+    names = [str(halves[i].half.message_id) if i in halves else str(i) for i in ids]
+    return [{"message_id": name, **record} for name, record in zip(names, records, strict=True)]

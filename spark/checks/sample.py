@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
+from outbox.messages.message import Resolution
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace
+from spark.checks.queries import query
 from spark.checks.stored_rows import content_finding
 from spark.columns import schemas
-from spark.columns.collected_times import in_utc
-from spark.compare.decision_table import Decision
 from spark.compare.evidence import SUSPECTS_PER_CALL
-from spark.compare.matches import PLACE
-from spark.findings.finding import Finding
+from spark.findings.finding import Finding, record_fields
 from spark.findings.finding_class import Cause
 
 if TYPE_CHECKING:
@@ -44,51 +44,50 @@ class SampledMessage:
 
 
 def sample(
-    known: DataFrame, commits: DataFrame, messages: int, reported: Iterable[Finding], turn: int
+    matches: DataFrame, commits: DataFrame, messages: int, reported: Iterable[Finding], turn: int
 ) -> DataFrame:
     """Return the records of about a thousand of these messages, others each ``turn``.
 
-    Those that were ``reported`` INCONSISTENT are looked at again, whatever the digest.
+    Those that were ``reported`` INCONSISTENT are looked at again.
     """
-    one_of = max(1, messages // MESSAGES)
     altered = (each for each in reported if each.cause is Cause.INCONSISTENT_ROW)
     again = [{"half_id": each.half_id} for each in altered]
-    records, positions = known.where("NOT redriven"), commits
-    chosen: Column = F.pmod("digest", F.lit(one_of)) == turn % one_of
-    if again:
-        named = schemas.frame_of(known.sparkSession, again, schemas.HALF_IDS).distinct()
-        marks = named.withColumn("again", F.lit(True))
-        records = records.join(F.broadcast(marks), "half_id", "left")
-        positions = positions.join(F.broadcast(marks), "half_id", "left")
-        chosen = chosen | F.col("again").isNotNull()
-    order = ("half_id", *PLACE)
-    first = records.where(chosen).orderBy(*order).limit(2 * (MESSAGES + len(again)))
-    wanted = positions.where(chosen).select("half_id", "xid", "n", "committed_at")
-    return first.join(wanted, "half_id").orderBy(*order)
+    one_of = max(1, messages // MESSAGES)
+    return query(
+        "sampled_records",
+        matches=matches,
+        commits=commits,
+        reported=schemas.frame_of(matches.sparkSession, again, schemas.HALF_IDS),
+        one_of=one_of,
+        turn=turn % one_of,
+        most=2 * (MESSAGES + len(again)),
+    )
 
 
 def findings(
-    rows: Sequence[Any], snapshot: PostgresSnapshot, before: Iterable[Finding]
+    rows: Iterable[Any], snapshot: PostgresSnapshot, before: Iterable[Finding]
 ) -> Iterator[Finding]:
     """Yield the findings about the contents and the places of the sample's records.
 
     ``before`` are the findings of earlier runs, which had other samples.
     """
-    by_half: dict[HalfId, list[Any]] = {}
-    for row in rows:
-        by_half.setdefault(HalfId(row["half_id"]), []).append(row)
-    half_ids, wrong = list(by_half), list[SampledMessage]()
-    for at in range(0, len(half_ids), SUSPECTS_PER_CALL):
-        chosen_ids = half_ids[at : at + SUSPECTS_PER_CALL]
-        halves, places = snapshot.halves(chosen_ids), snapshot.recorded_places(chosen_ids)
-        for half_id in chosen_ids:
-            if half_id in halves:
-                sampled = SampledMessage(
-                    rows=by_half[half_id], known=halves[half_id], recorded=places.get(half_id)
-                )
-                yield from message_findings(sampled)
-                wrong += [sampled] if is_recorded_elsewhere(sampled) else []
+    wrong = list[SampledMessage]()
+    for sampled in _sampled(rows, snapshot):
+        yield from message_findings(sampled)
+        wrong += [sampled] if is_recorded_elsewhere(sampled) else []
     yield from place_findings(wrong, before)
+
+
+def _sampled(rows: Iterable[Any], snapshot: PostgresSnapshot) -> Iterator[SampledMessage]:
+    """Yield the messages that are stored; the rows are in the order of their ids."""
+    by_half = {HalfId(i): list(some) for i, some in groupby(rows, itemgetter("half_id"))}
+    half_ids = list(by_half)
+    for at in range(0, len(half_ids), SUSPECTS_PER_CALL):
+        asked = half_ids[at : at + SUSPECTS_PER_CALL]
+        halves, places = snapshot.halves(asked), snapshot.recorded_places(asked)
+        for i in asked:
+            if i in halves:
+                yield SampledMessage(rows=by_half[i], known=halves[i], recorded=places.get(i))
 
 
 def message_findings(sampled: SampledMessage) -> Iterator[Finding]:
@@ -96,14 +95,21 @@ def message_findings(sampled: SampledMessage) -> Iterator[Finding]:
 
     Stored content that was altered shows nothing about the record.
     """
-    first, requested = sampled.rows[0], sampled.known.half.message.partition
-    altered = content_finding(sampled.known, (first["xid"], first["n"]))
+    half = sampled.known.half
+    requested = half.message.partition
+    altered = content_finding(sampled.known, sampled.rows[0]["position"])
     row = next((r for r in sampled.rows if requested not in (None, r["partition"])), None)
     if altered is not None:
         yield altered
     elif row is not None:
-        evidence = {"expected": requested, "actual": row["partition"]}
-        yield _finding(Cause.WRONG_PLACE_PARTITION, sampled, row, evidence)
+        yield Finding.about_message(
+            Cause.WRONG_PLACE_PARTITION,
+            half.half_id,
+            sampled.known,
+            **record_fields(row),
+            decision=Resolution.COMMIT,
+            evidence={"expected": requested, "actual": row["partition"]},
+        )
 
 
 def is_recorded_elsewhere(sampled: SampledMessage) -> bool:
@@ -147,28 +153,3 @@ def place_findings(
                 "messages": [*shown.values()][:SHOWN],
             },
         )
-
-
-def _finding(
-    cause: Cause, sampled: SampledMessage, row: Any, evidence: Mapping[str, Any]
-) -> Finding:
-    half = sampled.known.half
-    return Finding(
-        cause=cause,
-        subject=f"message:{half.message_id}",
-        half_id=half.half_id,
-        message_id=str(half.message_id),
-        topic=row["topic"],
-        partition=row["partition"],
-        offset=row["offset"],
-        key=half.message.key,
-        key_hash=row["key_hash"],
-        producer_group=half.message.producer_group,
-        shard=row["shard"],
-        batch_no=row["batch_no"],
-        position=(row["xid"], row["n"]),
-        decision=Decision.COMMIT.value,
-        decided_at=in_utc(row["committed_at"]),
-        record_time=in_utc(row["published_at"]),
-        evidence=evidence,
-    )

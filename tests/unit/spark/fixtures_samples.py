@@ -20,10 +20,9 @@ def row(partition: int, offset: int = 5) -> dict[str, Any]:
     return {"topic": "points", "partition": partition, "offset": offset, "shard": 3} | {
         "key_hash": 9,
         "batch_no": 2,
-        "xid": 7,
-        "n": 1,
-        "committed_at": None,
-        "published_at": None,
+        "position": (7, 1),
+        "decided_at": None,
+        "record_time": None,
     }
 
 

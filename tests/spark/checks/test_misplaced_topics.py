@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.checks import keys, misplaced_keys
+from spark.checks import misplaced_keys
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
+NOTHING: Mapping[str, Mapping[int, int]] = {}
 
 PAIRS = pa.schema(
     [
@@ -40,20 +41,23 @@ def records(session: SparkSession, *rows: tuple[int, int, str | None]) -> DataFr
     return session.createDataFrame(pa.Table.from_pylist(filled, schema=PAIRS))
 
 
-def known_of(pairs: DataFrame, known_after: Mapping[str, Mapping[int, int]]) -> DataFrame:
-    """Return the records with whether their relay knew all three partitions."""
-    places = keys.first_known_places(pairs, {"points": 3}, known_after)
-    return keys.with_known_count(pairs, places)
+def misplaced(
+    pairs: DataFrame,
+    unrequested: DataFrame | None = None,
+    known_after: Mapping[str, Mapping[int, int]] = NOTHING,
+) -> list[Any]:
+    """Return the topics with misplaced keys; no producer requested a partition unless said so."""
+    free = pairs.select("half_id") if unrequested is None else unrequested
+    return misplaced_keys.misplaced_topics(
+        pairs, {"points": 3}, known_after, lambda topics, half_ids: free
+    )
 
 
 def test_a_key_is_misplaced_only_once_the_last_partition_was_reached(session: SparkSession) -> None:
     pairs = records(
         session, (3, 1, "1.0"), (8, 2, "2.0"), (3, 1, "2.1"), (3, 0, "3.0"), (3, 1, None)
     )
-    requested_none = pairs.select("half_id")
-    (row,) = misplaced_keys.misplaced_records(
-        known_of(pairs, {}), {"points": 3}, lambda topics, half_ids: requested_none
-    ).collect()
+    (row,) = misplaced(pairs)
     assert (row["topic"], row["records"], row["keys"]) == ("points", 1, 1)
     assert [tuple(each) for each in row["first"]] == [(1, 2, 2, 0)]
 
@@ -62,10 +66,7 @@ def test_a_record_whose_producer_requested_a_partition_is_not_misplaced(
     session: SparkSession,
 ) -> None:
     pairs = records(session, (8, 2, "1.0"), (3, 1, "2.0"), (3, 2, "2.1"))
-    free = pairs.where("half_id = 2").select("half_id")
-    (row,) = misplaced_keys.misplaced_records(
-        known_of(pairs, {}), {"points": 3}, lambda topics, half_ids: free
-    ).collect()
+    (row,) = misplaced(pairs, pairs.where("half_id = 2").select("half_id"))
     assert [each["half_id"] for each in row["first"]] == [2]
 
 
@@ -73,6 +74,8 @@ def test_a_relay_knows_all_partitions_after_what_an_earlier_run_has_counted(
     session: SparkSession,
 ) -> None:
     pairs = records(session, (7, 0, "1.0"), (8, 0, "2.1"))
-    for known_after, known in (({}, []), ({"points": {3: 1}}, [8]), ({"points": {4: 1}}, [])):
-        rows = keys.keyed_records(known_of(pairs, known_after)).collect()
-        assert [row["key_hash"] for row in rows] == known
+    assert (
+        misplaced(pairs, known_after={}) == misplaced(pairs, known_after={"points": {4: 1}}) == []
+    )
+    (row,) = misplaced(pairs, known_after={"points": {3: 1}})
+    assert [each["half_id"] for each in row["first"]] == [1]
