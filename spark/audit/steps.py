@@ -15,7 +15,14 @@ from outbox.messages.message_id import LOW_BITS, HalfId
 from outbox.reconciliation.run import StoredCheckpoint
 from spark.audit import late_arrivals
 from spark.audit.suspects import chunks, enter_suspects
-from spark.checks import coverage, foreign_records, match_checks, sample, unlogged_commits
+from spark.checks import (
+    coverage,
+    foreign_records,
+    match_checks,
+    retention,
+    sample,
+    unlogged_commits,
+)
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.staging import run_folder
 from spark.compare import placement
@@ -158,7 +165,7 @@ def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> list[Ha
     previous = run.planned.previous
     with run.context.progress.stage("look up findings") as stage:
         late = _late_commits(run) if frames.standings[IN_FLIGHT] else ()
-        retired = coverage.retired_ends(frames.manifests, judgement.retired_below >> LOW_BITS)
+        retired = retention.retired_ends(frames.manifests, judgement.retired_below >> LOW_BITS)
         ledger.enter(coverage.findings(run, late, retired))
         judged = previous.batches if previous else {}
         missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
@@ -200,8 +207,7 @@ def _counted(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
         unequal = unequal_records(frames, mismatch)
         if unequal["unnamed"]:
             unmatched = mismatched_records(frames.new_records, mismatch)
-            rules = run.options.topic_rules
-            run.ledger.enter(foreign_records.findings(unmatched, rules, run.unseen))
+            run.ledger.enter(foreign_records.findings(unmatched, run.unseen))
         by_place = frames.new_records.groupBy("topic", "producer_group")
         records = by_place.agg(F.count("*").alias("records")).collect() if frames.size else []
         rows = committed_counts(run) if any(frames.standings.values()) else []

@@ -1,90 +1,82 @@
 """Counts the records that no message explains because they name none.
 
-A record without ``outbox_message_id`` is another writer's: FOREIGN, where a topic's rule forbids
-other writers. A record whose ``outbox_message_id`` is malformed claims to be ours: ORPHAN/unknown.
-Nothing else is known about them, so there is one finding per topic and cause.
+A record without ``outbox_message_id`` is another writer's: FOREIGN, which counts where a topic's
+rule forbids other writers. A record whose ``outbox_message_id`` is malformed claims to be ours:
+ORPHAN/unknown. Nothing else is known about them, so there is one finding per topic and cause.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark.findings.finding import Finding
 from spark.findings.finding_class import Cause
-from spark.findings.topic_rules import TopicRules, rule_of
 
-PartitionRecords = Mapping[str, Mapping[str, int]]
-"""By partition number: the number of records, the first offset and the last offset."""
-Group = tuple[Cause, str]
-"""The cause of a finding about records, and their topic."""
+NAMES: Final = {Cause.FOREIGN_RECORD: "foreign", Cause.ORPHAN_UNKNOWN: "malformed"}
+Counts = Mapping[str, int]
+"""The number of records of a partition, their first and their last offset."""
 
 
-def findings(
-    records: DataFrame, rules: TopicRules, before: Iterable[Finding] = ()
-) -> Iterator[Finding]:
+def findings(records: DataFrame, before: Iterable[Finding] = ()) -> Iterator[Finding]:
     """Yield one finding per cause and topic, with counts by partition.
 
     ``before`` are the findings that earlier runs left open: the records they counted are not read
     again.
     """
-    known = {(f.cause, f.topic or ""): f.evidence for f in before if f.half_id is None}
-    groups: dict[Group, dict[str, Mapping[str, int]]] = {}
+    earlier = {(f.cause, f.topic): f.evidence for f in before if f.half_id is None}
+    found: dict[tuple[Cause, str], dict[str, Counts]] = {}
     for row in count_by_partition(records).collect():
-        found = Cause.ORPHAN_UNKNOWN if row["malformed"] else Cause.FOREIGN_RECORD
+        cause = Cause.ORPHAN_UNKNOWN if row["malformed"] else Cause.FOREIGN_RECORD
+        group, number = (cause, row["topic"]), str(row["partition"])
+        known = earlier.get(group, {}).get("partitions", {})
+        partitions = found.setdefault(group, dict(known))
         counts = {name: row[name] for name in ("records", "first", "last")}
-        groups.setdefault((found, row["topic"]), {})[str(row["partition"])] = counts
-    for (found, topic), partitions in sorted(groups.items()):
-        if found is Cause.ORPHAN_UNKNOWN or not _allowed(topic, rules):
-            earlier = known.get((found, topic), {}).get("partitions", {})
-            yield topic_finding(found, topic, add_counts(earlier, partitions))
+        partitions[number] = _sum(counts, partitions.get(number))
+    for (cause, topic), partitions in found.items():
+        yield topic_finding(cause, topic, dict(sorted(partitions.items(), key=_number)))
 
 
 def count_by_partition(records: DataFrame) -> DataFrame:
     """Return one row per partition with such records: their number, first and last offset."""
     return (
-        records.where(F.col("half_id").isNull())
-        .groupBy("topic", "partition", F.col("message_id").isNotNull().alias("malformed"))
+        records.where("half_id IS NULL")
+        .groupBy(F.expr("message_id IS NOT NULL AS malformed"), "topic", "partition")
         .agg(
             F.count("*").alias("records"),
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
         )
-        .orderBy("topic", "partition")
+        .orderBy("malformed", "topic", "partition")
     )
 
 
-def add_counts(earlier: PartitionRecords, now: PartitionRecords) -> dict[str, dict[str, int]]:
-    """Add the counts of two runs per partition."""
-    numbers = sorted({*earlier, *now}, key=int)
-    both = {n: [each[n] for each in (earlier, now) if n in each] for n in numbers}
-    return {
-        number: {
-            "records": sum(each["records"] for each in counts),
-            "first": min(each["first"] for each in counts),
-            "last": max(each["last"] for each in counts),
-        }
-        for number, counts in both.items()
-    }
-
-
-def topic_finding(found: Cause, topic: str, partitions: PartitionRecords) -> Finding:
+def topic_finding(cause: Cause, topic: str, partitions: Mapping[str, Counts]) -> Finding:
     """Return the finding of a topic; its place is the first record in its first partition."""
     number, first = next(iter(partitions.items()))
-    name = "foreign" if found is Cause.FOREIGN_RECORD else "malformed"
-    evidence: dict[str, Any] = {"records": sum(each["records"] for each in partitions.values())}
+    records = sum(each["records"] for each in partitions.values())
     return Finding(
-        cause=found,
-        subject=f"{name}:{topic}",
+        cause=cause,
+        subject=f"{NAMES[cause]}:{topic}",
         topic=topic,
         partition=int(number),
         offset=first["first"],
-        evidence=evidence | {"partitions": partitions},
+        evidence={"records": records, "partitions": partitions},
     )
 
 
-def _allowed(topic: str, rules: TopicRules) -> bool:
-    return rule_of(topic, rules).severity_of(Cause.FOREIGN_RECORD) is None
+def _sum(now: Counts, earlier: Counts | None) -> Counts:
+    if earlier is None:
+        return now
+    return {
+        "records": earlier["records"] + now["records"],
+        "first": min(earlier["first"], now["first"]),
+        "last": max(earlier["last"], now["last"]),
+    }
+
+
+def _number(partition: tuple[str, Any]) -> int:
+    return int(partition[0])

@@ -31,15 +31,15 @@ ordered AS (
     FROM firsts
 ),
 drifting AS (
-    SELECT drifted.*
-    FROM {flagged} AS drifted
-    LEFT ANTI JOIN published_before ON published_before.half_id = drifted.half_id
+    SELECT flagged.*
+    FROM {flagged} AS flagged
+    LEFT ANTI JOIN published_before ON published_before.half_id = flagged.half_id
     LEFT ANTI JOIN {entries} AS entry  -- they give the places where a manifest lacks commits
-        ON NOT drifted.whole
-        AND entry.half_id = drifted.half_id
-        AND entry.shard = drifted.named_shard
-        AND entry.batch_no = drifted.batch_no
-        AND entry.index = drifted.index
+        ON NOT flagged.whole
+        AND entry.half_id = flagged.half_id
+        AND entry.shard = flagged.named_shard
+        AND entry.batch_no = flagged.batch_no
+        AND entry.index = flagged.index
     WHERE late IS NULL
 ),
 drifted AS (

@@ -11,7 +11,7 @@ FROM {matches} AS matches
 LEFT JOIN kept ON kept.shard = matches.shard
 WHERE NOT proven
     AND NOT coalesce(
-        named_shard % {shards} = matches.shard
+        named_shard % :shards = matches.shard
         AND (
             NOT in_turn
             OR (rank > from_rank AND rank <= to_rank AND index = rank - from_rank - 1)

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 
 
 def query(name: str, **given: Any) -> DataFrame:
-    """Return what a query selects from the given frames; other values are literals in its text."""
+    """Return what a query selects from the given ``{frames}``, with the other ``:values``."""
     text = (files("spark.checks") / f"{name}.sql").read_text("utf-8")
-    frame = next(each for each in given.values() if isinstance(each, DataFrame))
-    return frame.sparkSession.sql(text, **given)
+    frames = {k: each for k, each in given.items() if isinstance(each, DataFrame)}
+    values = {k: each for k, each in given.items() if k not in frames}
+    return next(iter(frames.values())).sparkSession.sql(text, values, **frames)

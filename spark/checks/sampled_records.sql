@@ -1,12 +1,12 @@
--- The first records of about one of {one_of} messages, others each turn, with their commits.
+-- The first records of a sample of the messages, another one each turn, with their commits.
 -- Those that an earlier run reported are looked at again, whatever the digest.
 WITH chosen AS (
     SELECT *
     FROM {matches}
     WHERE NOT redriven
-        AND (pmod(digest, {one_of}) = {turn} OR half_id IN (SELECT half_id FROM {reported}))
+        AND (pmod(digest, :one_of) = :turn OR half_id IN (SELECT half_id FROM {reported}))
     ORDER BY half_id, topic, partition, offset
-    LIMIT {most}
+    LIMIT :most
 )
 SELECT /*+ BROADCAST(chosen) */
     half_id,

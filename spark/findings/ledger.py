@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -63,31 +62,29 @@ class Ledger:
 
     def enter(self, findings: Iterable[Finding]) -> None:
         """Count, keep and write these findings, except those that a topic's rule removes."""
-        as_ruled = (apply_topic_rule(each, self.rules, self.compacted_topics) for each in findings)
-        findings = [each for each in as_ruled if each is not None]
-        if not findings and self.files is not None:
-            return
-        self._write(findings)
-        self.lasting |= {each.finding_id: each for each in findings if each.lasting}
-        self.accepted += [each for each in findings if self.accepts(each)]
+        ruled = (apply_topic_rule(each, self.rules, self.compacted_topics) for each in findings)
+        entered = [each for each in ruled if each is not None]
+        self._write(entered)
+        self.lasting |= {each.finding_id: each for each in entered if each.lasting}
+        self.accepted += filter(self.accepts, entered)
         self.accepted.sort(key=severity_order)
-        self._count([each for each in findings if not self.accepts(each)])
+        self._count([each for each in entered if not self.accepts(each)])
 
     def enter_losses(self, losses: DataFrame) -> None:
         """Count plain losses and write them to Parquet; none of them is kept on the driver."""
-        lost, by_topic = Cause.LOST_PUBLISHED, dict[str, str]()
-        for row in _loss_counts(losses).collect():
-            topic, group, count, first, last = row
+        lost, at = Cause.LOST_PUBLISHED, F.col("decided_at")
+        counted = losses.groupBy("topic", "producer_group").agg(F.count("*"), F.min(at), F.max(at))
+        severities: list[Column] = []
+        for topic, group, count, *ends in counted.collect():
             ruled = rule_of(topic, self.rules).severity_of(lost)
             graded = GradedCause(lost, RULES[lost].severity if ruled is None else ruled)
             self.counts[graded, Place(topic, group)] += count
-            self._extend(graded, in_utc(first), in_utc(last))
-            by_topic[topic] = graded.severity.name.lower()
-        if by_topic:
+            self._extend(graded, *map(in_utc, ends))
+            severities += F.lit(topic), F.lit(graded.severity.name.lower())
+        if severities:
             self._write([])
-            severities = F.create_map(*map(F.lit, chain.from_iterable(by_topic.items())))
-            rows = losses.withColumn("severity", severities[F.col("topic")])
-            add_rows(rows, self.run_id, self.folder)
+            severity = F.create_map(*severities)[F.col("topic")]
+            add_rows(losses.withColumn("severity", severity), self.run_id, self.folder)
 
     def accepts(self, finding: Finding) -> bool:
         """Return whether a finding is accepted; what was not read cannot be accepted."""
@@ -137,19 +134,13 @@ class Ledger:
         return totals
 
     def _write(self, findings: list[Finding]) -> None:
-        rows = [
-            parquet_row(self.run_id, each, ACCEPTED if self.accepts(each) else OPEN)
-            for each in findings
-        ]
         if self.files is None:
             self.files = ParquetFolder.emptied(self.folder)
+        elif not findings:
+            return
+        statuses = {True: ACCEPTED, False: OPEN}
+        rows = [parquet_row(self.run_id, each, statuses[self.accepts(each)]) for each in findings]
         self.files.add(rows, schemas.FINDINGS)
-
-
-def _loss_counts(losses: DataFrame) -> DataFrame:
-    """Return the plain losses by topic and group: their number, and their first and last time."""
-    at = F.col("decided_at")
-    return losses.groupBy("topic", "producer_group").agg(F.count("*"), F.min(at), F.max(at))
 
 
 def severity_order(finding: Finding) -> tuple[int, str, str, str]:
@@ -159,7 +150,7 @@ def severity_order(finding: Finding) -> tuple[int, str, str, str]:
 
 def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
     """Return a finding as a row of ``schemas.FINDINGS``; it has the hash of the key only."""
-    values = {
+    return {
         **finding.as_json(),
         "schema_version": schemas.SCHEMA_VERSION,
         "run_id": run_id,
@@ -168,7 +159,6 @@ def parquet_row(run_id: str, finding: Finding, status: str) -> dict[str, Any]:
         "record_time": finding.record_time,
         "evidence": json.dumps(finding.evidence, sort_keys=True),
     }
-    return {name: values[name] for name in schemas.FINDINGS.names}
 
 
 def add_rows(findings: DataFrame, run_id: str, folder: Path) -> None:
@@ -180,10 +170,5 @@ def add_rows(findings: DataFrame, run_id: str, folder: Path) -> None:
             "status": F.lit(OPEN),
         }
     )
-    columns = [
-        (F.col(name) if name in given.columns else F.lit(None)).cast(of.dataType).alias(name)
-        for name, of in zip(
-            schemas.FINDINGS.names, from_arrow_schema(schemas.FINDINGS), strict=True
-        )
-    ]
-    given.select(*columns).write.mode("append").parquet(f"file://{folder}")
+    rows = given.to(from_arrow_schema(schemas.FINDINGS))
+    rows.write.mode("append").parquet(f"file://{folder}")

@@ -55,10 +55,10 @@ class Tolerance:
     def passes(self, counts: Mapping[GradedCause, int]) -> bool:
         """Return whether all of these findings are tolerated."""
         found, judged = Counter[str](), set[Cause]()
-        for each, n in counts.items():
-            if n and self.fail_on <= each.severity > Severity.INFO:
-                judged.add(each.cause)
-                found.update(dict.fromkeys(_names_of(each.cause), n))
+        for (cause, severity), n in counts.items():
+            if self.fail_on <= severity > Severity.INFO:
+                judged.add(cause)
+                found.update(dict.fromkeys(_names_of(cause), n))
         return all(RULES[each].partial or self._tolerates(each, found) for each in judged)
 
     def _tolerates(self, cause: Cause, found: Mapping[str, int]) -> bool:
@@ -92,9 +92,8 @@ def parse_tolerance(fail_on: str, most: Mapping[str, int]) -> Tolerance:
 
 def exit_code(counts: Mapping[GradedCause, int], tolerance: Tolerance) -> int:
     """Return 0 if clean or tolerated, 7 for findings, 8 if not everything was read."""
-    present = {each for each, n in counts.items() if n}
-    if verdict_of(present) is Verdict.FINDINGS and not tolerance.passes(counts):
+    if verdict_of(counts.keys()) is Verdict.FINDINGS and not tolerance.passes(counts):
         return EXIT_FINDINGS
-    if any(RULES[each.cause].partial for each in present):
+    if any(RULES[each.cause].partial for each in counts):
         return EXIT_INCONCLUSIVE
     return EXIT_CLEAN

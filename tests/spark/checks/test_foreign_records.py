@@ -1,4 +1,4 @@
-"""Records of other writers on frames of a few rows: one finding a topic that forbids them."""
+"""Records of other writers on frames of a few rows: one finding a topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark.checks import foreign_records
 from spark.columns import schemas
-from spark.findings.topic_rules import topic_rules
 from tests.spark.fixtures_markers import ON_SPARK
 
 pytestmark = ON_SPARK
@@ -21,7 +20,6 @@ RECORDS = pa.schema(
         ("message_id", pa.string()),
     ]
 )
-RULES = topic_rules({"ours": {"foreign": "high"}, "ours.open": {}})
 
 
 def records(session: SparkSession, *rows: tuple[str, int, int, int | None]) -> DataFrame:
@@ -37,10 +35,10 @@ def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSessio
         ("ours", 0, 4, 7),
         ("ours", 0, 9, None),
         ("ours", 1, 2, None),
-        ("ours.open", 0, 1, None),
         ("others", 0, 1, None),
     )
-    (found,) = foreign_records.findings(first, RULES)
+    others, found = foreign_records.findings(first)
+    assert (others.topic, others.evidence["records"]) == ("others", 1)
     assert (found.topic, found.partition, found.offset) == ("ours", 0, 3)
     assert found.evidence == {
         "records": 3,
@@ -49,17 +47,17 @@ def test_each_run_adds_what_is_new_to_what_was_found_before(session: SparkSessio
             "1": {"records": 1, "first": 2, "last": 2},
         },
     }
-    (more,) = foreign_records.findings(records(session, ("ours", 0, 12, None)), RULES, [found])
+    (more,) = foreign_records.findings(records(session, ("ours", 0, 12, None)), [found])
     assert more.finding_id == found.finding_id
     assert more.evidence["records"] == 4
     assert more.evidence["partitions"]["0"] == {"records": 3, "first": 3, "last": 12}
-    assert list(foreign_records.findings(records(session, ("ours", 0, 13, 8)), RULES, [more])) == []
+    assert list(foreign_records.findings(records(session, ("ours", 0, 13, 8)), [more])) == []
 
 
-def test_a_malformed_message_id_claims_to_be_ours_whatever_the_rule_of_its_topic(
+def test_a_malformed_message_id_claims_to_be_ours(
     session: SparkSession,
 ) -> None:
     given = [{"topic": "others", "partition": 1, "offset": at, "message_id": "?"} for at in (4, 6)]
-    (found,) = foreign_records.findings(schemas.frame_of(session, given, RECORDS), {})
+    (found,) = foreign_records.findings(schemas.frame_of(session, given, RECORDS))
     assert (found.cause, found.topic, found.offset) == ("ORPHAN/unknown", "others", 4)
     assert (found.evidence["records"], found.lasting) == (2, True)
