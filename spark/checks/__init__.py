@@ -1,1 +1,1 @@
-"""Further checks: order, keys, latency, retention and others."""
+"""Further checks: order, keys, samples, manifests, retention and others."""

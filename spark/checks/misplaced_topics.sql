@@ -4,7 +4,9 @@ SELECT
     topic,
     count(*) AS records,
     count(DISTINCT key_hash) AS keys,
-    slice(sort_array(collect_list(struct(partition, offset, half_id, expected))), 1, :shown) AS first
+    slice(
+        sort_array(collect_list(struct(partition, offset, half_id, expected))), 1, :shown
+    ) AS first
 FROM {misplaced}
 LEFT SEMI JOIN {unrequested} USING (half_id)
 GROUP BY topic

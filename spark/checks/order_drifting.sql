@@ -1,5 +1,5 @@
 -- The matches whose batch header does not name the place of their commit.
--- Records of releases, of repairs and of batches older than the kept manifests, if any, are excused.
+-- Excused are records of releases, of repairs and of batches older than the kept manifests.
 WITH kept AS (
     SELECT shard, min(batch_no) AS first_batch
     FROM {manifests}

@@ -14,16 +14,18 @@ blocks AS (
     SELECT
         lane, block,
         max(max(rank)) OVER (
-            PARTITION BY lane ORDER BY block ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            PARTITION BY lane
+            ORDER BY block ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS earlier_blocks
     FROM keyed
     GROUP BY lane, block
 ),
 ranked AS (
-    SELECT
+    SELECT /*+ BROADCAST(blocks) */
         *,
         max(rank) OVER (
-            PARTITION BY lane, block ORDER BY offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            PARTITION BY lane, block
+            ORDER BY offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS earlier_in_block
     FROM keyed
     JOIN blocks USING (lane, block)
