@@ -1,110 +1,73 @@
-"""The content digest and the header places of a record, as Column expressions.
+"""What a record says of itself, and the digest of its content.
 
-Equal bit for bit to ``outbox/messages/content_digest.py``: Spark's ``xxhash64`` chains its
+The digest equals ``outbox/messages/content_digest.py`` bit for bit: Spark's ``xxhash64`` chains its
 arguments with seed 42 and skips nulls, and an array of (name, value) is chained element by element.
 A zero byte follows the name of a header whose value is null.
 Headers are read by place (``outbox/messages/record.py``) and searched by name only where the
 places do not fit.
-
-A column never changes, and each call that builds one goes to the JVM. So what many columns share is
-built once per process.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from hashlib import sha256
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages import record
 from outbox.messages.message import Headers
 from outbox.reconciliation.log import LogRecord
+from spark.columns.expected_partition import expected_partition
 
 LEADING: Final = (record.MESSAGE_ID, record.BATCH, record.DECIDED_BY)
 UNCOVERED: Final = (*LEADING, record.REDRIVEN)
-NO_SUCH: Final = sha256(b"the value of no header").digest()
+NO_SUCH: Final = sha256(b"the value of no header").hexdigest()
 """Where an array has it not, a search for it returns null if the array has a null."""
+SHOWN_CHARACTERS: Final = 64
+"""Of a message id or an order that is longer no more is kept."""
+KEY_HASH: Final = "CASE WHEN key IS NOT NULL THEN xxhash64(key) END"
 
 
-@cache
-def headers() -> Column:
-    """Return the headers of a record, none as an empty array."""
-    return F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
+def described(log: DataFrame) -> DataFrame:
+    """Return the records of the log: place, identity, digest; no key and no value.
 
-
-@cache
-def in_place() -> Column:
-    """Whether the leading headers are at the places that the contract names."""
-    fits = [F.get("headers", place)["key"] == name for place, name in enumerate(LEADING)]
-    return F.coalesce(fits[0] & fits[1] & fits[2], F.lit(False))
-
-
-@cache
-def leading(name: str) -> Column:
-    """Return the text of a leading header: by place, else the first of that name, else null."""
-    by_place = F.get("headers", LEADING.index(name))["value"]
-    return F.when(in_place(), by_place).otherwise(_by_name(name)).cast("string")
-
-
-@cache
-def has_header(name: str) -> Column:
-    """Whether a record has a header of this name, with or without a value."""
-    return F.coalesce(F.array_contains(headers()["key"], name), F.lit(False))
-
-
-@cache
-def redriven() -> Column:
-    """Whether a repair published this record."""
-    return F.when(in_place(), _fourth_is_redriven()).otherwise(has_header(record.REDRIVEN))
-
-
-@cache
-def repair() -> Column:
-    """Return the text of the repair that published this record; null for any other record."""
-    by_place = F.get("headers", len(LEADING))["value"]
-    somewhere = F.when(in_place(), by_place).otherwise(_by_name(record.REDRIVEN))
-    return F.when(redriven(), somewhere.cast("string"))
-
-
-@cache
-def covered() -> Column:
-    """Return the headers that the digest covers, in record order.
-
-    Spark does not compile a lambda, but only a record with headers out of order pays for it. Four
-    removals by place would make a method too long for the JVM's compiler and cost 9 µs per record.
+    ``message_id`` is what the header says, empty if it has no value (``slot.with_half_id``).
+    ``batch_no``, ``index`` and ``shard`` are null where the batch header has not three parts.
     """
-    first = F.when(_fourth_is_redriven(), len(UNCOVERED) + 1).otherwise(len(LEADING) + 1)
-    by_place = F.slice("headers", first, F.size("headers"))
-    by_name = F.filter(headers(), lambda header: ~header["key"].isin(*UNCOVERED))
-    found = F.when(in_place(), by_place).otherwise(by_name)
-    has_nulls = F.array_contains(found["value"], NO_SUCH).isNull()
-    return F.when(has_nulls, F.transform(found, _marked)).otherwise(found)
-
-
-def content_digest() -> Column:
-    """Return the signed 64-bit digest of id, topic, presence flag, key, value and headers."""
-    no_key, no_value = F.col("key").isNull(), F.col("value").isNull()
-    flag = (
-        F.when(~no_key & ~no_value, "kv").when(~no_key, "k-").when(~no_value, "-v").otherwise("--")
+    return (
+        log.withColumn("home", expected_partition(F.col("key")))
+        .selectExpr(
+            *("topic", "partition", "offset", "timestamp AS published_at", "home"),
+            f"""coalesce(
+                left({_leading(record.MESSAGE_ID)}, {SHOWN_CHARACTERS}),
+                CASE WHEN array_contains(headers.key, '{record.MESSAGE_ID}') THEN '' END
+            ) AS message_id""",
+            rf"split({_leading(record.BATCH)}, '\\.', 3) AS batch",
+            f"{_REDRIVEN} AS redriven",
+            f"""CASE
+                WHEN {_REDRIVEN}
+                THEN left(string({_by_name(record.REDRIVEN)}), {SHOWN_CHARACTERS})
+            END AS repair""",
+            f"{_DIGEST} AS digest",
+            f"{KEY_HASH} AS key_hash",
+            f"""CASE
+                WHEN get(headers, if({_FOURTH_IS_REDRIVEN}, 4, 3)).key = '{record.PRODUCER_GROUP}'
+                THEN string(get(headers, if({_FOURTH_IS_REDRIVEN}, 4, 3)).value)
+            END AS producer_group""",
+        )
+        .selectExpr("*", "try_cast(get(batch, 2) AS int) AS index")
+        .selectExpr(
+            "* EXCEPT (batch)",
+            "CASE WHEN index IS NOT NULL THEN try_cast(get(batch, 0) AS int) END AS shard",
+            "CASE WHEN index IS NOT NULL THEN try_cast(get(batch, 1) AS bigint) END AS batch_no",
+        )
     )
-    return F.xxhash64(leading(record.MESSAGE_ID), "topic", flag, "key", "value", covered())
 
 
-@cache
 def key_hash() -> Column:
     """Return the hash that stands for a key in reports; null for a record without a key."""
-    return F.when(F.col("key").isNotNull(), F.xxhash64(F.col("key")))
-
-
-@cache
-def producer_group() -> Column:
-    """Return the producer group that a record names in its place; null if it names none there."""
-    place = F.when(_fourth_is_redriven(), len(UNCOVERED)).otherwise(len(LEADING))
-    first = F.get("headers", place)
-    return F.when(first["key"] == record.PRODUCER_GROUP, first["value"]).cast("string")
+    return F.expr(KEY_HASH)
 
 
 def covered_in(found: LogRecord) -> Headers:
@@ -120,20 +83,62 @@ def message_id_in(found: LogRecord) -> bytes | None:
     return next((value for name, value in found.headers if name == record.MESSAGE_ID), None)
 
 
-def _marked(header: Column) -> Column:
-    """Return a header with a zero byte behind its name if its value is null."""
-    name = F.when(header["value"].isNull(), F.concat(header["key"], F.lit("\0")))
-    return F.struct(name.otherwise(header["key"]).alias("key"), header["value"].alias("value"))
+def _by_name(name: str) -> str:
+    """Return the SQL for the value of the first header of a name; null without one."""
+    return f"get(headers.value, int(array_position(headers.key, '{name}')) - 1)"
 
 
-@cache
-def _fourth_is_redriven() -> Column:
-    fourth = F.get("headers", len(LEADING))["key"]
-    return F.coalesce(fourth == record.REDRIVEN, F.lit(False))
+def _leading(name: str) -> str:
+    """Return the SQL for the text of a leading header: by place, else the first of that name."""
+    return f"""string(CASE
+        WHEN {_IN_PLACE} THEN get(headers, {LEADING.index(name)}).value
+        ELSE {_by_name(name)}
+    END)"""
 
 
-@cache
-def _by_name(name: str) -> Column:
-    """Return the value of the first header of a name."""
-    place = F.array_position(headers()["key"], name) - 1
-    return F.get(headers()["value"], place.cast("int"))
+_IN_PLACE: Final = " AND ".join(
+    f"get(headers, {place}).key <=> '{name}'" for place, name in enumerate(LEADING)
+)
+"""Whether the leading headers are at the places that the contract names."""
+
+_FOURTH_IS_REDRIVEN: Final = f"get(headers, 3).key <=> '{record.REDRIVEN}'"
+
+_REDRIVEN: Final = f"""CASE
+    WHEN {_IN_PLACE} THEN {_FOURTH_IS_REDRIVEN}
+    ELSE coalesce(array_contains(headers.key, '{record.REDRIVEN}'), false)
+END"""
+"""Whether a repair published the record."""
+
+_COVERED: Final = f"""CASE
+    WHEN {_IN_PLACE} THEN slice(headers, if({_FOURTH_IS_REDRIVEN}, 5, 4), size(headers))
+    ELSE filter(headers, header -> header.key NOT IN {UNCOVERED})
+END"""
+"""The headers that the digest covers, in record order.
+
+Spark does not compile a lambda, but only a record with headers out of order pays for it. Four
+removals by place would make a method too long for the JVM's compiler and cost 9 µs per record."""
+
+_DIGEST: Final = f"""xxhash64(
+    {_leading(record.MESSAGE_ID)},
+    topic,
+    CASE
+        WHEN key IS NULL AND value IS NULL THEN '--'
+        WHEN key IS NULL THEN '-v'
+        WHEN value IS NULL THEN 'k-'
+        ELSE 'kv'
+    END,
+    key,
+    value,
+    CASE
+        WHEN array_contains(({_COVERED}).value, X'{NO_SUCH}') IS NULL
+        THEN transform({_COVERED}, header -> struct(
+            CASE
+                WHEN header.value IS NULL THEN concat(header.key, '\\0')
+                ELSE header.key
+            END AS key,
+            header.value
+        ))
+        ELSE {_COVERED}
+    END
+)"""
+"""The signed 64-bit digest of id, topic, presence flag, key, value and headers."""

@@ -27,17 +27,12 @@ NULL_WITHOUT: Final = (True, True, True)
 """Flags of the call: null for null, may return null, deterministic."""
 
 
-def is_available() -> bool:
-    """Whether the expected partition of a key can be computed in this session."""
-    return not is_remote()
-
-
 def expected_partition(key: Column) -> Column:
     """Return the key's murmur2 without its sign; modulo the partition count it is the partition.
 
     Null without a key, and on Spark Connect. Source: ``BuiltInPartitioner.partitionForKey``.
     """
-    if not is_available():
+    if is_remote():
         return F.lit(None).cast("int")
     return _static_call(key, "murmur2").bitwiseAND(POSITIVE)
 

@@ -18,7 +18,6 @@ class Mode(StrEnum):
 
     AUTO = "auto"
     TWO_LEVEL = "two_level"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The relay's manifests as Column expressions: the fixed-width prefix, the entries and the chain.
+"""The relay's manifests as frames: the fixed-width prefix, the entries and the chain.
 
 The layout is that of ``outbox/messages/manifest.py``. Entries are decoded only for some messages.
 """
@@ -6,14 +6,14 @@ The layout is that of ``outbox/messages/manifest.py``. Entries are decoded only 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from itertools import accumulate
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSION, Kind
-from spark.columns import slot
+from spark.columns.slot import half_id_in
 
 FIELDS: Final = (
     ("version", 1),
@@ -32,11 +32,42 @@ FIELDS: Final = (
 )
 """The fields of the prefix with their sizes in bytes."""
 CRC_BYTES: Final = 4
+FAULT: Final = f"""CASE
+    WHEN NOT intact THEN 'not a manifest'
+    WHEN version <> {VERSION} THEN 'unknown version'
+    WHEN shard <> partition THEN 'another shard\\'s partition'
+    WHEN installation <> last_installation THEN 'another installation'
+    WHEN NOT first AND batch_no <> last_batch_no + 1 THEN 'gap in batch_no'
+    WHEN NOT first AND prev_crc <> last_crc THEN 'prev_crc is not the last crc'
+    WHEN gen < last_gen THEN 'gen fell'
+    WHEN struct(from_xid, from_n) > struct(to_xid, to_n) THEN 'its range runs backwards'
+    WHEN NOT first
+        AND kind = {int(Kind.BATCH)}
+        AND struct(from_xid, from_n) > struct(last_to_xid, last_to_n)
+    THEN 'positions between the two are in no manifest'
+END"""
+"""The fault of a manifest beside the one before it; null if it has none.
+
+``from`` may be below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a range
+never ends before it begins."""
 
 
 def with_prefix(log: DataFrame) -> DataFrame:
     """Turn the records of the progress topic into manifests: prefix fields, crc, whole value."""
-    return log.where("value IS NOT NULL").select("partition", "offset", *_parts())
+    starts = accumulate((size for _, size in FIELDS), initial=1)
+    raw = {
+        name: f"substring(value, {at}, {size})"
+        for at, (name, size) in zip(starts, FIELDS, strict=False)
+    }
+    crc = _number(f"substring(value, -{CRC_BYTES}, {CRC_BYTES})")
+    return log.where("value IS NOT NULL").selectExpr(
+        *("partition", "offset", "value AS body"),
+        f"{raw.pop('installation')} AS installation",
+        *(f"{_number(part)} AS {name}" for name, part in raw.items()),
+        f"{crc} AS crc",
+        f"""length(value) >= {PREFIX.size + CRC_BYTES}
+            AND crc32(substring(value, 1, length(value) - {CRC_BYTES})) = {crc} AS intact""",
+    )
 
 
 def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> DataFrame:
@@ -46,22 +77,20 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
     ``anchors`` are the offsets of known manifests. The row has the crc found at the shard's anchor
     and the lowest position at which a newer manifest begins.
     """
-    last = F.max_by(F.struct("batch_no", "to_xid", "to_n", "offset", "crc"), "offset")
-    anchor = F.coalesce(_by_shard(anchors or {}), F.lit(-1))
-    newer = F.when(F.col("offset") > anchor, F.struct("from_xid", "from_n"))
-    begins = F.when(~_begins_a_chain(), F.struct("from_xid", "from_n"))
-    first = F.min_by(F.coalesce(begins, _before_all()), "offset")
-    restarted = F.max(_begins_a_chain() & (F.col("batch_no") > 1))
     return (
         manifests.where("intact")
+        .selectExpr("*", f"{_by_shard(anchors or {})} AS anchor", "prev_crc = 0 AS begins")
         .groupBy("shard")
         .agg(
-            last.alias("last"),
-            first.alias("first"),
-            F.count("*").alias("manifests"),
-            restarted.alias("restarted"),
-            F.max(F.when(F.col("offset") == anchor, F.col("crc"))).alias("anchor_crc"),
-            F.min(newer).alias("lowest"),
+            F.expr("max_by(struct(batch_no, to_xid, to_n, offset, crc), offset) AS last"),
+            F.expr("""min_by(
+                struct(if(begins, 0, from_xid) AS from_xid, if(begins, 0, from_n) AS from_n),
+                offset
+            ) AS first"""),
+            F.expr("count(*) AS manifests"),
+            F.expr("max(begins AND batch_no > 1) AS restarted"),
+            F.expr("max(if(offset = anchor, crc, NULL)) AS anchor_crc"),
+            F.expr("min(if(offset > anchor, struct(from_xid, from_n), NULL)) AS lowest"),
         )
         .select("shard", "last.*", "first.*", "manifests", "restarted", "anchor_crc", "lowest")
     )
@@ -69,122 +98,62 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
 
 def entries(manifests: DataFrame) -> DataFrame:
     """Return one row per listed message: half id, message id, status (P, S or K), batch, index."""
-    listed = manifests.where("intact AND entries > 0").select(
-        "shard", "batch_no", "kind", _each_entry()
+    return (
+        manifests.where("intact AND entries > 0")
+        .selectExpr(
+            *("shard", "batch_no", "kind"),
+            f"""posexplode(transform(
+                sequence(0, entries - 1),
+                place -> substring(body, {PREFIX.size + 1} + {ENTRY_BYTES} * place, {ENTRY_BYTES})
+            )) AS (index, entry)""",
+        )
+        .selectExpr("*", "lower(hex(substring(entry, 1, 16))) AS digits")
+        .selectExpr(
+            f"{half_id_in('digits')} AS half_id",
+            """concat_ws(
+                '-',
+                substr(digits, 1, 8),
+                substr(digits, 9, 4),
+                substr(digits, 13, 4),
+                substr(digits, 17, 4),
+                substr(digits, 21)
+            ) AS message_id""",
+            f"string(substring(entry, {ENTRY_BYTES}, 1)) AS status",
+            *("shard", "batch_no", "index", "kind"),
+        )
     )
-    return listed.select(*_entry_parts(), "shard", "batch_no", "index", "kind")
 
 
 def newer_than(manifests: DataFrame, batches: Mapping[int, int]) -> DataFrame:
     """Return the manifests after these batches, given by shard."""
-    return manifests.where(F.col("batch_no") > F.coalesce(_by_shard(batches), F.lit(-1)))
+    return manifests.where(f"batch_no > {_by_shard(batches)}")
 
 
 def breaks(manifests: DataFrame) -> DataFrame:
-    """Return the manifests that do not continue the one before them on their shard (I9)."""
-    before = Window.partitionBy("partition").orderBy("offset")
-    previous = [F.lag(name).over(before).alias(f"last_{name}") for name in _CHAINED]
-    chained = manifests.select("*", *previous)
-    return chained.select("partition", "offset", "batch_no", _fault().alias("fault")).where(
-        F.col("fault").isNotNull()
-    )
+    """Return the manifests that do not continue the one before them on their shard (I9).
 
-
-_CHAINED: Final = ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
-
-
-@cache
-def _fault() -> Column:
-    """Return the fault of a manifest; null if it has none.
-
-    ``from`` may be below the last ``to`` after a HISTORY, when PostgreSQL had lost a tail, but a
-    range never ends before it begins. A new chain begins after a loss of the manifests.
+    A new chain begins after a loss of the manifests.
     """
-    first = F.col("last_batch_no").isNull() | (
-        _begins_a_chain() & (F.col("batch_no") > F.col("last_batch_no"))
-    )
-    position = F.struct("from_xid", "from_n")
-    ordered = position <= F.struct("to_xid", "to_n")
-    faults = (
-        (~F.col("intact"), "not a manifest"),
-        (F.col("version") != VERSION, "unknown version"),
-        (F.col("shard") != F.col("partition"), "another shard's partition"),
-        (F.hex("installation") != F.hex("last_installation"), "another installation"),
-        (~first & (F.col("batch_no") != F.col("last_batch_no") + 1), "gap in batch_no"),
-        (~first & (F.col("prev_crc") != F.col("last_crc")), "prev_crc is not the last crc"),
-        (F.col("gen") < F.col("last_gen"), "gen fell"),
-        (~ordered, "its range runs backwards"),
-        (
-            ~first
-            & (F.col("kind") == int(Kind.BATCH))
-            & (position > F.struct(F.col("last_to_xid"), F.col("last_to_n"))),
-            "positions between the two are in no manifest",
+    chained = manifests.selectExpr(
+        "*",
+        *(
+            f"lag({name}) OVER (PARTITION BY partition ORDER BY offset) AS last_{name}"
+            for name in ("batch_no", "crc", "gen", "to_xid", "to_n", "installation")
         ),
+    ).selectExpr(
+        "*",
+        "last_batch_no IS NULL OR (prev_crc = 0 AND batch_no > last_batch_no) AS first",
     )
-    return F.coalesce(*[F.when(wrong, F.lit(name)) for wrong, name in faults])
+    found = chained.selectExpr("partition", "offset", "batch_no", f"{FAULT} AS fault")
+    return found.where("fault IS NOT NULL")
 
 
-def _by_shard(offsets: Mapping[int, int]) -> Column:
-    """Return the offset given for a manifest's shard, or null."""
-    pairs = [F.lit(each).cast("bigint") for pair in (offsets or {-1: -1}).items() for each in pair]
-    return F.try_element_at(F.create_map(*pairs), F.col("shard"))
+def _number(big_endian: str) -> str:
+    """Return the SQL for the unsigned number in up to eight bytes."""
+    return f"bigint(conv(hex({big_endian}), 16, 10))"
 
 
-def _begins_a_chain() -> Column:
-    return F.col("prev_crc") == 0
-
-
-def _before_all() -> Column:
-    zeros = (F.lit(0).cast("bigint").alias(name) for name in ("from_xid", "from_n"))
-    return F.struct(*zeros)
-
-
-@cache
-def _parts() -> tuple[Column, ...]:
-    """Return the columns of a manifest; see ``with_prefix``."""
-    body = F.col("value")
-    crc_at = F.length(body) - CRC_BYTES
-    crc = _number(body, crc_at, F.lit(CRC_BYTES))
-    intact = F.crc32(F.substring(body, F.lit(1), crc_at)) == crc
-    whole = F.length(body) >= PREFIX.size + CRC_BYTES
-    return (
-        *(column.alias(name) for name, column in _prefix(body).items()),
-        crc.alias("crc"),
-        F.coalesce(whole & intact, F.lit(False)).alias("intact"),
-        body.alias("body"),
-    )
-
-
-@cache
-def _each_entry() -> Column:
-    places = F.sequence(F.lit(0), F.col("entries") - 1)
-    return F.posexplode(F.transform(places, _entry)).alias("index", "entry")
-
-
-@cache
-def _entry_parts() -> tuple[Column, ...]:
-    message_id = F.substring("entry", 1, 16)
-    return (
-        slot.half_id_in_bytes(message_id).alias("half_id"),
-        slot.uuid_text(message_id).alias("message_id"),
-        F.substring("entry", ENTRY_BYTES, 1).cast("string").alias("status"),
-    )
-
-
-def _prefix(body: Column) -> dict[str, Column]:
-    columns: dict[str, Column] = {}
-    at = 0
-    for name, size in FIELDS:
-        raw = F.substring(body, at + 1, size)
-        columns[name] = raw if name == "installation" else slot.number(raw)
-        at += size
-    return columns
-
-
-def _entry(place: Column) -> Column:
-    start = place * ENTRY_BYTES + PREFIX.size + 1
-    return F.substring(F.col("body"), start, F.lit(ENTRY_BYTES))
-
-
-def _number(body: Column, at: Column, size: Column) -> Column:
-    return slot.number(F.substring(body, at + 1, size))
+def _by_shard(numbers: Mapping[int, int]) -> str:
+    """Return the SQL for the number given for a manifest's shard, or -1."""
+    cases = " ".join(f"WHEN {shard} THEN {number}" for shard, number in numbers.items())
+    return f"CASE shard {cases} ELSE -1 END" if cases else "-1"

@@ -9,11 +9,11 @@ components do not collide by accident at the same time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
@@ -26,7 +26,7 @@ FROM_RECORDS: Final = 1_000_000
 """With fewer records one join is faster than several scans."""
 MOST_DIRTY: Final = 0.5
 """If a greater share of the buckets differs, everything is joined at once."""
-COMPONENTS: Final = ("messages", "mixed", "summed")
+MISMATCHED: Final = "(differs IS NOT NULL OR slot IS NULL)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +83,30 @@ def mismatches(
     frames: Frames, mode: Mode, stage_uri: str, bucket_messages: int = BUCKET_MESSAGES
 ) -> Mismatch | None:
     """Compare the checksums of both sides; None if everything must be joined instead."""
-    if mode is Mode.FULL or (mode is Mode.AUTO and frames.size < FROM_RECORDS):
+    if mode is Mode.AUTO and frames.size < FROM_RECORDS:
         return None
     commits, records = frames.commits, frames.records
     bits = bucket_bits(frames.size, frames.batches.count(), bucket_messages)
     both = stage_frame(compare_buckets(commits, records, bits), f"{stage_uri}/buckets")
-    share = both.agg(F.avg(F.col("dirty").cast("int")).alias("dirty")).collect()[0]["dirty"] or 0.0
+    share = both.selectExpr("coalesce(avg(int(dirty)), 0) AS share").collect()[0]["share"]
     if mode is Mode.AUTO and share > MOST_DIRTY:
         return None
-    dirty = both.where("dirty").select("shard", "bucket")
-    if share == 0.0:
-        return Mismatch(
-            buckets=dirty, half_ids=_ids(records.limit(0)), bits=bits, dirty_ratio=share
-        )
-    ids = stage_frame(_ids(records_in_buckets(records, dirty, bits)), f"{stage_uri}/mismatched")
-    named = _buckets_of(commits, ids, bits)
-    buckets = stage_frame(dirty.unionByName(named).distinct(), f"{stage_uri}/named_buckets")
-    return Mismatch(buckets=buckets, half_ids=ids, bits=bits, dirty_ratio=share)
+    found = Mismatch(
+        buckets=both.where("dirty").select("shard", "bucket"),
+        half_ids=_ids(records.limit(0)),
+        bits=bits,
+        dirty_ratio=share,
+    )
+    if found.is_empty:
+        return found
+    ids = stage_frame(_ids(mismatched_records(records, found)), f"{stage_uri}/mismatched")
+    named = (
+        commits.join(ids, "half_id", "left_semi")
+        .where(f"standing <> '{IN_FLIGHT}' AND slot IS NOT NULL")
+        .selectExpr("shard", f"{_bucket(bits)} AS bucket")
+    )
+    buckets = stage_frame(found.buckets.unionByName(named).distinct(), f"{stage_uri}/named_buckets")
+    return replace(found, buckets=buckets, half_ids=ids)
 
 
 def open_ids(commits: DataFrame, records: DataFrame, mismatch: Mismatch | None) -> DataFrame:
@@ -109,11 +116,9 @@ def open_ids(commits: DataFrame, records: DataFrame, mismatch: Mismatch | None) 
     contents in the same places, each once. So nothing in it is open, unless a mismatched record has
     one of its half ids too: then the whole bucket counts as mismatched.
     """
-    if mismatch is None:
-        return unsettled(commits, count_copies(records))
-    return unsettled(
-        mismatched_commits(commits, mismatch), count_copies(mismatched_records(records, mismatch))
-    )
+    if mismatch is not None:
+        commits = mismatched_commits(commits, mismatch)
+    return unsettled(commits, count_copies(mismatched_records(records, mismatch)))
 
 
 def mismatched_commits(commits: DataFrame, mismatch: Mismatch) -> DataFrame:
@@ -121,79 +126,60 @@ def mismatched_commits(commits: DataFrame, mismatch: Mismatch) -> DataFrame:
     if mismatch.is_empty:
         return commits.limit(0)
     named = mismatch.half_ids.withColumn("named", F.lit(True))
-    bucketed = _with_bucket(commits, mismatch.buckets, mismatch.bits).join(named, "half_id", "left")
-    joined = _is_mismatched() & (F.col("standing") != IN_FLIGHT)
-    return bucketed.where(joined | F.col("named").isNotNull()).drop(*_BUCKET_COLUMNS, "named")
+    asked = f"{MISMATCHED} AND standing <> '{IN_FLIGHT}' OR named"
+    bucketed = _with_bucket(commits, mismatch).join(named, "half_id", "left")
+    return bucketed.where(asked).select(*commits.columns)
 
 
 def mismatched_records(records: DataFrame, mismatch: Mismatch | None) -> DataFrame:
     """Return the records to join with commits; all of them without checksums."""
     if mismatch is None:
         return records
-    return (
-        records.limit(0)
-        if mismatch.is_empty
-        else records_in_buckets(records, mismatch.buckets, mismatch.bits)
-    )
+    if mismatch.is_empty:
+        return records.limit(0)
+    return _with_bucket(records, mismatch).where(MISMATCHED).select(*records.columns)
 
 
 def equal_records(records: DataFrame, mismatch: Mismatch) -> DataFrame:
     """Return the records that are equal to the commit at their place."""
     if mismatch.is_empty:
         return records
-    return (
-        _with_bucket(records, mismatch.buckets, mismatch.bits)
-        .where(~_is_mismatched())
-        .drop(*_BUCKET_COLUMNS)
-    )
-
-
-def records_in_buckets(records: DataFrame, buckets: DataFrame, bits: int) -> DataFrame:
-    """Return the records in one of these buckets or in no bucket."""
-    return _with_bucket(records, buckets, bits).where(_is_mismatched()).drop(*_BUCKET_COLUMNS)
+    return _with_bucket(records, mismatch).where(f"NOT {MISMATCHED}").select(*records.columns)
 
 
 def compare_buckets(commits: DataFrame, records: DataFrame, bits: int) -> DataFrame:
     """Return the buckets of either side, and whether the two sides differ there."""
-    judged = checksums(commits.where(F.col("standing") != IN_FLIGHT), bits).alias("judged")
-    placed = checksums(records, bits).alias("placed")
-    same = [F.col(f"judged.{each}").eqNullSafe(F.col(f"placed.{each}")) for each in COMPONENTS]
-    both = judged.join(placed, ["shard", "bucket"], "full_outer")
-    return both.select("shard", "bucket", (~(same[0] & same[1] & same[2])).alias("dirty"))
+    judged = _checksums(commits.where(f"standing <> '{IN_FLIGHT}'"), bits)
+    return (
+        judged.withColumnRenamed("checksum", "committed")
+        .join(_checksums(records, bits), ["shard", "bucket"], "full_outer")
+        .selectExpr("shard", "bucket", "NOT committed <=> checksum AS dirty")
+    )
 
 
-def checksums(rows: DataFrame, bits: int) -> DataFrame:
+def _checksums(rows: DataFrame, bits: int) -> DataFrame:
     """Return the checksum of each bucket: its number of rows, and their hashes combined twice.
 
     Rows without a slot are in a bucket that equals no other, so they always differ.
     """
-    mixed = F.xxhash64("digest", "slot")
-    return rows.groupBy("shard", F.shiftright("slot", bits).alias("bucket")).agg(
-        F.count("*").alias("messages"),
-        F.bit_xor(mixed).alias("mixed"),
-        F.sum(F.shiftright(mixed, 32)).alias("summed"),
-    )
+    checksum = """struct(
+        count(*),
+        bit_xor(xxhash64(digest, slot)),
+        sum(shiftright(xxhash64(digest, slot), 32))
+    ) AS checksum"""
+    return rows.groupBy("shard", F.expr(f"{_bucket(bits)} AS bucket")).agg(F.expr(checksum))
 
 
-_BUCKET_COLUMNS: Final = ("bucket", "differs")
+def _with_bucket(rows: DataFrame, mismatch: Mismatch) -> DataFrame:
+    """Mark the rows in one of the buckets with ``differs``."""
+    marks = mismatch.buckets.withColumn("differs", F.lit(True))
+    bucketed = rows.withColumn("bucket", F.expr(_bucket(mismatch.bits)))
+    return bucketed.join(marks, ["shard", "bucket"], "left")
 
 
-def _buckets_of(commits: DataFrame, half_ids: DataFrame, bits: int) -> DataFrame:
-    """Return the buckets of the commits whose half ids mismatched records have."""
-    named = commits.join(half_ids, "half_id", "left_semi")
-    placed = named.where((F.col("standing") != IN_FLIGHT) & F.col("slot").isNotNull())
-    return placed.select("shard", F.shiftright("slot", bits).alias("bucket"))
+def _bucket(bits: int) -> str:
+    return f"shiftright(slot, {bits})"
 
 
 def _ids(records: DataFrame) -> DataFrame:
-    return records.where(F.col("half_id").isNotNull()).select("half_id").distinct()
-
-
-def _with_bucket(rows: DataFrame, buckets: DataFrame, bits: int) -> DataFrame:
-    marks = buckets.withColumn("differs", F.lit(True))
-    bucket = F.shiftright("slot", bits)
-    return rows.withColumn("bucket", bucket).join(marks, ["shard", "bucket"], "left")
-
-
-def _is_mismatched() -> Column:
-    return F.col("differs").isNotNull() | F.col("slot").isNull()
+    return records.where("half_id IS NOT NULL").select("half_id").distinct()

@@ -6,8 +6,7 @@ has. A tombstone may be gone too, if no record of its key is left.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
@@ -18,13 +17,18 @@ def superseded(suspects: DataFrame, frames: Frames, keyed: DataFrame) -> DataFra
 
     ``keyed`` are the stored messages of the compacted topics (``Sources.read_keys``).
     """
-    of_key = Window.partitionBy("topic", "key_hash")
-    committed = frames.commits.where(F.col("standing") != IN_FLIGHT).select("half_id", "xid", "n")
-    placed = keyed.join(committed, "half_id").withColumn("at", F.struct("xid", "n"))
+    committed = frames.commits.where(f"standing <> '{IN_FLIGHT}'").select("half_id", "xid", "n")
+    ranked = keyed.join(committed, "half_id").selectExpr(
+        *("half_id", "topic", "key_hash", "tombstone"),
+        """struct(xid, n) < max(struct(xid, n)) OVER (
+            PARTITION BY topic, key_hash
+        ) AS replaced""",
+    )
     missing = suspects.where("copies + ahead = 0").select("half_id")
-    ranked = placed.withColumn("last", F.max("at").over(of_key))
-    asked = ranked.join(missing, "half_id", "left_semi")
-    left = frames.records.select("topic", "key_hash", F.lit(True).alias("left")).distinct()
-    gone = F.col("tombstone") & F.col("left").isNull()
-    joined = asked.join(left, ["topic", "key_hash"], "left")
-    return joined.where((F.col("at") < F.col("last")) | gone).select("half_id")
+    seen = frames.records.selectExpr("topic", "key_hash", "true AS seen").distinct()
+    return (
+        ranked.join(missing, "half_id", "left_semi")
+        .join(seen, ["topic", "key_hash"], "left")
+        .where("replaced OR tombstone AND seen IS NULL")
+        .select("half_id")
+    )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from spark.columns.commit_rank import BATCH_FACTS, with_batches
 from spark.columns.frames import Frames
@@ -27,7 +26,10 @@ PLACE: Final = ("topic", "partition", "offset")
 """The place of a record."""
 HEADER: Final = ("named_shard", "batch_no", "index")
 """The place that a record claims."""
-RECORD: Final = ("half_id", "digest", *PLACE, "published_at", "key_hash", "home", "redriven")
+RECORD: Final = (
+    *("half_id", "digest", *PLACE, "published_at", "key_hash", "home", "redriven"),
+    *("shard AS named_shard", "batch_no", "index"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ def matches_of(frames: Frames, mismatch: Mismatch | None, stage_uri: str) -> Mat
     commits = (
         frames.new_commits if mismatch is None else mismatched_commits(frames.new_commits, mismatch)
     )
-    published = mismatched_records(frames.records, mismatch).where(~F.col("ahead"))
+    published = mismatched_records(frames.records, mismatch).where("NOT ahead")
     in_batches = with_batches(published, frames.batches)
     joined = stage_frame(_joined_matches(commits, in_batches), f"{stage_uri}/matches")
     if mismatch is None:
@@ -64,19 +66,17 @@ def matches_of(frames: Frames, mismatch: Mismatch | None, stage_uri: str) -> Mat
 
 def _equal_matches(records: DataFrame, batches: DataFrame) -> Matches:
     """Return the matches of records that represent their commits: what they name is true."""
-    rank = (F.col("from_rank") + F.col("index") + 1).alias("rank")
-    named = F.col("shard").alias("named_shard")
-    columns = ("shard", *RECORD, named, "batch_no", "index")
-    facts = (*BATCH_FACTS, rank, F.lit(True).alias("proven"))
     return Matches(
-        plain=records.select(*columns),
-        ranked=with_batches(records, batches).select(*columns, *facts),
+        plain=records.selectExpr("shard", *RECORD),
+        ranked=with_batches(records, batches).selectExpr(
+            *("shard", *RECORD, *BATCH_FACTS),
+            "from_rank + index + 1 AS rank",
+            "true AS proven",
+        ),
     )
 
 
 def _joined_matches(commits: DataFrame, records: DataFrame) -> DataFrame:
-    judged = commits.where(F.col("standing") == JUDGED).select("half_id", "digest", "shard", "rank")
-    published = records.select(
-        *RECORD, *(F.col("shard").alias("named_shard"), "batch_no", "index", *BATCH_FACTS)
-    )
-    return judged.join(published, ["half_id", "digest"]).withColumn("proven", F.lit(False))
+    judged = commits.where(f"standing = '{JUDGED}'").select("half_id", "digest", "shard", "rank")
+    published = records.selectExpr(*RECORD, *BATCH_FACTS, "false AS proven")
+    return judged.join(published, ["half_id", "digest"])

@@ -40,9 +40,8 @@ def open_half_ids(
     """Return the half ids for the next run, without those that neither store keeps any more."""
     rows = [{"half_id": each} for each in expired]
     dropped = schemas.frame_of(unsettled.sparkSession, rows, schemas.HALF_IDS)
-    stored = (F.col("half_id") >= retired_below) | F.col("half_id").isin(*kept_below)
-    kept = unsettled.where(stored).select("half_id")
-    return kept.join(dropped, "half_id", "left_anti")
+    kept = F.col("half_id").isin(*kept_below) | (F.col("half_id") >= retired_below)
+    return unsettled.where(kept).select("half_id").join(dropped, "half_id", "left_anti")
 
 
 def carried_rows(
@@ -64,7 +63,7 @@ def carried_rows(
 
 def _open_rows(open_ids: DataFrame, frames: Frames) -> DataFrame:
     sides = {
-        COMMIT: frames.commits.where(F.col("standing") != IN_FLIGHT),
+        COMMIT: frames.commits.where(f"standing <> '{IN_FLIGHT}'"),
         RECORD: frames.records,
         LISTING: frames.listings,
     }

@@ -9,62 +9,59 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
 
 COPIES_SHOWN: Final = 20
 """Above this number a suspect's records are counted, not listed."""
-COPY: Final = (
-    *("topic", "partition", "offset", "published_at", "message_id", "shard", "batch_no"),
-    *("index", "redriven", "repair", "digest", "key_hash", "ahead"),
-)
-"""Columns of a record in the evidence; the place comes first, for sorting."""
-LISTING: Final = ("batch_no", "index", "status", "message_id", "shard")
+ONCE: Final = "copies = 1 AND low_digest = digest AND high_digest = digest"
+"""A half id has one judged record, whose digest is that of the commit."""
 
 
 def count_copies(records: DataFrame) -> DataFrame:
     """Return one row per half id: its judged copies, those ahead, and the range of its digests."""
-    judged = ~F.col("ahead")
     return (
-        records.where(F.col("half_id").isNotNull())
+        records.where("half_id IS NOT NULL")
         .groupBy("half_id")
         .agg(
-            F.count(F.when(judged, True)).alias("copies"),
-            F.count(F.when(F.col("ahead"), True)).alias("ahead"),
-            F.min(F.when(judged, F.col("digest"))).alias("low_digest"),
-            F.max(F.when(judged, F.col("digest"))).alias("high_digest"),
+            F.expr("count_if(NOT ahead) AS copies"),
+            F.expr("count_if(ahead) AS ahead"),
+            F.expr("min(if(ahead, NULL, digest)) AS low_digest"),
+            F.expr("max(if(ahead, NULL, digest)) AS high_digest"),
         )
     )
 
 
-def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
-    """Return every half id whose commit and records are not exactly one clean pair.
-
-    A judged commit without a record is suspect; one in flight or before the baseline is not. A
-    record ahead of the cut excuses a missing record, but never a missing commit.
-    """
-    return unsettled(commits, counts).where("suspect").drop("suspect")
-
-
 def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
-    """Return every half id that is not settled: the next run must know it.
+    """Return every half id that is not settled, so that the next run must know it.
 
     A message is settled if it is at or below the cut and has exactly one record, with the equal
     digest. A commit in flight without a record is not open.
+
+    It is also ``suspect`` if commit and records are not exactly one clean pair. A judged commit
+    without a record is; one in flight or before the baseline is not. A record ahead of the cut
+    excuses a missing record, but never a missing commit.
     """
+    settled = f"standing IN ('{JUDGED}', '{BASELINE}') AND {ONCE} AND ahead = 0"
+    untouched = f"standing = '{IN_FLIGHT}' AND copies IS NULL"
     both = commits.join(counts, "half_id", "full_outer")
-    return both.where(~(_settled() | _untouched())).select(
+    return both.where(
+        f"NOT coalesce({settled}, false) AND NOT coalesce({untouched}, false)"
+    ).selectExpr(
         "half_id",
-        (~_clean()).alias("suspect"),
-        F.col("standing"),
-        F.col("digest").alias("committed_digest"),
-        "xid",
-        "n",
-        "committed_at",
-        F.coalesce("copies", F.lit(0)).alias("copies"),
-        F.coalesce("ahead", F.lit(0)).alias("ahead"),
+        f"""NOT coalesce(
+            {ONCE}
+            OR standing <> '{JUDGED}' AND coalesce(copies, 0) = 0
+            OR standing = '{JUDGED}' AND copies = 0 AND ahead > 0,
+            false
+        ) AS suspect""",
+        "standing",
+        "digest AS committed_digest",
+        *("xid", "n", "committed_at"),
+        "coalesce(copies, 0) AS copies",
+        "coalesce(ahead, 0) AS ahead",
     )
 
 
@@ -82,65 +79,47 @@ def evidence(
     if superseded is not None:
         marks = superseded.withColumn("superseded", F.lit(True))
         marked = suspect.join(marks, "half_id", "left")
+    asked = suspect.select("half_id")
     return (
-        marked.join(_copies_of(suspect, records), "half_id", "left")
-        .join(_listings_of(suspect, entries), "half_id", "left")
+        marked.join(_copies(records.join(asked, "half_id", "left_semi")), "half_id", "left")
+        .join(_listings(entries.join(asked, "half_id", "left_semi")), "half_id", "left")
         .orderBy("half_id")
     )
 
 
 def late_by_shard(segments: DataFrame, grace_seconds: int, cut_at: Column) -> DataFrame:
     """Return per shard the commits in flight, how many of them are overdue, and the oldest."""
-    late = F.col("committed_at") < cut_at - F.make_dt_interval(secs=F.lit(grace_seconds))
+    due_at = F.expr(f"committed_at + make_dt_interval(0, 0, 0, {grace_seconds})")
     return (
-        segments.where(F.col("standing") == IN_FLIGHT)
+        segments.where(f"standing = '{IN_FLIGHT}'")
+        .withColumn("late", due_at < cut_at)
         .groupBy("shard")
         .agg(
-            F.sum("size").alias("in_flight"),
-            F.sum(F.when(late, F.col("size")).otherwise(0)).alias("overdue"),
-            F.min("committed_at").alias("oldest"),
+            F.expr("sum(size) AS in_flight"),
+            F.expr("sum(if(late, size, 0)) AS overdue"),
+            F.expr("min(committed_at) AS oldest"),
         )
     )
 
 
-def _settled() -> Column:
-    judged = F.col("standing").isin(JUDGED, BASELINE)
-    return F.coalesce(judged & _once() & (F.col("ahead") == 0), F.lit(False))
-
-
-def _untouched() -> Column:
-    return F.coalesce(F.col("standing") == IN_FLIGHT, F.lit(False)) & F.col("copies").isNull()
-
-
-def _once() -> Column:
-    digest = F.col("digest")
-    same = (F.col("low_digest") == digest) & (F.col("high_digest") == digest)
-    return (F.col("copies") == 1) & same
-
-
-def _clean() -> Column:
-    copies, ahead = F.coalesce("copies", F.lit(0)), F.coalesce("ahead", F.lit(0))
-    excused = (F.col("standing") != JUDGED) | (ahead > 0)
-    absent = F.col("standing").isNotNull() & (copies == 0) & excused
-    return F.coalesce(_once() | absent, F.lit(False))
-
-
-def _copies_of(suspect: DataFrame, records: DataFrame) -> DataFrame:
-    """Return the first records of each suspect, in the order of their places."""
-    order = Window.partitionBy("half_id").orderBy("topic", "partition", "offset")
-    first = records.join(suspect.select("half_id"), "half_id", "left_semi").withColumn(
-        "place", F.row_number().over(order)
+def _copies(records: DataFrame) -> DataFrame:
+    """Return the first records of each half id, in the order of their places."""
+    placed = records.selectExpr(
+        "*",
+        """row_number() OVER (
+            PARTITION BY half_id
+            ORDER BY topic, partition, offset
+        ) AS place""",
     )
-    return (
-        first.where(F.col("place") <= COPIES_SHOWN)
-        .groupBy("half_id")
-        .agg(F.sort_array(F.collect_list(F.struct(*COPY))).alias("found"))
-    )
+    found = """sort_array(collect_list(struct(
+        topic, partition, offset, published_at, message_id, shard, batch_no,
+        redriven, repair, digest, key_hash, ahead
+    ))) AS found"""
+    return placed.where(f"place <= {COPIES_SHOWN}").groupBy("half_id").agg(F.expr(found))
 
 
-def _listings_of(suspect: DataFrame, entries: DataFrame) -> DataFrame:
-    return (
-        entries.join(suspect.select("half_id"), "half_id", "left_semi")
-        .groupBy("half_id")
-        .agg(F.sort_array(F.collect_set(F.struct(*LISTING))).alias("listed"))
-    )
+def _listings(entries: DataFrame) -> DataFrame:
+    listed = """sort_array(collect_set(struct(
+        batch_no, index, status, message_id, shard
+    ))) AS listed"""
+    return entries.groupBy("half_id").agg(F.expr(listed))

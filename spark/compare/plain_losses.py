@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import SHARDS
@@ -21,7 +21,26 @@ from spark.compare.facts import Judgement
 from spark.findings.finding import SOURCE
 from spark.findings.finding_class import Cause, Kind
 
-LOST: Final = Cause.LOST_PUBLISHED
+FOUND: Final = (
+    *("half_id", "message_id", "topic", "producer_group"),
+    f"""lower(lpad(
+        hex(xxhash64('{Kind.MISSING.value}', '{SOURCE}', concat('message:', message_id))), 16, '0'
+    )) AS finding_id""",
+    f"half_id & {SHARDS - 1} AS shard",
+    f"'{Kind.MISSING.value}' AS kind",
+    f"'{Cause.LOST_PUBLISHED.finding_class.value}' AS class",
+    f"'{Cause.LOST_PUBLISHED.detail}' AS detail",
+    f"'{Decision.COMMIT.value}' AS decision",
+    "committed_at AS decided_at",
+    """to_json(struct(
+        0 AS copies,
+        array(listed) AS manifests,
+        CASE WHEN offset IS NOT NULL THEN struct(partition, offset) END AS recorded
+    )) AS evidence""",
+)
+"""The columns of ``schemas.FINDINGS`` that depend on the message.
+
+The id is that of ``Finding.finding_id``; Spark's hash chains its arguments with the same seed."""
 
 
 def plain_losses(
@@ -36,15 +55,16 @@ def plain_losses(
     ``stored`` are the names of messages in topics that are not compacted, and their recorded
     places. Findings that an operator has ``accepted`` are left out, because they do not count.
     """
-    absent = judged.where(F.expr("copies + ahead") == 0)
     doubtful = judgement.unread_topics | judgement.baselines.keys()
     published = listings.where(F.col("status").isin(*PUBLISHED)).groupBy("half_id")
-    listed = published.agg(F.max(F.struct("batch_no", "index", "status")).alias("listed"))
-    named = absent.select("half_id", "committed_at").join(listed, "half_id").join(stored, "half_id")
-    lost = _unexpired(named, judgement).where(~F.col("topic").isin(*doubtful))
-    lost = _without(lost, "message_id", judgement.earlier.expired)
-    found = lost.withColumn("finding_id", _finding_id())
-    return _without(found, "finding_id", accepted).select(*_columns())
+    named = (
+        judged.where("copies + ahead = 0")
+        .select("half_id", "committed_at")
+        .join(published.agg(F.expr("max(struct(batch_no, index, status)) AS listed")), "half_id")
+        .join(stored.where(~F.col("topic").isin(*doubtful)), "half_id")
+    )
+    lost = _without(_unexpired(named, judgement), "message_id", judgement.earlier.expired)
+    return _without(lost.selectExpr(*FOUND), "finding_id", accepted)
 
 
 def _unexpired(named: DataFrame, judgement: Judgement) -> DataFrame:
@@ -57,7 +77,7 @@ def _unexpired(named: DataFrame, judgement: Judgement) -> DataFrame:
     frame = schemas.frame_of(named.sparkSession, starts, schemas.STARTS)
     placed = named.join(F.broadcast(frame), ["topic", "partition"], "left")
     whole = ~F.col("topic").isin(*{each["topic"] for each in starts})
-    return placed.where(whole | (F.col("offset") >= F.coalesce("start", F.lit(0))))
+    return placed.where(whole | F.expr("offset >= coalesce(start, 0)"))
 
 
 def _without(rows: DataFrame, column: str, values: Collection[str]) -> DataFrame:
@@ -65,27 +85,3 @@ def _without(rows: DataFrame, column: str, values: Collection[str]) -> DataFrame
         return rows
     named = schemas.frame_of(rows.sparkSession, [{"text": v} for v in values], schemas.TEXTS)
     return rows.join(F.broadcast(named), rows[column] == named["text"], "left_anti")
-
-
-def _finding_id() -> Column:
-    """Return the id as ``Finding.finding_id`` computes it; Spark's hash chains with that seed."""
-    subject = F.concat(F.lit("message:"), "message_id")
-    digest = F.xxhash64(F.lit(Kind.MISSING.value), F.lit(SOURCE), subject)
-    return F.lower(F.lpad(F.hex(digest), 16, "0"))
-
-
-def _columns() -> tuple[Column | str, ...]:
-    """Return the columns of ``schemas.FINDINGS`` that depend on the message."""
-    place = F.when(F.col("offset").isNotNull(), F.struct("partition", "offset"))
-    manifests = F.array("listed").alias("manifests")
-    evidence = F.struct(F.lit(0).alias("copies"), manifests, place.alias("recorded"))
-    return (
-        *("half_id", "finding_id", "message_id", "topic", "producer_group"),
-        F.col("half_id").bitwiseAND(SHARDS - 1).alias("shard"),
-        F.lit(Kind.MISSING.value).alias("kind"),
-        F.lit(LOST.finding_class.value).alias("class"),
-        F.lit(LOST.detail).alias("detail"),
-        F.lit(Decision.COMMIT.value).alias("decision"),
-        F.col("committed_at").alias("decided_at"),
-        F.to_json(evidence).alias("evidence"),
-    )

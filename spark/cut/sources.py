@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from outbox.messages.manifest import START, Position
 from outbox.messages.message_id import LOW_BITS, SHARDS
 from outbox.reconciliation.snapshot import JdbcAddress, SnapshotIdentity
-from spark.columns import digest, manifests, schemas, slot
-from spark.columns.expected_partition import expected_partition
+from spark.columns import digest, manifests, schemas
 from spark.cut.cut_plan import Range
 
 CONNECTIONS: Final = 4
@@ -67,27 +66,8 @@ class Sources:
     connections: int = CONNECTIONS
 
     def read_records(self, ranges: Iterable[Range]) -> DataFrame:
-        """Return the records of the ranges: place, identity, digest; no key and no value.
-
-        ``message_id`` is not known to be well formed (``slot.with_half_id``).
-        """
-        read = self._log(ranges).select(
-            *("topic", "partition", "offset", F.col("timestamp").alias("published_at")),
-            slot.id_text().alias("message_id"),
-            slot.batch().alias("batch"),
-            digest.redriven().alias("redriven"),
-            slot.repair_text().alias("repair"),
-            digest.content_digest().alias("digest"),
-            digest.key_hash().alias("key_hash"),
-            expected_partition(F.col("key")).alias("home"),
-            digest.producer_group().alias("producer_group"),
-        )
-        parts = (slot.shard().alias("shard"), slot.batch_no().alias("batch_no"))
-        return read.select(
-            *("topic", "partition", "offset", "published_at", "message_id"),
-            *(*parts, slot.index().alias("index")),
-            *("redriven", "repair", "digest", "key_hash", "home", "producer_group"),
-        )
+        """Return the records of the ranges: place, identity, digest; no key and no value."""
+        return digest.described(self._log(ranges))
 
     def read_manifests(self, ranges: Iterable[Range]) -> DataFrame:
         """Return the manifests of the ranges."""

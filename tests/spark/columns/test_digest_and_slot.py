@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from outbox.messages import record
 from outbox.messages.content_digest import content_digest
@@ -24,9 +23,8 @@ GROUP = (record.PRODUCER_GROUP, "billing")
 
 
 def named(session: SparkSession, *rows: dict[str, Any]) -> DataFrame:
-    """Return records as a run reads them, before it drops their headers."""
-    texts = {"message_id": slot.id_text(), "batch": slot.batch()}
-    return slot.with_half_id(log(session, *rows).withColumns(texts))
+    """Return records as a run reads them."""
+    return slot.with_half_id(digest.described(log(session, *rows)))
 
 
 def headers(*pairs: tuple[str, str | None]) -> list[dict[str, Any]]:
@@ -56,8 +54,8 @@ def test_the_digest_is_the_librarys_for_random_records(session: SparkSession) ->
         rows.append({"key": key, "value": value, "headers": headers(*leading(), *covered)})
         encoded = [(name, None if text is None else text.encode()) for name, text in covered]
         expected.append(content_digest(ID.encode(), "points", key, value, encoded))
-    found = named(session, *rows).orderBy("offset").select(digest.content_digest().alias("d"))
-    assert [row["d"] for row in found.collect()] == expected
+    found = named(session, *rows).orderBy("offset").select("digest")
+    assert [row["digest"] for row in found.collect()] == expected
 
 
 @pytest.mark.parametrize(
@@ -84,11 +82,6 @@ def test_the_half_id_is_read_out_of_the_message_id(session: SparkSession) -> Non
     random = Random(7)
     half_ids = [0, (1 << 63) - 1, *[random.getrandbits(63) for _ in range(200)]]
     ids = [message_id_of(HalfId(each), Nonce(random.getrandbits(NONCE_BITS))) for each in half_ids]
-    table = pa.table({"text": [str(i) for i in ids], "raw": pa.array([i.bytes for i in ids])})
-    text, raw = F.col("text"), F.col("raw")
-    found = session.createDataFrame(table).select(
-        slot.half_id_in(text), slot.half_id_in_bytes(raw), slot.uuid_text(raw)
-    )
-    assert [tuple(row) for row in found.collect()] == [
-        (half_id, half_id, str(each)) for half_id, each in zip(half_ids, ids, strict=True)
-    ]
+    table = pa.table({"message_id": [str(each) for each in ids]})
+    found = slot.with_half_id(session.createDataFrame(table)).select("half_id")
+    assert [row["half_id"] for row in found.collect()] == half_ids
