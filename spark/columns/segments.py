@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark.columns import commit_rank
 from spark.columns.slot import slot_at
 
 IN_FLIGHT: Final = "in_flight"
 JUDGED: Final = "judged"
 BASELINE: Final = "baseline"
 """Standing of a commit: above its shard's cut, at or below it, older than all kept manifests."""
-
-FLUSH: Final = ("before", "xid", "size", "committed_at", "seen", "base", "cut")
-BATCH: Final = ("from_rank", "to_rank", "batch_no")
-"""Columns that a segment takes from its row and from its batch; the sort columns come first."""
 
 
 def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -30,126 +27,135 @@ def segments(flushes: DataFrame, batches: DataFrame, cuts: DataFrame) -> DataFra
     Where two batches claim a commit, the batch that begins later gets it. A wrong claim gives a
     slot that contains no such record.
     """
-    shard = Window.partitionBy("shard").orderBy("rank")
-    till_here = shard.rowsBetween(Window.unboundedPreceding, 0)
-    divided = _edges(_with_cuts(flushes, cuts), batches).select(
-        "shard",
-        "rank",
-        F.last("flush", ignorenulls=True).over(till_here).alias("flush"),
-        F.last("batch", ignorenulls=True).over(till_here).alias("batch"),
-        F.lead("rank").over(shard).alias("next"),
+    block = f"rank DIV {commit_rank.BLOCK}"
+    edges = _edges_of_rows(flushes, cuts).unionByName(
+        _edges_of_batches(batches), allowMissingColumns=True
     )
-    row_end = F.col("flush.before") + F.col("flush.size")
-    skip = F.col("rank") - F.col("flush.before")
-    inside = F.col("rank") < F.col("batch.to_rank")
-    return divided.where((F.col("rank") < row_end) & (skip >= F.col("flush.seen"))).select(
-        "shard",
-        "flush.xid",
-        "flush.committed_at",
-        "rank",
-        skip.cast("int").alias("skip"),
-        (F.least(row_end, "next") - F.col("rank")).cast("int").alias("size"),
-        _standing(skip).alias("standing"),
-        F.when(inside, F.col("batch.batch_no")).alias("batch_no"),
-        F.when(inside, F.col("rank") - F.col("batch.from_rank")).alias("index"),
+    running = f"OVER (PARTITION BY shard, {block} ORDER BY rank, batch ROWS UNBOUNDED PRECEDING)"
+    return (
+        edges.selectExpr(
+            *("shard", "rank"),
+            f"max(flush) {running} AS flush",
+            f"max(batch) {running} AS batch",
+            f"lead(rank) OVER (PARTITION BY shard, {block} ORDER BY rank, batch) AS next",
+        )
+        .selectExpr(
+            *("shard", "rank", "batch", "flush.*"),
+            "int(rank - flush.before) AS skip",
+            f"""int(
+                least(flush.row_end, next, ({block} + 1) * {commit_rank.BLOCK}) - rank
+            ) AS size""",
+        )
+        .where("size > 0 AND skip >= seen")
+        .selectExpr(
+            *("shard", "xid", "committed_at", "rank", "skip", "size"),
+            f"""CASE
+                WHEN skip < base THEN '{BASELINE}'
+                WHEN skip < cut THEN '{JUDGED}'
+                ELSE '{IN_FLIGHT}'
+            END AS standing""",
+            "CASE WHEN rank < batch.to_rank THEN batch.batch_no END AS batch_no",
+            "CASE WHEN rank < batch.to_rank THEN rank - batch.from_rank END AS index",
+        )
     )
 
 
 def open_commits(commits: DataFrame, segments: DataFrame) -> DataFrame:
-    """Return one row per committed message: id, digest, position, rank, standing, slot."""
-    joined = commits.select("shard", "xid", "half_ids", "content_digests").join(
-        segments, ["shard", "xid"]
+    """Return one row per committed message: id, digest, position, rank, standing, slot.
+
+    A segment has one digest per commit even where the row has too few of them. The digests are
+    exploded, not the ids, because the bucket checksums do not read the ids.
+    """
+    each = (
+        commits.select("shard", "xid", "half_ids", "content_digests")
+        .join(segments, ["shard", "xid"])
+        .selectExpr(
+            "*",
+            """posexplode(CASE
+                WHEN size(content_digests) >= skip + size
+                THEN slice(content_digests, skip + 1, size)
+                ELSE array_repeat(bigint(NULL), size)
+            END) AS (place, digest)""",
+        )
     )
-    each = joined.select("*", F.posexplode(_digests()).alias("place", "digest"))
-    at = F.col("skip") + F.col("place")
-    return each.select(
-        F.get("half_ids", at).alias("half_id"),
-        "digest",
-        "shard",
-        "xid",
-        (at + 1).alias("n"),
+    slot = slot_at(F.col("batch_no"), F.col("index") + F.col("place"))
+    return each.withColumn("slot", slot).selectExpr(
+        "get(half_ids, skip + place) AS half_id",
+        *("digest", "shard", "xid"),
+        "skip + place + 1 AS n",
         "committed_at",
-        (F.col("rank") + F.col("place") + 1).alias("rank"),
-        "standing",
-        slot_at(F.col("batch_no"), F.col("index") + F.col("place")).alias("slot"),
+        "rank + place + 1 AS rank",
+        *("standing", "slot"),
     )
 
 
 def with_standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
     """Return the messages with their standing at the cut of their shard."""
-    return commits.join(F.broadcast(cuts), "shard", "left").withColumn(
-        "standing", _standing_at_cut()
-    )
+    standing = f"""CASE
+        WHEN xid < base_xid OR (xid = base_xid AND n <= base_n) THEN '{BASELINE}'
+        WHEN xid < cut_xid OR (xid = cut_xid AND n <= cut_n) THEN '{JUDGED}'
+        ELSE '{IN_FLIGHT}'
+    END"""
+    return commits.join(F.broadcast(cuts), "shard", "left").withColumn("standing", F.expr(standing))
 
 
 def standings() -> dict[str, Column]:
     """Return the numbers of commits by standing, as aggregates of segments."""
-    standing, none = F.col("standing"), F.lit(0)
     return {
-        each: F.coalesce(F.sum(F.when(standing == each, F.col("size"))), none)
+        each: F.expr(f"coalesce(sum(if(standing = '{each}', size, 0)), 0)")
         for each in (JUDGED, IN_FLIGHT, BASELINE)
     }
 
 
-def _digests() -> Column:
-    """Return a segment's digests, one per commit even where the row has too few of them.
+def _edges_of_rows(flushes: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return the ranks at which a row begins, reaches a position of the cuts or enters a block.
 
-    The digests are exploded, not the ids, because the bucket checksums do not read the ids.
+    The row is given with the number of its commits up to each position of the cuts.
     """
-    end = F.col("skip") + F.col("size")
-    own = F.slice("content_digests", F.col("skip") + 1, F.col("size"))
-    absent = F.array_repeat(F.lit(None).cast("bigint"), F.col("size"))
-    return F.when(F.size("content_digests") >= end, own).otherwise(absent)
+    up_to = {
+        name: f"""CASE
+            WHEN xid < {name}_xid THEN size
+            WHEN xid = {name}_xid THEN least({name}_n, size)
+            ELSE 0
+        END AS {name}"""
+        for name in ("seen", "base", "cut")
+    }
+    counted = (
+        flushes.where("size > 0")
+        .join(F.broadcast(cuts), "shard", "left")
+        .selectExpr(
+            "shard", "before", "before + size AS row_end", "xid", "committed_at", *up_to.values()
+        )
+    )
+    return (
+        counted.selectExpr(
+            "shard",
+            "struct(before, row_end, xid, committed_at, seen, base, cut) AS flush",
+            f"""explode(concat(
+            {_blocks("before", "row_end")},
+            array(before + seen, before + base, before + cut)
+        )) AS edge""",
+        )
+        .selectExpr("shard", "greatest(edge, flush.before) AS rank", "flush")
+        .where("rank < flush.row_end")
+    )
 
 
-def _with_cuts(flushes: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the rows with the number of their commits up to each position of the cuts."""
-    joined = flushes.where("size > 0").join(F.broadcast(cuts), "shard", "left")
-    return joined.select(
+def _edges_of_batches(batches: DataFrame) -> DataFrame:
+    """Return the ranks at which a batch begins, enters a block or has ended."""
+    edges = batches.where("in_turn AND whole").selectExpr(
         "shard",
-        *FLUSH[:4],
-        *(_up_to(f"{name}_xid", f"{name}_n").alias(name) for name in FLUSH[4:]),
+        "struct(from_rank, to_rank, batch_no) AS batch",
+        f"explode(concat({_blocks('from_rank', 'to_rank')}, array(to_rank))) AS edge",
+    )
+    return edges.selectExpr(
+        "shard",
+        "greatest(edge, batch.from_rank) AS rank",
+        "CASE WHEN edge < batch.to_rank THEN batch END AS batch",
     )
 
 
-def _up_to(end_xid: str, end_n: str) -> Column:
-    within = F.least(F.col(end_n), F.col("size"))
-    before = F.col("xid") < F.col(end_xid)
-    return F.when(before, F.col("size")).when(F.col("xid") == F.col(end_xid), within).otherwise(0)
-
-
-def _edges(flushes: DataFrame, batches: DataFrame) -> DataFrame:
-    """Return the ranks at which a segment begins or ends, with the row or batch beginning there."""
-    inside = (
-        F.when((F.col(each) > 0) & (F.col(each) < F.col("size")), F.col(each)) for each in FLUSH[4:]
-    )
-    ends = F.explode(F.array_compact(F.array(F.lit(0), *inside))).alias("end")
-    of_rows = flushes.select("shard", F.struct(*FLUSH).alias("flush"), ends).select(
-        "shard", (F.col("flush.before") + F.col("end")).alias("rank"), "flush"
-    )
-    claimed = batches.where("in_turn AND whole")
-    begins = (F.col("from_rank").alias("rank"), F.struct(*BATCH).alias("batch"))
-    of_batches = claimed.select("shard", *begins)
-    ends_of_batches = claimed.select("shard", F.col("to_rank").alias("rank"))
-    every = of_rows.unionByName(of_batches, allowMissingColumns=True).unionByName(
-        ends_of_batches, allowMissingColumns=True
-    )
-    return every.groupBy("shard", "rank").agg(
-        F.max("flush").alias("flush"), F.max("batch").alias("batch")
-    )
-
-
-def _standing(skip: Column) -> Column:
-    before, judged = skip < F.col("flush.base"), skip < F.col("flush.cut")
-    return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
-
-
-def _standing_at_cut() -> Column:
-    position = (F.col("xid"), F.col("n"))
-    judged = _at_most(*position, F.col("cut_xid"), F.col("cut_n"))
-    before = _at_most(*position, F.col("base_xid"), F.col("base_n"))
-    return F.when(before, BASELINE).when(judged, JUDGED).otherwise(IN_FLIGHT)
-
-
-def _at_most(xid: Column, n: Column, end_xid: Column, end_n: Column) -> Column:
-    return F.coalesce((xid < end_xid) | ((xid == end_xid) & (n <= end_n)), F.lit(False))
+def _blocks(begin: str, end: str) -> str:
+    """Return the SQL for the first ranks of the blocks of a range, of which the end is no part."""
+    block = commit_rank.BLOCK
+    return f"sequence({begin} DIV {block} * {block}, {end} - 1, bigint({block}))"

@@ -84,8 +84,12 @@ def test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch(
 
 
 @pytest.mark.deep
-def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(session: SparkSession) -> None:
+@pytest.mark.parametrize("block", [1, 2, commit_rank.BLOCK])
+def test_a_segment_is_in_one_batch_and_on_one_side_of_the_cut(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
     """Commits of a batch that does not list its whole range, or of none, are in no slot."""
+    monkeypatch.setattr(commit_rank, "BLOCK", block)
     batches = [(2, 1, 3, True, True), (3, 3, 4, True, False)]
     layout = layout_of(session, batches, cut_row(cut=(8, 2), base=(7, 1), seen=(7, 0)))
     found = layout.select("xid", "n", "standing", "slot").orderBy("xid", "n").collect()
