@@ -8,100 +8,83 @@ from typing import Any, Final
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 SCHEMA_VERSION: Final = 1
+TIME: Final = pa.timestamp("us", tz="UTC")
+HEADERS: Final = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+OTHER_TYPES: Final = {"time": TIME, "headers": HEADERS}
 
-HEADERS: Final = ArrayType(
-    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-)
 
-LOG: Final = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("headers", HEADERS),
-    ]
-)
+def schema_of(columns: str) -> pa.Schema:
+    """Return the schema of these columns, each given as its name and type."""
+    named = (each.split() for each in columns.split(","))
+    return pa.schema(
+        [(name, OTHER_TYPES.get(kind) or pa.type_for_alias(kind)) for name, kind in named]
+    )
+
+
+LOG: Final = schema_of("""
+    topic string,
+    partition int32,
+    offset int64,
+    timestamp time,
+    key binary,
+    value binary,
+    headers headers
+""")
 """The columns that are requested from Spark's Kafka source."""
 
-SHARD_CUTS: Final = pa.schema(
-    {
-        "shard": pa.int32(),
-        "cut_batch": pa.int64(),
-        "cut_xid": pa.int64(),
-        "cut_n": pa.int64(),
-        "base_xid": pa.int64(),
-        "base_n": pa.int64(),
-        "seen_xid": pa.int64(),
-        "seen_n": pa.int64(),
-        "newest_batch": pa.int64(),
-    }
-)
+SHARD_CUTS: Final = schema_of("""
+    shard int32,
+    cut_batch int64,
+    cut_xid int64,
+    cut_n int64,
+    base_xid int64,
+    base_n int64,
+    seen_xid int64,
+    seen_n int64,
+    newest_batch int64
+""")
 """One row per shard: the last batch and position to judge, the first position that can be judged,
 the last position that an earlier run has judged, and the last batch that can be in the log."""
 
-CARRIED: Final = pa.schema({"side": pa.string(), "half_id": pa.int64(), "facts": pa.string()})
+CARRIED: Final = schema_of("side string, half_id int64, facts string")
 """What a run leaves open for the next one; the facts are a row as JSON."""
 
-HALF_IDS: Final = pa.schema({"half_id": pa.int64()})
+HALF_IDS: Final = schema_of("half_id int64")
 
-TEXTS: Final = pa.schema({"text": pa.string()})
+TEXTS: Final = schema_of("text string")
 
-STARTS: Final = pa.schema({"topic": pa.string(), "partition": pa.int32(), "start": pa.int64()})
+STARTS: Final = schema_of("topic string, partition int32, start int64")
 """One row per partition of which records have expired: where its log begins."""
 
-LAST_PARTITIONS: Final = pa.schema({"topic": pa.string(), "last": pa.int32()})
+LAST_PARTITIONS: Final = schema_of("topic string, last int32")
 """One row per topic: its last partition at the cut."""
 
-KNOWN_PLACES: Final = pa.schema(
-    {
-        "topic": pa.string(),
-        "named_shard": pa.int32(),
-        "batch": pa.int64(),
-        "index": pa.int32(),
-    }
-)
+KNOWN_PLACES: Final = schema_of("topic string, named_shard int32, batch int64, index int32")
 """One row per topic and shard: a place at which its relay knew all partitions of the topic."""
 
-TIME: Final = pa.timestamp("us", tz="UTC")
-
-FINDINGS: Final = pa.schema(
-    {
-        "schema_version": pa.int32(),
-        "run_id": pa.string(),
-        "finding_id": pa.string(),
-        "kind": pa.string(),
-        "class": pa.string(),
-        "detail": pa.string(),
-        "severity": pa.string(),
-        "status": pa.string(),
-        "message_id": pa.string(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "key_hash": pa.string(),
-        "producer_group": pa.string(),
-        "shard": pa.int32(),
-        "decision": pa.string(),
-        "decided_at": TIME,
-        "record_time": TIME,
-        "evidence": pa.string(),
-    }
-)
+FINDINGS: Final = schema_of("""
+    schema_version int32,
+    run_id string,
+    finding_id string,
+    kind string,
+    class string,
+    detail string,
+    severity string,
+    status string,
+    message_id string,
+    topic string,
+    partition int32,
+    offset int64,
+    key_hash string,
+    producer_group string,
+    shard int32,
+    decision string,
+    decided_at time,
+    record_time time,
+    evidence string
+""")
 """The table of the findings: all of them, without any value."""
 
 

@@ -42,7 +42,7 @@ class Copy:
     key_hash: int | None
     ahead: bool
     repair: str | None = None
-    """The order of the repair that published it; older runs did not carry it."""
+    """The order of the repair that published it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ def _suspect(
         committed_at=in_utc(row["committed_at"]),
         copies=row["copies"],
         ahead=row["ahead"],
-        found=tuple(_copy(each) for each in row["found"] or ()),
+        found=tuple(map(_copy, row["found"] or ())),
         listed=tuple(each.asDict() for each in row["listed"] or ()),
         known=known,
         hold=hold,
@@ -159,19 +159,9 @@ def _suspect(
 
 
 def _copy(found: Any) -> Copy:
-    return Copy(
-        partition=Partition(found["topic"], found["partition"]),
-        offset=found["offset"],
-        published_at=in_utc(found["published_at"]),
-        message_id=found["message_id"],
-        shard=found["shard"],
-        batch_no=found["batch_no"],
-        redriven=found["redriven"],
-        digest=found["digest"],
-        key_hash=found["key_hash"],
-        ahead=found["ahead"],
-        repair=found["repair"],
-    )
+    facts = found.asDict()
+    partition = Partition(facts.pop("topic"), facts.pop("partition"))
+    return Copy(**{**facts, "partition": partition, "published_at": in_utc(found["published_at"])})
 
 
 def _with_comparisons(

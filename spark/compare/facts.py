@@ -109,9 +109,7 @@ def _decision(suspect: Suspect) -> Decision:
         return Decision.COMMIT
     if suspect.known is None:
         return Decision.ABSENT
-    if suspect.known.decision is Resolution.COMMIT:
-        return Decision.COMMIT
-    return Decision.NONE if suspect.known.decision is None else Decision.ROLLBACK
+    return Decision(suspect.known.decision or Decision.NONE)
 
 
 def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
@@ -135,7 +133,7 @@ def _redriven(suspect: Suspect, matched_before: bool) -> int:
         return 0
     redriven = [copy for copy in suspect.own if copy.redriven]
     batches = {(copy.shard, copy.batch_no) for copy in redriven}
-    orders = {copy.repair or (copy.shard, copy.batch_no) for copy in redriven}
+    orders = {copy.repair for copy in redriven}
     repeated = min(len(batches), len(orders)) < len(redriven)
     if repeated or any(_is_repetition(copy, hold) for copy in redriven):
         return 0

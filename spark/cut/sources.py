@@ -147,8 +147,7 @@ class Sources:
     def _log(self, ranges: Iterable[Range]) -> DataFrame:
         filled = [each for each in ranges if each.end > each.start]
         if not filled:
-            nothing = [F.lit(None).cast(each.dataType).alias(each.name) for each in schemas.LOG]
-            return self.spark_session.range(0).select(*nothing)
+            return schemas.frame_of(self.spark_session, [], schemas.LOG)
         return (
             self.spark_session.read.format("kafka")
             .options(**self.kafka_options)
@@ -157,7 +156,7 @@ class Sources:
             .option("endingOffsets", _offsets({each: each.end for each in filled}))
             .option("maxRecordsPerPartition", str(RANGE_RECORDS))
             .load()
-            .select(*schemas.LOG.fieldNames())
+            .select(*schemas.LOG.names)
         )
 
 
