@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from outbox.clock import Clock
 from outbox.reconciliation.run import StoredCheckpoint
-from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
+from spark.columns.frames import Frames
 from spark.cut.checkpoint import PlannedRead
 from spark.cut.cut_plan import Plan
 from spark.cut.sources import Sources
@@ -57,10 +57,6 @@ class Options:
     """Topics that may have been recreated: they are judged from this run on."""
     full: bool = False
     """Read everything, even what an earlier run has read."""
-    mode: Mode = Mode.AUTO
-    """How both sides are compared."""
-    bucket_messages: int = BUCKET_MESSAGES
-    """Number of messages in one bucket, about."""
     small_rows: int = SMALL_ROWS
     """Up to this number of rows a run is first tried without Spark; 0 never tries."""
     show_keys: bool = False

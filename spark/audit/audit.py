@@ -43,11 +43,11 @@ class Audit:
 
     def _judged(self, captured: Captured, snapshot: PostgresSnapshot) -> Report:
         """Return the report of a run that Spark judges."""
-        options, sources = self.options, self.context.sources()
+        sources = self.context.sources()
         with steps.staged(captured, sources.spark_session) as staged:
             run = steps.read(staged, snapshot, sources)
             with self.context.progress.stage("compare") as stage:
-                found = differences(run.frames, options.mode, options.bucket_messages)
+                found = differences(run.frames)
                 stage.rows = found.suspects
             judgement = steps.judgement_of(run)
             expired = steps.diagnose(run, found, judgement)

@@ -1,23 +1,11 @@
-"""What a run judges, as frames, and how both sides of it are compared."""
+"""What a run judges, as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final
 
 from pyspark.sql import DataFrame
-
-BUCKET_MESSAGES: Final = 1024
-"""Default number of messages per bucket, about; a single batch may have more."""
-
-
-class Mode(StrEnum):
-    """How both sides are compared; the findings are the same."""
-
-    AUTO = "auto"
-    TWO_LEVEL = "two_level"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark.columns.frames import BUCKET_MESSAGES, Frames, Mode
+from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.slot import INDEX_BITS
 from spark.columns.staging import stage_counted, stage_frame
 from spark.compare.placement import count_copies, unsettled
 
+BUCKET_MESSAGES: Final = 1024
+"""Number of messages per bucket, about; a single batch may have more."""
 FROM_RECORDS: Final = 1_000_000
 """With fewer records one join is faster than several scans."""
 MOST_DIRTY: Final = 0.5
@@ -58,13 +60,14 @@ class Differences:
     """Number of messages that are not exactly one clean pair."""
 
 
-def differences(frames: Frames, mode: Mode, bucket_messages: int) -> Differences:
+def differences(frames: Frames) -> Differences:
     """Compare both sides."""
-    uri = frames.stage_uri
-    mismatch = mismatches(frames, mode, uri, bucket_messages)
+    mismatch = None
+    if frames.size >= FROM_RECORDS:
+        mismatch = mismatches(frames, BUCKET_MESSAGES, MOST_DIRTY)
     unsettled, seen = stage_counted(
         open_ids(frames.commits, frames.records, mismatch),
-        f"{uri}/dirty",
+        f"{frames.stage_uri}/dirty",
         rows=F.count("*"),
         suspects=F.count_if("suspect"),
     )
@@ -79,17 +82,13 @@ def bucket_bits(records: int, batches: int, bucket_messages: int) -> int:
     return INDEX_BITS + max(0, round(log2(bucket_messages / in_a_batch)))
 
 
-def mismatches(
-    frames: Frames, mode: Mode, stage_uri: str, bucket_messages: int = BUCKET_MESSAGES
-) -> Mismatch | None:
-    """Compare the checksums of both sides; None if everything must be joined instead."""
-    if mode is Mode.AUTO and frames.size < FROM_RECORDS:
-        return None
-    commits, records = frames.commits, frames.records
+def mismatches(frames: Frames, bucket_messages: int, most_dirty: float) -> Mismatch | None:
+    """Compare the checksums of both sides; None if more than ``most_dirty`` of them differ."""
+    commits, records, stage_uri = frames.commits, frames.records, frames.stage_uri
     bits = bucket_bits(frames.size, frames.batches.count(), bucket_messages)
     both = stage_frame(compare_buckets(commits, records, bits), f"{stage_uri}/buckets")
     share = both.selectExpr("coalesce(avg(int(dirty)), 0) AS share").collect()[0]["share"]
-    if mode is Mode.AUTO and share > MOST_DIRTY:
+    if share > most_dirty:
         return None
     found = Mismatch(
         buckets=both.where("dirty").select("shard", "bucket"),

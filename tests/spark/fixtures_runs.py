@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
 from pyspark.sql import SparkSession
 
 from outbox.clock import SystemClock
 from outbox.kafka.log_reader import KafkaLogReader
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.reconciliation.source import PostgresSource
+from spark.compare import bucket_checksums
 from spark.cut.sources import Sources
 from spark.jvm.kafka_options import kafka_options
 from spark.progress import Progress
@@ -83,3 +86,12 @@ def shown(report: Report) -> Mapping[str, Any]:
         "carried": sorted(report.checkpoint.carried, key=str),
         "positions": report.checkpoint.positions,
     }
+
+
+@contextmanager
+def comparing_buckets() -> Iterator[None]:
+    """Compare buckets first, as only a large run does of itself, however many of them differ."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bucket_checksums, "FROM_RECORDS", 0)
+        patch.setattr(bucket_checksums, "MOST_DIRTY", 1.0)
+        yield

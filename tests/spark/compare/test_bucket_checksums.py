@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.columns import commit_rank, schemas, slot
-from spark.columns.frames import Frames, Mode
+from spark.columns.frames import Frames
 from spark.columns.segments import JUDGED, open_commits, segments
 from spark.compare import bucket_checksums
 from tests.spark.fixtures_markers import ON_SPARK
@@ -72,10 +72,9 @@ def test_a_record_elsewhere_makes_the_bucket_of_its_message_a_mismatch(
         commits=commits,
         records=records,
         size=len(kept),
+        stage_uri=tmp_path.as_uri(),
     )
-    mismatch = bucket_checksums.mismatches(
-        frames, Mode.TWO_LEVEL, tmp_path.as_uri(), bucket_messages=1
-    )
+    mismatch = bucket_checksums.mismatches(frames, bucket_messages=1, most_dirty=1.0)
     assert mismatch is not None
     joined = bucket_checksums.mismatched_commits(commits, mismatch).select("half_id").collect()
     assert [row["half_id"] for row in joined] == [2]

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from outbox.clock import SystemClock
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.run import StoredCheckpoint
-from spark.columns.frames import Frames, Mode
 from spark.columns.staging import stage_frame
 from spark.compare import bucket_checksums, open_items, placement
 from spark.compare.diagnosis import findings_of_suspect
@@ -58,7 +57,8 @@ class Runs:
         assert plan.previous is previous, plan.plan.origin.sentence
         frames = read_frames(reader, plan, listed, moment.relay_progress())
         uri = self.folder.as_uri()
-        mismatch = mismatch_by_batch(frames, uri)
+        # A bucket is one batch instead of one shard, and however many differ, no other is joined.
+        mismatch = bucket_checksums.mismatches(frames, bucket_messages=1, most_dirty=1.0)
         by_buckets = bucket_checksums.open_ids(frames.commits, frames.records, mismatch)
         dirty = stage_frame(by_buckets, f"{uri}/dirty")
         joined = bucket_checksums.open_ids(frames.commits, frames.records, None)
@@ -72,11 +72,6 @@ class Runs:
         cut = json.loads(json.dumps(cut_of(plan.plan, plan.marks, previous)))
         self.chain = StoredCheckpoint(run_id=plan.plan.run_id, cut=cut, carried=carried)
         self.read += frames.size
-
-
-def mismatch_by_batch(frames: Frames, uri: str) -> bucket_checksums.Mismatch | None:
-    """Compare the checksums of both sides; a bucket is one batch instead of one shard."""
-    return bucket_checksums.mismatches(frames, Mode.TWO_LEVEL, uri, bucket_messages=1)
 
 
 def judge_suspects(rows: Sequence[Any], moment: Moment, *, continued: bool) -> dict[int, Open]:

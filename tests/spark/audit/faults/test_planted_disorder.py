@@ -12,14 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.audit.audit import Audit
-from spark.columns.frames import Mode
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
 from spark.report.store_run import store_run
 from tests.spark.audit.faults.fixtures_planted_disorder import Plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_runs import comparing_buckets, make_options, make_parts
 from tests.spark.fixtures_stored_audit import cause_in
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
@@ -47,12 +46,9 @@ def planted(
     plant = Plant(module_writer)
     expected = plant.everything()
     parts = make_parts(session, module_writer)
-    options = make_options(
-        module_writer,
-        tmp_path_factory.mktemp("disorder"),
-        mode=Mode.TWO_LEVEL,
-    )
-    report = Audit(parts, options).run()
+    options = make_options(module_writer, tmp_path_factory.mktemp("disorder"))
+    with comparing_buckets():
+        report = Audit(parts, options).run()
     document = store_run(report, parts.run_store, samples=50)
     return Planted(expected, report, document)
 

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from spark.audit.audit import Audit
 from spark.checks.stored_rows import NO_DECISION, NO_HALF, OTHER_CONTENT, OTHER_DIGEST
-from spark.columns.frames import Mode
 from spark.compare.field_diff import ALTERED
 from spark.findings.verdict import Verdict
 from spark.report.report import Report
@@ -19,7 +18,7 @@ from spark.report.store_run import store_run
 from tests.spark.audit.faults.fixtures_every_fault import SECRET, plant
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
-from tests.spark.fixtures_runs import make_options, make_parts
+from tests.spark.fixtures_runs import comparing_buckets, make_options, make_parts
 from tests.spark.fixtures_stored_audit import cause_in
 
 pytestmark = [*REAL_STORES, pytest.mark.deep]
@@ -55,7 +54,8 @@ def planted(
     writer, folder = module_writer, tmp_path_factory.mktemp("planted")
     expected = plant(writer)
     parts = make_parts(session, writer)
-    report = Audit(parts, make_options(writer, folder, show_keys=True, mode=Mode.TWO_LEVEL)).run()
+    with comparing_buckets():
+        report = Audit(parts, make_options(writer, folder, show_keys=True)).run()
     document = store_run(report, parts.run_store, samples=50)
     return Planted(expected, report, document, writer, folder)
 
