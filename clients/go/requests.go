@@ -20,9 +20,6 @@ const (
 	requestMaxMessages = 1000
 	requestMaxBytes    = 7 << 20 // the service accepts 8 MiB
 	answerMaxBytes     = 8 << 20
-	// requestsUnderWay: with one, the next request starts only after the answer to the last was read; more make smaller
-	// requests, so that each message costs more.
-	requestsUnderWay = 2
 )
 
 // item is a part of a request, and where its own answer goes.
@@ -45,11 +42,12 @@ type answer struct {
 	err        error
 }
 
-// queue joins calls of one path. While requests are under way, further calls wait and travel together.
+// queue joins calls of one path. While a request is under way, further calls wait and travel together: two requests at a
+// time would have half as many calls each, and so cost more.
 type queue struct {
 	mutex    sync.Mutex
 	waiting  []item
-	underWay int
+	underWay bool
 }
 
 // call sends an item until its answer is certain or the time is over; it returns the message id of a success.
@@ -86,8 +84,8 @@ func (p *Producer) timeout() time.Duration { return cmp.Or(p.Timeout, 10*time.Se
 func (p *Producer) share(ctx context.Context, by *queue, path string, one item) answer {
 	by.mutex.Lock()
 	by.waiting = append(by.waiting, one)
-	if by.underWay < requestsUnderWay {
-		by.underWay++
+	if !by.underWay {
+		by.underWay = true
 		go func() {
 			for items := by.take(); len(items) > 0; items = by.take() {
 				p.exchange(path, items)
@@ -117,9 +115,7 @@ func (q *queue) take() []item {
 		}
 		count++
 	}
-	if count == 0 {
-		q.underWay--
-	}
+	q.underWay = count > 0
 	items := q.waiting[:count]
 	q.waiting = q.waiting[count:]
 	return items

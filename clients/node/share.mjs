@@ -1,14 +1,11 @@
 const REQUEST_MAX_MESSAGES = 1000;
 const REQUEST_MAX_BYTES = 7 * 1024 * 1024; // the service accepts 8 MiB
 
-/** With one, the next request starts only after the answer to the last was read; more make smaller requests. */
-const REQUESTS_UNDER_WAY = 2;
-
-/** Joins calls of one operation. While requests are under way, further calls wait and travel together. */
+/** Joins calls of one operation. While a request is under way, further calls wait and travel together. */
 export class SharedRequests {
   #post;
   #waiting = [];
-  #underWay = 0;
+  #isUnderWay = false;
 
   constructor(post) {
     this.#post = post;
@@ -18,8 +15,8 @@ export class SharedRequests {
   share(body, messages) {
     return new Promise((resolve) => {
       this.#waiting.push({ body, messages, resolve });
-      if (this.#underWay < REQUESTS_UNDER_WAY) {
-        this.#underWay++;
+      if (!this.#isUnderWay) {
+        this.#isUnderWay = true;
         setImmediate(() => this.#run()); // those who can go on now add their calls too
       }
     });
@@ -30,7 +27,7 @@ export class SharedRequests {
       await this.#exchange(this.#take());
       await new Promise(setImmediate);
     }
-    this.#underWay--;
+    this.#isUnderWay = false;
   }
 
   #take() {

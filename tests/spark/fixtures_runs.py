@@ -76,13 +76,14 @@ def shown(report: Report) -> Mapping[str, Any]:
     Each counts the partitions of a topic for the first time, and notes when.
     """
     assert report.checkpoint is not None
-    counted = {name: {**each, "since": None} for name, each in report.log_state["counted"].items()}
+    log = report.log_state
+    counted = {name: (n, batches) for name, (n, _, batches) in log["counted"].items()}
     return {
         "findings": sorted((each.as_json() for each in report.findings), key=str),
         "counts": report.counts,
         "causes": report.cause_counts,
         "read": report.read,
-        "log": {**report.log_state, "counted": counted},
+        "log": {**log, "counted": counted},
         "carried": sorted(report.checkpoint.carried, key=str),
         "positions": report.checkpoint.positions,
     }

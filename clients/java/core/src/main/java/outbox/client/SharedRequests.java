@@ -10,19 +10,18 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /**
- * Concurrent calls of one operation share requests: while two are under way, further calls wait and
+ * Concurrent calls of one operation share requests: while one is under way, further calls wait and
  * travel together in the next one. A single call is sent at once.
  */
 final class SharedRequests {
   private static final int MESSAGES_MAX = 1000;
   private static final int CHARACTERS_MAX = 2 * 1024 * 1024; // the service accepts 8 MiB
-  private static final int REQUESTS_UNDER_WAY = 2;
 
   private record Call(String item, int messages, CompletableFuture<JsonNode> answer) {}
 
   private final Function<String, CompletableFuture<JsonNode>> post;
   private final Queue<Call> waiting = new ArrayDeque<>();
-  private int underWay;
+  private boolean isUnderWay;
 
   SharedRequests(Function<String, CompletableFuture<JsonNode>> post) {
     this.post = post;
@@ -33,10 +32,10 @@ final class SharedRequests {
     var call = new Call(item, messages, new CompletableFuture<>());
     synchronized (this) {
       waiting.add(call);
-      if (underWay == REQUESTS_UNDER_WAY) {
+      if (isUnderWay) {
         return call.answer;
       }
-      underWay++;
+      isUnderWay = true;
     }
     CompletableFuture.runAsync(this::next); // those who can go on now add their calls too
     return call.answer;
@@ -62,7 +61,7 @@ final class SharedRequests {
       }
       calls.add(waiting.remove());
     }
-    underWay -= calls.isEmpty() ? 1 : 0;
+    isUnderWay = !calls.isEmpty();
     return calls;
   }
 
