@@ -43,7 +43,7 @@ def described(log: DataFrame) -> DataFrame:
                 left({_leading(record.MESSAGE_ID)}, {SHOWN_CHARACTERS}),
                 CASE WHEN array_contains(headers.key, '{record.MESSAGE_ID}') THEN '' END
             ) AS message_id""",
-            rf"split({_leading(record.BATCH)}, '\\.', 3) AS batch",
+            f"{_leading(record.BATCH)} AS batch",
             f"{_REDRIVEN} AS redriven",
             f"""CASE
                 WHEN {_REDRIVEN}
@@ -56,11 +56,16 @@ def described(log: DataFrame) -> DataFrame:
                 THEN string(get(headers, if({_FOURTH_IS_REDRIVEN}, 4, 3)).value)
             END AS producer_group""",
         )
-        .selectExpr("*", "try_cast(get(batch, 2) AS int) AS index")
+        .selectExpr("*", "substring_index(batch, '.', 2) AS two")
+        .selectExpr("*", "try_cast(substring(batch, length(two) + 2) AS int) AS index")
         .selectExpr(
-            "* EXCEPT (batch)",
-            "CASE WHEN index IS NOT NULL THEN try_cast(get(batch, 0) AS int) END AS shard",
-            "CASE WHEN index IS NOT NULL THEN try_cast(get(batch, 1) AS bigint) END AS batch_no",
+            "* EXCEPT (batch, two)",
+            """CASE WHEN index IS NOT NULL
+                THEN try_cast(substring_index(two, '.', 1) AS int)
+            END AS shard""",
+            """CASE WHEN index IS NOT NULL
+                THEN try_cast(substring_index(two, '.', -1) AS bigint)
+            END AS batch_no""",
         )
     )
 
