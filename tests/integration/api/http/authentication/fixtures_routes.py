@@ -135,7 +135,6 @@ ROUTES: Final[Mapping[str, GuardedRoute]] = {
         of_all_groups=True,
         body=_just({**WHO, "until": "2099-01-01T00:00:00Z"}),
     ),
-    "listFindingTotals": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "getReconciliationReport": GuardedRoute(scope=Scope.REPORTS_READ, of_all_groups=True),
     "listHeldRecords": GuardedRoute(scope=Scope.MESSAGES_READ, shows=lambda its: its.held),
     "releaseHeldRecord": GuardedRoute(scope=Scope.OPS_FORCE, body=_just(WHO)),
