@@ -21,9 +21,7 @@ PASS, VIOLATION, VOID = "PASS", "VIOLATION", "VOID"
 NAME: Final = "verdict.json"
 KILLING: Final = frozenset({"kill", "failpoint"})
 """Faults that are counted by the programs that they end."""
-OF_AN_ORPHAN: Final = "ORPHAN/forgotten"
-OF_A_LOST_TAIL: Final = frozenset({OF_AN_ORPHAN, "LATENCY/clock_skew"})
-"""A producer ends a half again whose commit was lost: its record is older than its new commit."""
+OF_A_LOST_TAIL: Final = "ORPHAN/forgotten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +98,11 @@ def _disputes(spark: Mapping[str, Any], left: FinalState) -> Iterator[str]:
     """Yield what the audit found that is not there, or did not find."""
     orphans = left.by_id.keys() & left.lost.halves
     tail_lost = bool(left.lost.halves or left.lost.ops)
-    expected = OF_A_LOST_TAIL if tail_lost else frozenset()
+    expected = {OF_A_LOST_TAIL} if tail_lost else set()
     causes = spark.get("causes", {})
     if others := causes.keys() - expected:
         yield f"the audit found {', '.join(sorted(others))}: {spark['sentence']}"
-    if spark["verdict"] != "none" and orphans and OF_AN_ORPHAN not in causes:
+    if spark["verdict"] != "none" and orphans and OF_A_LOST_TAIL not in causes:
         yield f"the audit named none of {len(orphans)} orphans"
 
 
