@@ -83,7 +83,7 @@ def _reconcile(
     environment: DemoEnvironment, narrator: Narrator, reports: Path, log: Path
 ) -> RunResult:
     narrator.act("The report", "Spark reads PostgreSQL and Kafka and compares them (about 30 s).")
-    result = reconcile(environment.dev, reports, TOPIC, log)
+    result = reconcile(environment.dev, reports, log)
     narrator.show(f"verdict: {result.verdict}")
     narrator.show(result.sentence)
     narrator.show(f"report: {result.html}")

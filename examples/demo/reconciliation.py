@@ -30,11 +30,11 @@ class ReconcileFailed(Exception):
     """`outbox reconcile run` gave no result."""
 
 
-def reconcile(dev: DevState, reports: Path, topic: str, log: Path) -> RunResult:
-    """Run the reconciliation of ``topic`` and read its report; raises ``ReconcileFailed``."""
+def reconcile(dev: DevState, reports: Path, log: Path) -> RunResult:
+    """Run the reconciliation and read its report; raises ``ReconcileFailed``."""
     folder = reports.resolve()
     before = set(folder.glob(REPORT))
-    child = Child(_command(dev, folder, topic, log))
+    child = Child(_command(dev, folder, log))
     try:
         if not child.ends_within(RUN_SECONDS):
             raise ReconcileFailed(f"reconcile takes more than {RUN_SECONDS:.0f} s")
@@ -46,8 +46,8 @@ def reconcile(dev: DevState, reports: Path, topic: str, log: Path) -> RunResult:
     return _read(written.pop(), exit_code)
 
 
-def _command(dev: DevState, folder: Path, topic: str, log: Path) -> Command:
-    arguments = [script("outbox"), "reconcile", "run", "--topic", topic, "--report", str(folder)]
+def _command(dev: DevState, folder: Path, log: Path) -> Command:
+    arguments = [script("outbox"), "reconcile", "run", "--report", str(folder)]
     stores = {
         "OUTBOX_DATABASE_URL": dev.database_url,
         "OUTBOX_KAFKA_BOOTSTRAP_SERVERS": dev.kafka_bootstrap_servers,
