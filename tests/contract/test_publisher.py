@@ -1,9 +1,11 @@
-"""The contract of a shard's producer and its manifests on a real Kafka."""
+"""The contract of a shard's producer and its manifests: the twin in memory and the real Kafka."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from uuid import UUID
+from typing import Protocol
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -19,21 +21,55 @@ from outbox.kafka.publisher import KafkaPublisher
 from outbox.messages.manifest import PUBLISHED, START, Entry, Kind, Manifest, encode
 from outbox.messages.record import Record
 from outbox.relay.protocol.answers import DeliveryReport
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_kafka import committed_records, make_topic
-
-pytestmark = pytest.mark.kafka
 
 SHARD = 3
 INSTALLATION = UUID(int=1)
 
 
-class Broker:
-    """Kafka, with topics of the test's own."""
+class Broker(Protocol):
+    """One broker, as the tests use it."""
+
+    topic: str
+    first: int
+    """The first offset that a record or a manifest can have."""
+
+    def publisher(self) -> KafkaPublisher: ...
+
+    def progress_log(self) -> KafkaProgressLog: ...
+
+    def committed(self, expected: int) -> list[Record]: ...
+
+
+class InMemory:
+    """The twin."""
+
+    topic = "points-earned"
+    first = 0
+
+    def __init__(self) -> None:
+        self._kafka = MemoryKafka()
+
+    def publisher(self) -> KafkaPublisher:
+        return MemoryPublisher(self._kafka, SHARD)
+
+    def progress_log(self) -> KafkaProgressLog:
+        return MemoryProgressLog(self._kafka, SHARD)
+
+    def committed(self, expected: int) -> list[Record]:
+        return self._kafka.committed(self.topic)
+
+
+class RealKafka:
+    """The real Kafka, with separate topics and a separate transactional id."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._servers = bootstrap_servers
+        self.first = 0
         self.topic = make_topic(bootstrap_servers, partitions=1)
         self._progress = make_topic(bootstrap_servers, partitions=16)
+        self._installation = f"contract-{uuid4()}"
         self._admin = admin_client(bootstrap_servers, {})
 
     def publisher(self) -> KafkaPublisher:
@@ -48,10 +84,14 @@ class Broker:
         return committed_records(self._servers, self.topic, expected)
 
 
-@pytest.fixture
-def broker(kafka_broker: EmbeddedKafka) -> Broker:
-    """Return Kafka with new topics."""
-    return Broker(kafka_broker.bootstrap_servers)
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """Yield each broker."""
+    if request.param == "memory":
+        yield InMemory()
+    else:
+        server: EmbeddedKafka = request.getfixturevalue("kafka_broker")
+        yield RealKafka(server.bootstrap_servers)
 
 
 def records(broker: Broker, *values: bytes) -> list[Record]:
@@ -115,7 +155,7 @@ def test_the_place_of_each_record_is_reported(broker: Broker) -> None:
     sent = send(publisher, broker, b"one", b"two")
     assert (list(sent.partitions), list(sent.offsets)) == (
         [0, 0],
-        [0, 1],
+        [broker.first, broker.first + 1],
     )
     publisher.drop()
 
@@ -124,7 +164,7 @@ def test_the_manifest_is_read_back_with_the_reported_offset(broker: Broker) -> N
     publisher, log = fenced(broker), broker.progress_log()
     offset = publish(publisher, broker, b"one")
     start, end = log.bounds()
-    assert (start, end > offset) == (0, True)
+    assert (start, end > offset) == (broker.first, True)
     found, reached = log.read(start, end)
     assert ([(f.offset, f.manifest) for f in found], reached) == ([(offset, manifest())], True)
     publisher.drop()

@@ -19,6 +19,7 @@ from outbox.messages.manifest import (
     encode,
 )
 from outbox.messages.message_id import message_id_bytes
+from outbox.messages.record import Record
 from outbox.relay.protocol.actions import (
     Commit,
     Fence,
@@ -27,12 +28,13 @@ from outbox.relay.protocol.actions import (
     ReadCommits,
     SaveProgress,
 )
-from outbox.relay.protocol.answers import Bounds, Commits, Delivered
+from outbox.relay.protocol.answers import THIS_CLOCK, Bounds, Commits, Delivered, DeliveryReport
 from outbox.relay.protocol.state import Cursor, Phase, Progress, Relay
 from outbox.relay.protocol.takeover import FENCE_SECONDS
 from outbox.telemetry.metrics import Metrics
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
 from tests.fixtures_replacing import replace
-from tests.unit.checker.relay.fixtures_committed import SHARD, AcceptingPublisher, message_of
+from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 
 CLOCK_MS: Final = 1_700_000_000_000
@@ -92,6 +94,23 @@ class WrittenRow:
         self.saved += [(batch.batch_no, batch.to.xid) for batch, _ in published]
 
 
+class TimedPublisher(MemoryPublisher):
+    """Remembers the time of the records."""
+
+    at_ms = THIS_CLOCK
+
+    def publish(
+        self,
+        records: Sequence[Record],
+        manifest: bytes,
+        at_ms: int = THIS_CLOCK,
+        *,
+        apart: bool = False,
+    ) -> DeliveryReport:
+        self.at_ms = at_ms
+        return super().publish(records, manifest, at_ms, apart=apart)
+
+
 def batch_after(cursor: Cursor) -> Manifest:
     """Return the manifest of the batch that publishes the next row."""
     message = message_of(cursor.position.xid + 1)
@@ -109,15 +128,15 @@ def batch_after(cursor: Cursor) -> Manifest:
 
 
 class Publishing:
-    """A relay's executor on a commit log in memory, driven batch by batch."""
+    """A relay's executor on Kafka in memory, driven batch by batch."""
 
     def __init__(self) -> None:
         self.row = WrittenRow()
         rows: Any = self.row
-        clock, metrics = SystemClock(), Metrics()
-        self.publisher = AcceptingPublisher()
+        clock, metrics, kafka = SystemClock(), Metrics(), MemoryKafka()
+        self.publisher = TimedPublisher(kafka, SHARD)
         self._executor = RelayExecutor(
-            RelayStores(rows, self.publisher, cast(Any, None)),
+            RelayStores(rows, self.publisher, MemoryProgressLog(kafka, SHARD)),
             clock,
             RelayObserver(metrics, clock),
         )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from checker.relay.executor import RelayStores
 from checker.relay.observer import RelayObserver
@@ -12,7 +12,8 @@ from outbox.messages.message_id import message_id_bytes
 from outbox.relay.protocol.answers import Commits
 from outbox.relay.protocol.state import Cursor, Phase, Relay
 from outbox.telemetry.metrics import Metrics
-from tests.unit.checker.relay.fixtures_committed import SHARD, AcceptingPublisher, message_of
+from tests.contract.fixtures_memory_kafka import MemoryKafka, MemoryProgressLog, MemoryPublisher
+from tests.unit.checker.relay.fixtures_committed import SHARD, message_of
 from tests.unit.outbox.relay.protocol.fixtures_steps import IDENTITY, INSTALLATION
 
 
@@ -35,18 +36,29 @@ class OneMessageRows:
         self.free_slots.append(("save", self._slots._free))
 
 
-def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, AcceptingPublisher]:
+class ServedPublisher(MemoryPublisher):
+    """Counts how often its notes were taken."""
+
+    served = 0
+
+    def serve(self) -> None:
+        """Count the call."""
+        self.served += 1
+
+
+def running(slots: PublishSlots, rows: OneMessageRows) -> tuple[ShardRelay, ServedPublisher]:
     """Return a relay that owns its shard, and its producer."""
-    clock, metrics = SystemClock(), Metrics()
-    publisher = AcceptingPublisher()
+    kafka, clock, metrics = MemoryKafka(), SystemClock(), Metrics()
+    publisher = ServedPublisher(kafka, SHARD)
     log: Any = rows
     relay = ShardRelay(
         SHARD,
-        RelayStores(log, publisher, cast(Any, None)),
+        RelayStores(log, publisher, MemoryProgressLog(kafka, SHARD)),
         clock,
         RelayObserver(metrics, clock),
         slots,
     )
+    publisher.fence(INSTALLATION)
     relay._state = Relay(
         shard=SHARD,
         phase=Phase.RUN,
