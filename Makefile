@@ -48,7 +48,7 @@ client: ## Build the producer's library for Python as a wheel in dist/
 test: setup ## Run what proves each promise on real PostgreSQL, Kafka and Spark: four minutes
 	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m "not deep"
 
-test-deep: setup ## Run storms, clusters, failovers and the crash harness: twelve minutes
+test-deep: setup ## Run storms, clusters, failovers, generated clients and large audits: fifteen minutes
 	@env -u MAKEFLAGS -u MFLAGS $(PYTEST) -m deep
 
 test-compose: setup ## Run the operations stack in real containers, where a container engine can be started

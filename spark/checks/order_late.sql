@@ -1,6 +1,7 @@
 -- The matches with a key that come after a later commit of their lane.
 -- A lane is a topic, a partition and a shard: within it offsets rise with ranks, except for records
--- that were held. Its hash sorts faster; lanes of equal hash are told apart in order_details.
+-- that were held. Rows are sorted by its hash, which is faster; order_details looks at the names of
+-- a lane, so lanes with the same hash are no fault.
 -- A lane can be as long as the log, so each task has a block of about a million offsets.
 WITH keyed AS (
     SELECT

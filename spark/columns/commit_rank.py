@@ -4,8 +4,8 @@ The range of a relay batch is expressed in ranks as well, so that ``segments.py`
 the commit log with batches. Ranks count from the first row that a run reads. They are valid in that
 run only.
 
-There are only 16 shards, so a shard is divided into blocks. Sums over the few blocks come first,
-sums inside of each block second. So tasks follow the rows, however many workers there are.
+There are only 16 shards, so a shard is divided into blocks. The blocks are summed first,
+the rows inside each block second. So tasks follow the rows, however many workers there are.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Finding:
     def about_message(
         cls, cause: Cause, half_id: HalfId, known: KnownHalf | None = None, **more: Any
     ) -> Finding:
-        """Return the finding of a message with what is stored of it; ``more`` goes before that."""
+        """Return the finding of a message with what is stored of it; ``more`` replaces that."""
         fields: dict[str, Any] = {"half_id": half_id, "shard": shard_in(half_id)}
         fields["decision"] = ABSENT
         if known is not None:
