@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, LiteralString
+from typing import Any
 
 import pytest
 
 from devservers.kafka import EmbeddedKafka
-from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_kafka import make_topic
-from tests.integration.api.fixtures_keys import PEPPER, guarded, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import Service, running, settings_for
 from tests.integration.kafka.health.fixtures_open_transaction import open_transaction
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-HALT: LiteralString = """
-INSERT INTO outbox.progress (name, position, position_n, halt_reason) VALUES ('relay:3', 0, 0, %s)
-ON CONFLICT (name) DO UPDATE SET halt_reason = excluded.halt_reason
-"""
 LIVENESS_SECONDS = 30
 
 
@@ -31,21 +25,6 @@ async def data(service: Service, path: str) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["data"]
     return found
-
-
-async def test_a_halted_shard_is_listed_with_its_reason_and_the_way_on(
-    service: Service, pool: Pool
-) -> None:
-    await select(pool, HALT, "progress_lost")
-    shards = await data(service, "/v1/shards")
-    assert [each["shard"] for each in shards] == [*range(16)]
-    assert shards[3]["halt_reason"] == "progress_lost"
-    assert "--scan" in shards[3]["advice"]
-    assert shards[3]["commands"] == [
-        "outbox shard resolve 3 --scan --reason TEXT",
-        "outbox shard resolve 3 --accept-duplicates --reason TEXT",
-    ]
-    assert (shards[4]["halt_reason"], shards[4]["commands"]) == (None, [])
 
 
 async def test_a_partition_shows_where_consumers_stop_and_what_holds_them_up(
@@ -91,13 +70,3 @@ async def test_without_kafka_the_partitions_are_not_ready_and_the_report_says_wh
     assert not any("docker compose" in str(each) for each in checks.values())
     assert checks["postgres writes"]["verdict"] == "ok"
     assert "command" not in checks["migrations"]
-
-
-async def test_the_configuration_is_shown_without_secrets(database_url: str, pool: Pool) -> None:
-    async with guarded(database_url) as service:
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        found = {each["setting"]: each["value"] for each in await data(service, "/v1/config")}
-    assert found["OUTBOX_AUTH_PEPPER"] == "(secret)"
-    assert found["OUTBOX_KAFKA_BOOTSTRAP_SERVERS"] == ["127.0.0.1:9"]
-    assert PEPPER not in str(found)
-    assert "outbox_api:outbox_api" not in str(found)

@@ -1,144 +1,83 @@
-"""What strangers, other sites and tenants try against the console, over real sockets."""
+"""What strangers, other sites and tenants try against the console."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
 
+from api.console.session import COOKIE
 from outbox.access import Scope
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.console.fixtures_console import browsing, key_text, logged_in
 from tests.integration.api.fixtures_held import hold
-from tests.integration.api.fixtures_keys import WITH_KEYS, guarded, token
-from tests.integration.api.fixtures_service import HALVES, settings_for
-from tests.integration.api.fixtures_sockets import Answer, Listener, listening, request
+from tests.integration.api.fixtures_keys import guarded, token
+from tests.integration.api.fixtures_service import HALVES
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import make_run
 
 pytestmark = pytest.mark.postgres
 
-FORM: Final = "content-type: application/x-www-form-urlencoded"
 HOSTILE: Final = "\"'><script>owned()</script><img src=x onerror=alert(1)><a href='javascript:1'>"
-CSRF: Final = re.compile(r'name="csrf" value="([^"]+)"')
-
-
-@dataclass(slots=True)
-class Sender:
-    """Sends requests to the console, with headers and a cookie of the test's choice."""
-
-    listener: Listener
-    cookie: str = ""
-
-    async def get(self, path: str, *headers: str) -> Answer:
-        """Send a GET."""
-        return await self.send("GET", path, headers, b"")
-
-    async def post(self, path: str, form: Mapping[str, str], *headers: str) -> Answer:
-        """Send a form."""
-        body = urlencode(form).encode()
-        return await self.send("POST", path, (FORM, *headers), body)
-
-    async def log_in(self, key: str) -> None:
-        """Log in, and keep the cookie."""
-        login = await self.get("/ui/login")
-        self.cookie = cookie_of(login)
-        answer = await self.post("/ui/login", {"key": key, "operator": "A", "csrf": csrf(login)})
-        assert answer.status == 303
-        self.cookie = cookie_of(answer)
-
-    async def send(self, method: str, path: str, headers: tuple[str, ...], body: bytes) -> Answer:
-        """Send a request over a connection of its own."""
-        own = (f"cookie: outbox_console={self.cookie}",) if self.cookie else ()
-        length = (f"content-length: {len(body)}",) if body else ()
-        lines = (*own, *headers, *length, "connection: close")
-        wire = await self.listener.wire(request(method, path, *lines, length=False) + body)
-        answer = await wire.answer()
-        wire.writer.close()
-        assert answer is not None
-        return answer
-
-
-def cookie_of(answer: Answer) -> str:
-    """Return the value of the cookie that an answer sets."""
-    found = re.search(r"set-cookie: outbox_console=([^;]*)", answer.head, re.IGNORECASE)
-    assert found is not None
-    return found[1]
-
-
-def csrf(answer: Answer) -> str:
-    """Return the token of the forms of a page."""
-    found = CSRF.search(answer.body.decode())
-    assert found is not None
-    return found[1]
-
-
-@asynccontextmanager
-async def sending(database_url: str) -> AsyncIterator[Sender]:
-    """Serve with keys; yield a browser's requests without a session."""
-    async with listening(settings_for(database_url, **WITH_KEYS)) as listener:
-        yield Sender(listener)
 
 
 async def test_two_cookies_of_the_session_are_none(database_url: str, pool: Pool) -> None:
-    key = key_text(await token(pool, Scope.ADMIN))
-    async with sending(database_url) as sender:
-        await sender.log_in(key)
-        mine, sender.cookie = sender.cookie, ""
-        assert (await sender.get("/ui/", f"cookie: outbox_console={mine}")).status == 200
-        both = f"cookie: a=b; outbox_console={mine}; c; outbox_console={mine}"
-        assert (await sender.get("/ui/", both)).headers["location"].startswith("/ui/login")
+    async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
+        [mine] = browser.client.cookies.values()
+        for cookie, status in (
+            (f"{COOKIE}={mine}", 200),
+            (f"a=b; {COOKIE}={mine}; c; {COOKIE}={mine}", 303),
+        ):
+            browser.client.cookies.clear()
+            answer = await browser.client.get("/ui/", headers={"cookie": cookie})
+            assert answer.status_code == status
 
 
 async def test_a_session_from_before_the_login_is_no_session_after_it(
     database_url: str, pool: Pool
 ) -> None:
     key = key_text(await token(pool, Scope.ADMIN))
-    async with sending(database_url) as sender:
-        login = await sender.get("/ui/login")
-        planted, known = cookie_of(login), csrf(login)
-        sender.cookie = planted
-        answer = await sender.post("/ui/login", {"key": key, "operator": "A", "csrf": known})
-        assert answer.status == 303
-        assert (await sender.get("/ui/")).headers["location"].startswith("/ui/login")
-        sender.cookie = cookie_of(answer)
-        page = await sender.get("/ui/")
+    async with guarded(database_url) as service, browsing(service) as browser:
+        login = await browser.get("/ui/login")
+        [planted] = browser.client.cookies.values()
+        page = await browser.send(login, "/ui/login", key=key, operator="A")
+        [session] = browser.client.cookies.values()
         assert page.status == 200
-        assert csrf(page) != known
-        assert key not in sender.cookie
+        assert page.forms()["/ui/logout"]["csrf"] != login.forms()["/ui/login"]["csrf"]
+        assert key not in session
+        browser.client.cookies.clear()
+        answer = await browser.client.get("/ui/", headers={"cookie": f"{COOKIE}={planted}"})
+        assert answer.headers["location"].startswith("/ui/login")
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        ("sec-fetch-site: cross-site",),
-        ("sec-fetch-site: same-site",),
-        ("origin: http://evil.example",),
-        ("origin: null",),
-        ("origin: http://[",),
-        ("origin: http://localhost.evil.example",),
-        ("origin: http://evil.example", "sec-fetch-site: same-origin"),
-        (),
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": "http://localhost.evil.example"},
+        {"origin": "http://evil.example", "sec-fetch-site": "same-origin"},
+        {},
     ],
+    ids=str,
 )
 async def test_no_other_site_logs_a_browser_in(
-    database_url: str, pool: Pool, headers: tuple[str, ...]
+    database_url: str, pool: Pool, headers: dict[str, str]
 ) -> None:
     key = key_text(await token(pool, Scope.ADMIN))
-    async with sending(database_url) as sender:
-        login = await sender.get("/ui/login")
-        form = {"key": key, "operator": "A", "csrf": csrf(login) if headers else "guess"}
-        sender.cookie = cookie_of(login)
-        answer = await sender.post("/ui/login", form, *headers)
-        assert answer.status == 403
-        sender.cookie = cookie_of(answer)
-        assert (await sender.get("/ui/")).headers["location"].startswith("/ui/login")
+    async with guarded(database_url) as service, browsing(service) as browser:
+        login = await browser.get("/ui/login")
+        form = login.forms()["/ui/login"] | {"key": key, "operator": "A"}
+        if not headers:
+            form["csrf"] = "guess"
+        answer = await browser.client.post("/ui/login", data=form, headers=headers)
+        assert answer.status_code == 403
+        assert "/ui/login" in (await browser.get("/ui/")).path
 
 
 async def test_a_page_costs_as_much_as_the_requests_that_it_stands_for(
@@ -162,9 +101,7 @@ TEXTS: Final = ("\0", "\ud800", "\u202e", "..", "%", "'--", "{{7*7}}", "a" * 200
 async def test_no_address_breaks_a_page(
     database_url: str, pool: Pool, subtests: pytest.Subtests
 ) -> None:
-    header = await token(pool, Scope.ADMIN)
-    async with sending(database_url) as sender:
-        await sender.log_in(key_text(header))
+    async with logged_in(database_url, pool, Scope.ADMIN) as (_, browser):
         for text in TEXTS:
             part = quote(text, safe="", errors="surrogatepass")
             for path in (
@@ -187,10 +124,10 @@ async def test_no_address_breaks_a_page(
                 f"/ui/{part}",
             ):
                 with subtests.test(path[:40]):
-                    answer = await sender.get(path)
-                    assert answer.status < 500
-                    assert b"<script>owned" not in answer.body
-                    assert b"<img" not in answer.body
+                    answer = await browser.client.get(path)
+                    assert answer.status_code < 500
+                    assert "<script>owned" not in answer.text
+                    assert "<img" not in answer.text
 
 
 class Elements(HTMLParser):

@@ -149,13 +149,6 @@ async def test_every_refusal_is_a_problem_document(
             assert (problem["type"], problem["status"]) == (f"/problems/{slug}", status)
 
 
-async def test_a_405_lists_the_allowed_methods(service: Service) -> None:
-    answer = await service.client.put(HALVES, json={})
-    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
-    hot = await service.client.get(f"{HALVES}/{UNKNOWN}/end")
-    assert hot.headers["allow"] == "POST"
-
-
 async def test_a_hot_route_takes_no_query_parameter(service: Service, pool: Pool) -> None:
     answer = await service.client.post(f"{HALVES}?wait=1", json=prepare_body())
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")

@@ -67,6 +67,7 @@ READ = (
     GROUPS,
     f"{GROUPS}/billing",
     "/v1/api-keys",
+    "/v1/config",
     "/metrics",
     "/readyz",
     "/version",

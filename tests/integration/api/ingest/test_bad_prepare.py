@@ -11,7 +11,7 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import stored
-from tests.integration.api.fixtures_service import GROUPS, HALVES, Service, prepare_body
+from tests.integration.api.fixtures_service import HALVES, Service, prepare_body
 
 pytestmark = pytest.mark.postgres
 
@@ -109,28 +109,6 @@ async def test_a_prepare_that_breaks_a_rule_is_refused_and_stores_nothing(
 
 
 OF_PYTHON = re.compile(r"`|\b(?:str|int|float|bool|dict|dictionary|tuple|got|expected)\b", re.I)
-SAID: dict[str, dict[str, Any]] = {
-    "topic is required": {"topic": ...},
-    "topic must be text, not a number": {"topic": 5},
-    "producer_group 'nope' is not registered, or this key may not use it:"
-    " PUT /v1/producer-groups/nope": {"producer_group": "nope"},
-    "value must be text, not an object: send the serialised JSON": {"value": {}},
-    "value or value_base64 is required, and not both": {"value": ...},
-    'headers must be an object of texts, {"base64": …} and nulls': {"headers": {"a": 1}},
-    "check_immunity_seconds must be a number of at least 1": {"check_immunity_seconds": 0},
-}
-
-
-async def test_a_refusal_names_the_member_and_its_rule(service: Service) -> None:
-    items = [prepare_body(**fields) for fields in SAID.values()]
-    answer = await service.client.post(f"{HALVES}/batch", json={"items": items})
-    assert [each["problem"]["detail"] for each in answer.json()["items"]] == [*SAID]
-    wrong = {"check_max": 0, "topics": "a", "colour": 1}
-    group = await service.client.put(f"{GROUPS}/shop", json=wrong)
-    assert group.json()["detail"] == (
-        "check_url is required; check_max must be greater than or equal to 1;"
-        " topics must be a list; colour has an unknown name"
-    )
 
 
 async def test_an_item_of_a_batch_gets_the_answer_of_the_single_call(

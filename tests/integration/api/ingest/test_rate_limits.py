@@ -6,7 +6,7 @@ import pytest
 
 from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.fixtures_keys import PEPPER, RING, token
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_service import (
     CHECK_URL,
     GROUP,
@@ -14,14 +14,11 @@ from tests.integration.api.fixtures_service import (
     HALVES,
     Service,
     prepare_body,
-    running,
-    settings_for,
 )
 
 pytestmark = pytest.mark.postgres
 
 CHECKED = {"check_url": CHECK_URL}
-KEYS = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
 SLOW = {"rate_prepare_per_second": 1, "rate_read_per_second": 1, "http_workers": 64}
 """A process' share is one request per 64 seconds, so no test gets a second one."""
 
@@ -37,7 +34,7 @@ async def prepared(service: Service, key: dict[str, str]) -> str:
 async def test_a_prepare_above_the_rate_is_refused_with_429_and_retry_after(
     database_url: str, pool: Pool
 ) -> None:
-    async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
+    async with guarded(database_url, **SLOW) as service:
         key, other = await token(pool, Scope.ADMIN), await token(pool, Scope.ADMIN)
         service.client.headers.update(key)
         await service.put_group()
@@ -56,7 +53,7 @@ async def test_a_prepare_above_the_rate_is_refused_with_429_and_retry_after(
 
 
 async def test_keys_that_a_bound_key_creates_share_its_rates(database_url: str, pool: Pool) -> None:
-    async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
+    async with guarded(database_url, **SLOW) as service:
         unbound = await token(pool, Scope.ADMIN)
         for group in (GROUP, "other"):
             await service.client.put(f"{GROUPS}/{group}", json=CHECKED, headers=unbound)
@@ -82,7 +79,7 @@ async def made(service: Service, key: dict[str, str], *groups: str) -> dict[str,
 
 
 async def test_p25_a_key_without_any_prepare_left_still_ends(database_url: str, pool: Pool) -> None:
-    async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
+    async with guarded(database_url, **SLOW) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         await service.put_group()
         message_id = await prepared(service, {})
@@ -98,7 +95,7 @@ async def test_p25_a_key_without_any_prepare_left_still_ends(database_url: str, 
 async def test_a_read_above_the_rate_is_refused_and_probes_are_not(
     database_url: str, pool: Pool
 ) -> None:
-    async with running(settings_for(database_url, **KEYS, **SLOW)) as service:
+    async with guarded(database_url, **SLOW) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         first = await service.client.get(HALVES)
         assert first.headers["ratelimit-policy"] == '"read";q=1;w=1'

@@ -32,16 +32,6 @@ A_REQUEST = 18_000
 """What a prepare, a read or an end of these tests takes in memory, at most."""
 
 
-async def test_prefer_wait_answers_committed_when_kafka_takes_longer(service: Service) -> None:
-    message_id = await service.prepared_id()
-    answer = await service.end(message_id, "COMMIT", headers={"Prefer": "wait=1"})
-    assert (answer.status_code, answer.json()["state"]) == (200, "COMMITTED")
-    assert answer.json()["publication"] is None
-    assert answer.headers["preference-applied"] == "wait=1"
-    again = await service.end(message_id, "COMMIT")
-    assert "preference-applied" not in again.headers
-
-
 async def test_only_an_end_with_a_wait_asks_the_relay_to_hurry(
     service: Service, pool: Pool
 ) -> None:

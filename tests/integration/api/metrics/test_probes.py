@@ -68,16 +68,7 @@ async def test_without_postgresql_the_service_answers_503_and_keeps_running(
 async def test_the_openapi_document_is_valid(service: Service) -> None:
     from openapi_spec_validator import validate
 
-    document = (await service.client.get("/openapi.json")).json()
-    validate(document)
-    prepare = document["components"]["schemas"]["PrepareRequest"]
-    assert prepare["additionalProperties"] is False
-    assert prepare["required"] == ["producer_group"]
-    kinds = [each["type"] for each in prepare["properties"]["partition"]["anyOf"]]
-    assert kinds == ["integer", "null"]
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            assert "application/problem+json" in operation["responses"]["default"]["content"]
+    validate((await service.client.get("/openapi.json")).json())
 
 
 async def test_every_problem_explains_itself(service: Service) -> None:

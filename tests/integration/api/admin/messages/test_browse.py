@@ -9,7 +9,7 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import CHECKED, select
-from tests.integration.api.fixtures_service import GROUPS, HALVES, Service
+from tests.integration.api.fixtures_service import HALVES, Service
 
 pytestmark = pytest.mark.postgres
 
@@ -62,22 +62,6 @@ async def test_a_message_must_match_every_filter(service: Service, pool: Pool) -
         assert await listed(service, **query) == []
 
 
-async def test_a_message_shows_its_checks_and_the_time_of_the_next_one(
-    service: Service, pool: Pool
-) -> None:
-    prepared = (await service.prepare(check_immunity_seconds=60)).json()
-    at = f"{HALVES}/{prepared['message_id']}"
-    first = (await service.client.get(at)).json()
-    assert first["next_check_at"] == prepared["next_check_at"]
-    assert (first["check_count"], first["last_check"], first["value_bytes"]) == (0, None, 2)
-    assert "value" not in first
-    await select(pool, CHECKED, 7, 1, "unknown")
-    later = (await service.client.get(at)).json()
-    assert later["check_count"] == 1
-    assert later["last_check"]["outcome"] == "unknown"
-    assert later["next_check_at"] > later["last_check"]["at"]
-
-
 async def test_an_unchanged_message_is_not_sent_again(service: Service) -> None:
     at = f"{HALVES}/{await service.prepared_id()}"
     first = await service.client.get(at)
@@ -108,9 +92,3 @@ async def test_the_payload_comes_back_byte_by_byte(service: Service) -> None:
     assert shown.json()["value_bytes"] is None
     wrong = await service.client.get(tombstone.headers["location"], params={"include": "all"})
     assert wrong.status_code == 422
-
-
-async def test_a_key_bound_to_no_group_that_exists_sees_nothing(service: Service) -> None:
-    await service.prepared_id()
-    assert (await service.client.get(f"{GROUPS}/ghost")).status_code == 404
-    assert await listed(service, producer_group="ghost") == []

@@ -9,7 +9,7 @@ import pytest
 
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
-from tests.integration.api.fixtures_rows import PARK, select
+from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import (
     HALVES,
     Service,
@@ -71,21 +71,6 @@ async def test_all_matching_messages_are_ended_as_the_operator_and_each_is_audit
     assert detail == [({"filter": {"tag": "mine"}, "matched": 250},)]
 
 
-async def test_all_parked_messages_are_checked_again_after_a_fix(
-    service: Service, pool: Pool
-) -> None:
-    await prepare_many(service, 120)
-    await select(pool, PARK)
-    assert await states(service) == {"PARKED": 120}
-    result = await finished(service, await ask(service, "recheck", {"state": "PARKED"}))
-    assert (result["done"], result["failed"]) == (120, 0)
-    assert await states(service) == {"PREPARED": 120}
-    due: LiteralString = (
-        "SELECT count(*), count(DISTINCT half_id) FROM outbox.check_queue WHERE round = 2"
-    )
-    assert await select(pool, due) == [(120, 120)]
-
-
 async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
     service: Service, pool: Pool
 ) -> None:
@@ -102,34 +87,6 @@ async def test_a_message_decided_meanwhile_is_a_failure_and_keeps_its_decision(
     assert (result["done"], result["failed"]) == (2, 1)
     assert result["failures"] == [{"message_id": ids[0], "code": "already-ended"}]
     assert await states(service) == {"COMMITTED": 1, "ROLLED_BACK": 2}
-
-
-async def test_held_records_are_released_or_dropped_by_filter(service: Service, pool: Pool) -> None:
-    ids = await prepare_many(service, 2, key="k")
-    for message_id in ids:
-        await service.end(message_id, "COMMIT")
-    hold: LiteralString = (
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
-        " publish_error, attempts, next_attempt_at) SELECT half_id, nonce, half_id & 15, topic_id,"
-        " key, 1, half_id >> 4 & 7, 'too large', 1, 'infinity' FROM outbox.half_message"
-    )
-    await select(pool, hold)
-    released = await finished(
-        service, await ask(service, "release_held", {"topic": "invoices.issued"})
-    )
-    assert (released["matched"], released["done"]) == (2, 2)
-    due: LiteralString = (
-        "SELECT count(*) FROM outbox.held_record WHERE next_attempt_at < clock_timestamp()"
-    )
-    assert await select(pool, due) == [(2,)]
-    dropped = await finished(service, await ask(service, "drop_held", {"topic": "invoices.issued"}))
-    assert (dropped["matched"], dropped["done"]) == (2, 2)
-    again = await ask(service, "drop_held", {"topic": "invoices.issued"}, dry_run=True)
-    assert again.json()["matched"] == 0
-    assert await select(pool, AUDITED, "^held") == [
-        ("held.drop", "ops@example", "endpoint is back", 2),
-        ("held.release", "ops@example", "endpoint is back", 2),
-    ]
 
 
 async def test_an_action_without_filter_or_reason_or_above_its_limit_is_refused(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.access import Scope
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.admin.fixtures_bulk_actions import ask, finished
 from tests.integration.api.fixtures_held import hold
-from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import PARK, select
 from tests.integration.api.fixtures_service import HALVES, Service
 
@@ -26,9 +24,11 @@ async def test_refused_records_are_found_behind_many_newer_committed_messages(
         await hold(pool, message_id)
     dry = await ask(service, "release_held", {"tag": "mine"}, dry_run=True, max_items=3)
     assert (dry.json()["matched"], set(dry.json()["sample"])) == (2, set(refused))
-    dropped = await ask(service, "drop_held", {"tag": "mine"}, max_items=2)
-    result = await finished(service, dropped)
-    assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
+    for action in ("release_held", "drop_held"):
+        result = await finished(service, await ask(service, action, {"tag": "mine"}, max_items=2))
+        assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
+    again = await ask(service, "drop_held", {"tag": "mine"}, dry_run=True)
+    assert again.json()["matched"] == 0
 
 
 async def test_an_action_on_named_messages_takes_these_and_no_others(
@@ -53,22 +53,3 @@ async def test_an_action_on_named_messages_takes_these_and_no_others(
         (await service.client.get(f"{HALVES}/{each}")).json()["state"] for each in (other, held)
     ]
     assert left == ["PREPARED", "COMMITTED"]
-
-
-async def test_a_key_names_no_messages_of_another_group(database_url: str, pool: Pool) -> None:
-    async with guarded(database_url) as service:
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        for group in ("billing", "shop"):
-            await service.put_group(group)
-        theirs, own = [
-            await service.prepared_id(producer_group=each) for each in ("billing", "shop")
-        ]
-        service.client.headers.update(await token(pool, Scope.OPS_FORCE, groups=("shop",)))
-        asked = {"message_ids": [theirs, own]}
-        dry = await ask(service, "force_end", asked, decision="ROLLBACK", dry_run=True)
-        assert (dry.json()["matched"], dry.json()["sample"]) == (1, [own])
-        begun = await ask(service, "force_end", asked, decision="ROLLBACK")
-        assert (await finished(service, begun))["matched"] == 1
-        service.client.headers.update(await token(pool, Scope.ADMIN))
-        half = (await service.client.get(f"{HALVES}/{theirs}")).json()
-        assert half["state"] == "PREPARED"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import LiteralString
 
 import pytest
 
-from outbox.messages.message_id import HalfId, Nonce
-from outbox.operators.message_view import MessageResource
+from outbox.errors import MessageNotFound
+from outbox.messages.message_id import Nonce, parse_message_id
+from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.message_browser import PostgresMessageBrowser
+from outbox.postgres.operators.operations import PostgresOperations
 from outbox.postgres.sessions.connections import Pool
 from tests.integration.api.fixtures_rows import CHECKED, PARK, UNKNOWN, select, stored
 from tests.integration.api.fixtures_service import HALVES, Service
@@ -21,8 +22,6 @@ QUEUED: LiteralString = (
     "SELECT delay_seconds, round, check_count, only_unknown, due_at <= clock_timestamp(),"
     " age_from = due_at FROM outbox.check_queue ORDER BY id"
 )
-
-RECHECKED: LiteralString = "SELECT half_id FROM outbox.recheck"
 
 
 async def test_a17_a_parked_message_returns_once_and_the_second_recheck_only_makes_it_due(
@@ -103,32 +102,14 @@ async def test_the_history_has_every_event_in_order(service: Service, pool: Pool
     assert (events[4]["decision"], events[4]["reason"]) == ("COMMIT", "late")
 
 
-@pytest.mark.parametrize("what", ["recheck", "history"])
 async def test_a_message_that_got_the_id_of_one_that_a_failover_lost_is_not_taken_for_it(
-    service: Service, pool: Pool, monkeypatch: pytest.MonkeyPatch, what: str
+    service: Service, pool: Pool
 ) -> None:
-    """Between the look at the message and the rest; the test plants the other message."""
-    message_id = await service.prepared_id()
-    look = PostgresMessageBrowser.get
-
-    async def then_fail_over(
-        browser: PostgresMessageBrowser,
-        half_id: HalfId,
-        nonce: Nonce,
-        groups: Sequence[int] | None,
-        *,
-        payload: bool = False,
-    ) -> MessageResource:
-        message = await look(browser, half_id, nonce, groups, payload=payload)
-        async with pool.connection() as connection:
-            await connection.execute(
-                "UPDATE outbox.half_message SET nonce = nonce # 1 WHERE half_id = %s", (half_id,)
-            )
-        return message
-
-    monkeypatch.setattr(PostgresMessageBrowser, "get", then_fail_over)
-    path = f"{HALVES}/{message_id}/{what}"
-    client = service.client
-    answer = await (client.post(path, json=WHO) if what == "recheck" else client.get(path))
-    assert (answer.status_code, answer.json()["code"]) == (404, "message-not-found")
-    assert await select(pool, RECHECKED) == []
+    half_id, nonce = parse_message_id(await service.prepared_id())
+    lost = Nonce(nonce ^ 1)
+    action = OperatorAction(operator="ops@example", reason="endpoint is back", key_id=None)
+    with pytest.raises(MessageNotFound):
+        await PostgresOperations(pool).recheck(half_id, lost, action)
+    with pytest.raises(MessageNotFound):
+        await PostgresMessageBrowser(pool).history(half_id, lost)
+    assert await select(pool, QUEUED) == []

@@ -12,10 +12,10 @@ from outbox.access import Scope
 from outbox.messages.message_id import parse_message_id
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
 from outbox.postgres.sessions.connections import Pool
-from tests.integration.api.admin.fixtures_bulk_actions import AUDITED, BULK, WHO, ask, finished
-from tests.integration.api.fixtures_keys import PEPPER, RING, token
+from tests.integration.api.admin.fixtures_bulk_actions import BULK, WHO, ask, finished
+from tests.integration.api.fixtures_keys import guarded, token
 from tests.integration.api.fixtures_rows import select
-from tests.integration.api.fixtures_service import Service, running, settings_for
+from tests.integration.api.fixtures_service import Service
 from tests.integration.postgres.reconciliation.fixtures_stored_runs import (
     NOON,
     make_finding,
@@ -96,28 +96,6 @@ async def test_on_a_topic_without_order_a_newer_message_of_the_key_does_not_prev
     assert (plan["matched"], plan["refused"]) == (1, [])
 
 
-async def test_an_ordered_repair_is_stored_once_and_audited(
-    service: Service, database_url: str, pool: Pool
-) -> None:
-    ids = [await committed(service, key=key) for key in ("a", "b")]
-    find(database_url, "run", one=("LOST/published", ids[0]), two=("LOST/published", ids[1]))
-    names = {"finding_ids": ["one", "two"]}
-    result = await finished(service, await ask(service, "republish", names))
-    assert (result["matched"], result["done"], result["failed"]) == (2, 2, 0)
-    halves = sorted(parse_message_id(each)[0] for each in ids)
-    assert await select(pool, HELD) == [(half, 1, True, True) for half in halves]
-    repairs: LiteralString = "SELECT DISTINCT repair FROM outbox.held_record"
-    assert await select(pool, repairs) == [(result["id"],)]
-    assert await select(pool, AUDITED, "republish") == [
-        ("bulk.republish", "ops@example", "endpoint is back", 1),
-        ("message.republish", "ops@example", "endpoint is back", 2),
-    ]
-    again = await ask(service, "republish", names, dry_run=True)
-    assert {each["code"] for each in again.json()["refused"]} == {"repair-pending"}
-    nothing = await finished(service, await ask(service, "republish", names))
-    assert (nothing["matched"], nothing["done"]) == (0, 0)
-
-
 async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
     service: Service, database_url: str, pool: Pool
 ) -> None:
@@ -145,8 +123,7 @@ async def test_a_repair_that_no_run_has_judged_yet_is_not_made_again(
 
 
 async def test_a_key_republishes_for_its_own_groups_only(database_url: str, pool: Pool) -> None:
-    keys = {"auth_mode": "keys", "auth_pepper": PEPPER, "encryption_keys": RING}
-    async with running(settings_for(database_url, **keys)) as service:
+    async with guarded(database_url) as service:
         service.client.headers.update(await token(pool, Scope.ADMIN))
         await service.put_group()
         find(database_url, "run", one=("LOST/published", await committed(service)))

@@ -99,29 +99,3 @@ async def test_a_page_fits_a_desk_and_a_telephone_and_an_id_is_copied(desk: Desk
         )
         assert 0 <= box[0] < box[1] <= 390, path
     await desk.tab.command("Emulation.clearDeviceMetricsOverride")
-
-
-async def test_a_link_in_another_sites_page_opens_with_the_session(desk: Desk) -> None:
-    await desk.tab.open(f"http://localhost:{desk.listener.port}/livez")
-    await desk.tab.js(
-        "document.body.innerHTML = '<a id=alert>alert</a>';"
-        f"document.getElementById('alert').href = '{desk.origin}/ui/parked'"
-    )
-    await desk.tab.click("#alert", loads=False)
-    await desk.tab.until("location.pathname === '/ui/parked' && document.title.includes('Parked')")
-
-
-async def test_without_scripts_an_operator_finds_and_decides_a_message(desk: Desk) -> None:
-    message_id = await desk.prepare(transaction_id="without scripts")
-    await desk.tab.command("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        await desk.open("/")
-        assert not await desk.tab.js("document.documentElement.className")
-        await desk.tab.fill("#any-id", message_id)
-        await desk.tab.click(".find button")
-        await desk.tab.fill("#force-reason", "the order does not exist")
-        await desk.tab.fill("#decision", "ROLLBACK")
-        await desk.tab.click(".danger")
-        assert "never visible to consumers" in await desk.tab.text()
-    finally:
-        await desk.tab.command("Emulation.setScriptExecutionDisabled", value=False)

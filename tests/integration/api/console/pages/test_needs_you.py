@@ -140,13 +140,3 @@ async def test_the_first_page_shows_the_outcomes_of_checks(database_url: str, po
         page = await browser.get("/ui/")
         assert "Last five minutes Last 24 hours unknown 2 2 timeout 1 1" in page.text
         assert '<span class="warn">unknown</span>' in page.html
-
-
-async def test_the_last_hour_of_all_groups_is_not_shown_to_a_bound_key(
-    database_url: str, pool: Pool
-) -> None:
-    bound = logged_in(database_url, pool, Scope.REPORTS_READ, groups=("billing",))
-    async with bound as (_, browser):
-        page = await browser.get("/ui/")
-        assert "A key of all groups with the scope reports:read sees the last hour." in page.text
-        assert 'id="rates"' not in page.html

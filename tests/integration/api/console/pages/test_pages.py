@@ -94,6 +94,9 @@ async def test_a_group_is_tested_paused_and_resumed(database_url: str, pool: Poo
         at = "/ui/groups/billing"
         tested = await browser.send(await browser.get(at), f"{at}/test")
         assert "Reachable no" in tested.text
+        simulated = await browser.send(tested, f"{at}/simulate", transaction_id="known")
+        assert re.search(r"\d+ of \d+ cases did not pass", simulated.text)
+        assert "a known transaction is decided" in simulated.text
         paused = await browser.send(tested, f"{at}/pause", reason="maintenance of <b>it</b>")
         assert re.search(r"paused since .* UTC by Ada: maintenance of <b>it</b>", paused.text)
         assert "Checks of the group are paused." in paused.text

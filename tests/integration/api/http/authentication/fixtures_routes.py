@@ -225,10 +225,9 @@ CURSORS: Final = {
 FINDS_NOTHING: Final = {"listProducerGroups": {"unasked"}, "listApiKeys": {"refused"}}
 """Whose owner has no such object."""
 BULK_FILTERS: Final = sorted(
-    DOCUMENT["components"]["schemas"]["BulkConditions"]["properties"].keys()
-    - {"message_ids", "finding_ids"}
+    DOCUMENT["components"]["schemas"]["BulkConditions"]["properties"].keys() - {"finding_ids"}
 )
-"""The filters of a bulk action; those of names only have tests of their own."""
+"""The filters of a bulk action; that of findings has a test of its own."""
 OF_HELD: Final = frozenset({"releaseHeldRecord", "dropHeldRecord"})
 """The operations on a record that Kafka refuses."""
 PUBLIC: Final = frozenset(
