@@ -35,7 +35,7 @@ from outbox.messages.message import (
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.messages.half_store import PostgresHalfStore
-from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.sessions.connections import Pool, make_pool
 from outbox.telemetry.metrics import Metrics
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
@@ -138,15 +138,13 @@ class World:
 
     async def status(self, half: HalfMessage) -> MessageStatus:
         """Return the status of a message."""
-        async with self.pool.connection() as connection:
-            found = await read_statuses(connection, [half.half_id])
+        found = await statuses_now(self.pool, [half.half_id])
         assert half.half_id in found, "the message is not known any more"
         return found[half.half_id]
 
     async def states(self, halves: Sequence[HalfMessage]) -> list[State]:
         """Return the states of messages, in order."""
-        async with self.pool.connection() as connection:
-            found = await read_statuses(connection, sorted(half.half_id for half in halves))
+        found = await statuses_now(self.pool, sorted(half.half_id for half in halves))
         assert {half.half_id for half in halves} <= found.keys(), "messages are not known any more"
         return [found[half.half_id].state for half in halves]
 

@@ -11,10 +11,8 @@ import pytest
 
 from outbox.messages.message import State
 from outbox.postgres.checks.keyring import key_ring
-from outbox.postgres.sessions.connections import Pool
 from outbox.telemetry.version import installed_version
 from tests.fixtures_frozen import frozen_postgres
-from tests.fixtures_full_disk import DISK_FULL, SPACE_AGAIN
 from tests.integration.checker.fixtures_checker_process import running_checker
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
@@ -84,22 +82,6 @@ async def test_sigterm_ends_it_cleanly_and_metrics_are_served_before(
     assert f'outbox_build_info{{version="{installed_version()}"}} 1.0' in metrics
     assert "Traceback" not in said
     assert '"event": "stopped"' in said
-
-
-async def test_a_verdict_that_postgresql_refuses_to_store_is_in_the_log(
-    world: World, pool: Pool, database_url: str
-) -> None:
-    """The looks for due groups are answered meanwhile, and its heartbeats are stored."""
-    async with pool.connection() as connection:
-        await connection.execute(DISK_FULL.format(table="outbox.op_message"))
-    async with Producer(says("COMMIT")) as producer, running_checker(database_url) as checker:
-        group = await world.group(producer.url, secret=SEALED)
-        (half,) = await world.prepare(group, check_immunity_seconds=1)
-        said = await checker.says("no space left")
-        assert "dependency_lost" in said.splitlines()[-1]
-        await world.execute(SPACE_AGAIN)
-        await checker.says("dependency_back")
-        assert await world.states([half]) == [State.COMMITTED]
 
 
 @pytest.mark.deep

@@ -132,17 +132,6 @@ async def test_410_pauses_the_group_and_nothing_is_spent_or_rolled_back(world: W
     assert (await world.waiting(halves[0]))[1] == 0
 
 
-async def test_an_unpaused_group_is_asked_again(world: World) -> None:
-    async with Producer(says("COMMIT")) as producer:
-        group = await world.group(producer.url, paused=True, check_interval_seconds=3600)
-        (half,) = await world.due(group)
-        await world.check(group)
-        await world.execute("UPDATE outbox.producer_group SET paused = false")
-        await world.pass_time(30)
-        await world.check(group)
-    assert await world.states([half]) == [State.COMMITTED]
-
-
 async def test_group_settings_take_effect_in_the_next_round(world: World) -> None:
     async with Producer(says("UNKNOWN")) as producer:
         group = await world.group(producer.url)

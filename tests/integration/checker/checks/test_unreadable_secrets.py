@@ -7,18 +7,14 @@ import os
 
 import pytest
 
-from checker.checks.check_observer import CheckObserver
-from checker.checks.group_scheduler import PAUSE_SECONDS, GroupScheduler
 from outbox.checks.producer_group import ProducerGroup
 from outbox.errors import ConfigurationError
 from outbox.messages.message import State
 from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.keyring import KeyRing, key_ring, new_secret
 from outbox.postgres.checks.producer_groups import PostgresProducerGroups
-from outbox.postgres.sessions.advisory_locks import PostgresAdvisoryLocks
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.fixtures_producer import Producer, says
-from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 pytestmark = pytest.mark.postgres
 
@@ -62,35 +58,3 @@ async def test_a_new_secret_ends_it_at_once_though_the_previous_one_stays_valid(
         await PostgresProducerGroups(world.pool, present).rotate_secret(NAME, 3600, None)
         assert (await world.check(group)).decided == 1
     assert await world.states(halves) == [State.COMMITTED]
-
-
-async def test_a_check_is_signed_with_every_secret_whose_overlap_has_not_ended(
-    world: World,
-) -> None:
-    async with Producer(says("UNKNOWN")) as producer:
-        group, present = await with_lost_key(world, producer.url)
-        await world.execute(SECRET, secret=present.seal(new_secret(), NAME))
-        await world.due(group)
-        for _ in range(3):
-            await PostgresProducerGroups(world.pool, present).rotate_secret(NAME, 3600, None)
-        assert (await world.check(group)).asked == 1
-    assert len(producer.headers[0]["webhook-signature"].split()) == 4
-
-
-async def test_the_log_says_once_which_setting_is_wrong_and_what_to_do(
-    world: World, database_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    group, _ = await with_lost_key(world, "http://127.0.0.1:1/check")
-    await world.due(group)
-    locks, clock = PostgresAdvisoryLocks(database_url), ManualClock()
-    facts = CheckObserver(world.metrics)
-    rounds = GroupScheduler(world.check_back, world.queue, locks, clock, facts)
-    for _ in range(3):
-        await rounds.step()
-        await rounds.drain()
-        clock.seconds += PAUSE_SECONDS
-    await locks.close()
-    written = capsys.readouterr().out
-    assert written.count("secret_unreadable") == 1
-    assert f"`outbox group rotate-secret {NAME}`" in written
-    assert "Traceback" not in written

@@ -9,9 +9,13 @@ from typing import Any
 from checker.maintenance.partition_maintenance import PartitionMaintenance
 from checker.maintenance.retention import Retirer
 from outbox.clock import SystemClock
+from outbox.messages.manifest import Position
 from outbox.messages.message import HalfMessage
+from outbox.messages.message_id import HalfId
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
+from outbox.postgres.relay.commit_reader import CommitReader
+from outbox.postgres.sessions.connections import connect
 from tests.integration.checker.fixtures_checks import World
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
@@ -99,3 +103,14 @@ async def sessions_wait(world: World, count: int) -> None:
     while (found := await world.rows(SESSIONS_THAT_WAIT)) != [(count,)]:
         assert time.monotonic() < deadline, found
         await asyncio.sleep(0.02)
+
+
+def relayed(database_url: str, half_id: HalfId) -> bytes | None:
+    """Return the value that the relay reads of the newest commit, which is this message."""
+    with connect(database_url, "test") as session:
+        [(xid,)] = session.execute("SELECT max(xid) FROM outbox.commit_log").fetchall()
+    reader = CommitReader(database_url, half_id & 15, batch_max=10)
+    (message,) = reader.read(Position(xid - 1, 0)).messages
+    reader.close()
+    assert message.half_id == half_id
+    return message.value

@@ -14,7 +14,6 @@ from checker.maintenance.partition_maintenance import (
 )
 from outbox.messages.message import Ended, HalfMessage, State
 from outbox.postgres.maintenance.partitions import PostgresPartitions
-from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.sessions.connections import conninfo
 from tests.fixtures_databases import as_role
 from tests.integration.checker.fixtures_checks import World
@@ -73,12 +72,6 @@ async def without_leaf(world: World) -> list[HalfMessage]:
     return halves
 
 
-async def known(world: World, halves: list[HalfMessage]) -> list[State]:
-    async with world.pool.connection() as connection:
-        found = await read_statuses(connection, sorted(half.half_id for half in halves))
-    return [found[half.half_id].state for half in halves]
-
-
 async def test_a_leaf_that_falls_due_under_a_long_reader_stops_no_watermark(
     world: World, database_url: str
 ) -> None:
@@ -120,15 +113,15 @@ async def test_rows_without_a_leaf_are_moved_to_one_and_nothing_of_them_changes(
     world: World,
 ) -> None:
     halves = await without_leaf(world)
-    states = await known(world, halves)
+    states = await world.states(halves)
     assert await maintenance(world).step() == EVERY_SECONDS
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
-    assert await known(world, halves) == states
+    assert await world.states(halves) == states
     assert await world.end(halves[2], "COMMIT")
     assert alarm(world) == 0
     await world.execute(NEXT_LEAF)
     (next_one,) = await world.prepare(await world.group(URL, "next"))
-    assert await known(world, [next_one]) == [State.PREPARED]
+    assert await world.states([next_one]) == [State.PREPARED]
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)], "partitioning goes on"
 
 
@@ -146,7 +139,7 @@ async def test_what_waits_while_its_leaf_is_made_is_stored_there(
     (half,), ended = await preparing, await ending
     assert isinstance(ended, Ended), ended
     assert ended.status.state is State.COMMITTED, ended
-    assert await known(world, [half, halves[2]]) == [State.PREPARED, State.COMMITTED]
+    assert await world.states([half, halves[2]]) == [State.PREPARED, State.COMMITTED]
     assert await world.rows(ALONE, leaf=world.first_leaf) == [(0, 0, 0)]
 
 
@@ -163,4 +156,4 @@ async def test_rows_too_many_for_one_move_stay_with_an_alarm_until_an_operator_m
     await world.execute("SELECT outbox.create_leaf(%(leaf)s, 1000000)", leaf=leaf)
     await maintenance(world).step()
     assert (alarm(world), await world.rows(ALONE, leaf=world.first_leaf)) == (0, [(0, 0, 0)])
-    assert len(await known(world, halves)) == 3
+    assert len(await world.states(halves)) == 3

@@ -6,7 +6,6 @@ import pytest
 
 from checker.maintenance.parked_copies import POLL_SECONDS, ParkedCopies
 from devservers.kafka import EmbeddedKafka
-from outbox.errors import KafkaUnavailable
 from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.messages.message import HalfMessage
 from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
@@ -71,7 +70,7 @@ async def test_a_parked_message_is_copied_once_with_its_payload_and_why(
     assert len(committed_records(servers, topic, 2)) == 2, "parked again, copied again"
 
 
-async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_lost(
+async def test_a_copy_that_kafka_refuses_stops_no_other(
     world: World, kafka_broker: EmbeddedKafka
 ) -> None:
     servers = kafka_broker.bootstrap_servers
@@ -84,18 +83,8 @@ async def test_with_kafka_unavailable_or_one_copy_refused_the_others_are_not_los
         half=big.half_id,
     )
 
-    class Unavailable(KafkaParkedTopic):
-        def copy(self, records: object, at_ms: int) -> list[str | None]:
-            raise KafkaUnavailable("unavailable")
-
-    messages = PostgresParkedMessages(world.pool)
-    copies_without_kafka = ParkedCopies(
-        messages, Unavailable(servers, {}), topic, FreeLocks(), world.metrics
-    )
-    assert await copies_without_kafka.step() > POLL_SECONDS
-    assert len(await messages.uncopied(10)) == 2
     await copies(world, servers, topic).step()
     assert len(committed_records(servers, topic, 1)) == 1
-    assert list(await messages.uncopied(10)) == []
+    assert list(await PostgresParkedMessages(world.pool).uncopied(10)) == []
     refused = world.metrics["publish_errors_total"].labels(topic, "MSG_SIZE_TOO_LARGE")
     assert refused._value.get() == 1

@@ -6,14 +6,11 @@ import pytest
 
 from outbox.failpoints import POINTS, FailpointRaised, arm
 from outbox.messages.message import End, HalfMessage, Prepared, Resolution, State
-from outbox.postgres.maintenance.retention import PostgresRetirement
-from outbox.postgres.messages.message_status import read_statuses
+from outbox.postgres.messages.message_status import statuses_now
 from tests.integration.checker.fixtures_checks import World
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
-    AGE,
     OLD,
     RELAYED,
-    RETENTION,
     URL,
     ended,
     first_leaf_is_gone,
@@ -34,19 +31,8 @@ SELECT %(half)s, 1, 0, 1, 1, 1, 'refused'
 
 async def known(world: World, halves: list[HalfMessage]) -> dict[int, State]:
     """Return the states of the messages that an API still finds."""
-    async with world.pool.connection() as connection:
-        found = await read_statuses(connection, sorted(half.half_id for half in halves))
+    found = await statuses_now(world.pool, sorted(half.half_id for half in halves))
     return {half_id: status.state for half_id, status in found.items()}
-
-
-async def test_a_leaf_with_ended_messages_only_is_removed_with_its_tables_and_they_are_unknown(
-    world: World,
-) -> None:
-    halves = await ended(world)
-    await grow_old(world, "relay:")
-    assert await retire(world) == [0]
-    assert await first_leaf_is_gone(world)
-    assert await known(world, halves) == {}
 
 
 async def test_d32_nothing_undecided_unpublished_or_held_is_removed(world: World) -> None:
@@ -113,15 +99,6 @@ async def test_a_leaf_stays_until_the_sweep_has_passed_it(world: World) -> None:
     assert waiting(world, "sweep") == 1
     await world.sweep()
     assert await retire(world) == [0]
-
-
-async def test_a_leaf_that_new_transactions_still_write_to_stays(world: World) -> None:
-    await ended(world)
-    await world.execute(AGE, by=OLD)
-    await world.sweep()
-    await world.execute(RELAYED, names=["relay:"])
-    retirement = PostgresRetirement(world.checker, retention_seconds=RETENTION)
-    assert await retirement.waits_for(world.first_leaf) == "in use"
 
 
 async def test_a_transaction_id_is_free_again_once_its_message_is_retired(world: World) -> None:

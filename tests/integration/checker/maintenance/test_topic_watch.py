@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions
 
 from checker.maintenance.topic_watch import TopicWatch
@@ -23,14 +21,13 @@ from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import HALVES, prepare_body, running, settings_for
+from tests.integration.checker.relay.refusals.fixtures_forbidden_topic import forbid
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 TRIES = 200
 """A service that has just started reads what is stored in the background."""
-USUAL = 1_048_588
-"""Kafka's limit, and that of the relay's own producer."""
 
 
 @dataclass
@@ -49,21 +46,6 @@ class Ground:
         await select(self.pool, "INSERT INTO outbox.topic (name) VALUES (%s)", name)
         return name
 
-    def forbid_writing(self, topic: str) -> None:
-        """Take the permission to write the topic away, and wait until the broker knows."""
-        rule = AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            AclOperation.WRITE,
-            AclPermissionType.DENY,
-        )
-        self.admin.create_acls([rule])[rule].result(timeout=60)
-        view = self.view()
-        wait_for(lambda: view.read([topic])[topic].may_write is False)
-
     def view(self) -> KafkaTopicView:
         return KafkaTopicView(self.broker.bootstrap_servers, {})
 
@@ -78,16 +60,6 @@ class Ground:
 def ground(kafka_broker: EmbeddedKafka, pool: Pool) -> Ground:
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers, "log_level": 0})
     return Ground(kafka_broker, admin, pool, Metrics())
-
-
-async def test_the_view_of_the_relays_principal_is_stored(ground: Ground) -> None:
-    usual, closed = await ground.topic(), await ground.topic()
-    small = await ground.topic(max_message_bytes="2000", cleanup_policy="compact,delete")
-    ground.forbid_writing(closed)
-    stored = await ground.look()
-    assert stored[small] == SeenTopic(1, 2000, may_write=True, compacted=True)
-    assert stored[closed].may_write is False
-    assert stored[usual] == SeenTopic(1, USUAL, may_write=True, compacted=False)
 
 
 async def test_o7_added_partitions_are_reported_to_the_operator(ground: Ground) -> None:
@@ -113,7 +85,7 @@ async def test_a_prepare_that_can_never_be_published_is_refused_unless_kafka_is_
 ) -> None:
     small, closed = await ground.topic(max_message_bytes="2000"), await ground.topic()
     compacted = await ground.topic(cleanup_policy="compact")
-    ground.forbid_writing(closed)
+    forbid(ground.broker.bootstrap_servers, closed)
     await ground.look()
     catalogue = MemoryTopicCatalogue(counts={small: 1, closed: 1, compacted: 1})
     async with running(settings_for(database_url), catalogue) as service:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, TopicPartition
 from msgspec.structs import replace
@@ -17,12 +18,16 @@ from msgspec.structs import replace
 from benchmarks.load.committed import commit_directly, register
 from checker.relay.shard_relay import RelayRound, ShardRelay
 from checker.relay_wiring import RelayBuilder
+from cli.stores.shard_resolution import ShardResolution
 from outbox.clock import SystemClock
-from outbox.messages.message import Message
+from outbox.messages.message import Message, MessageStatus
 from outbox.messages.message_id import SHARDS, HalfId
 from outbox.messages.record import Record
+from outbox.operators.message_view import OperatorAction
+from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.relay.commit_log import LOCK_SPACE
-from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.connections import Connection, Pool, connect, make_pool
+from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import Phase
 from outbox.settings.environment import load_settings
 from outbox.telemetry.metrics import Metrics
@@ -30,6 +35,7 @@ from tests.fixtures_databases import as_role
 from tests.fixtures_kafka import committed_records, make_topic
 from tests.fixtures_paths import PROJECT
 
+Result = TypeVar("Result")
 SHARD = 3
 ROUNDS = 400
 HOLDER_ENDED = """
@@ -85,6 +91,12 @@ class RelayWorld:
             relay.close()
         return self.relay()
 
+    def resolve(self, way: HaltResolution) -> dict[str, object]:
+        """Decide on behalf of an operator how a halted shard goes on."""
+        settings = load_settings(self.environment)
+        action = OperatorAction(operator="tester", reason="a test", key_id=None)
+        return ShardResolution(settings, SHARD, self.progress_topic).resolve(way, action)
+
     def terminate_holder(self) -> None:
         """End the session that holds the shard."""
         self.connection.execute(HOLDER_ENDED, (LOCK_SPACE, SHARD))
@@ -130,6 +142,19 @@ class RelayWorld:
         """Return the name of the shard's next batch, as its records' headers have it."""
         stored = self.one("SELECT batch_no FROM outbox.progress WHERE name = %s", f"relay:{SHARD}")
         return f"{SHARD}.{(stored or 0) + 1}"
+
+    def ask(self, question: Callable[[Pool], Awaitable[Result]]) -> Result:
+        """Put a question to the world's database as a program with an event loop does."""
+
+        async def asked() -> Result:
+            async with make_pool(self.database_url, "test", pool_max=2) as pool:
+                return await question(pool)
+
+        return asyncio.run(asked())
+
+    def status(self, half_id: HalfId) -> MessageStatus | None:
+        """Return the status of a message that a look-up shows; None if it is unknown."""
+        return self.ask(lambda pool: statuses_now(pool, [half_id])).get(half_id)
 
     def log_length(self) -> int:
         """Return how many offsets the topic's first partition has, also of aborted transactions."""

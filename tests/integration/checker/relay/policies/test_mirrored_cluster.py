@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from cli.stores.shard_resolution import ShardResolution
 from outbox.messages.message_id import SHARDS
-from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import HaltReason, Phase
-from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import make_topic, read_committed
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 
@@ -39,13 +36,6 @@ def mirror_manifests(world: RelayWorld, batches: int) -> None:
     assert copying.flush(60) == 0
 
 
-def accept(world: RelayWorld) -> None:
-    action = OperatorAction(operator="tester", reason="a failover", key_id=None)
-    settings = load_settings(world.environment)
-    resolution = ShardResolution(settings, SHARD, world.progress_topic)
-    resolution.resolve(HaltResolution.ACCEPT, action)
-
-
 @pytest.mark.parametrize("mirrored", [3, 2], ids=["all manifests", "all but the last"])
 def test_a_shard_goes_on_after_a_failover_once_that_is_accepted(
     world: RelayWorld, mirrored: int
@@ -53,7 +43,7 @@ def test_a_shard_goes_on_after_a_failover_once_that_is_accepted(
     publish(world, b"one", b"two", b"three")
     mirror_manifests(world, mirrored)
     assert drain(world.relay_again()).halt is HaltReason.TOPIC_CHANGED
-    accept(world)
+    world.resolve(HaltResolution.ACCEPT)
     world.commit_values(b"new")
     assert drain(world.relay_again()).phase is Phase.RUN
     assert world.values(4) == [b"one", b"two", b"three", b"new"]
@@ -64,5 +54,5 @@ def test_a_log_with_another_manifest_of_the_last_batch_halts_again(world: RelayW
     mirror_manifests(world, 1)
     assert drain(world.relay_again()).halt is HaltReason.TOPIC_CHANGED
     world.connection.execute("UPDATE outbox.progress SET crc = 7")
-    accept(world)
+    world.resolve(HaltResolution.ACCEPT)
     assert drain(world.relay_again()).halt is HaltReason.CHAIN_BROKEN

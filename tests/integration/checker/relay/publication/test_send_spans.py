@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanKind
 
 from checker.relay_wiring import RelayBuilder
 from outbox.settings.environment import load_settings
 from tests.fixtures_records import header_in
 from tests.fixtures_spans import CALLER, NOT_RECORDED, RECORDED, KeptSpans, linked_ids
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
-from tests.integration.checker.relay.refusals.fixtures_refused_records import large, lower
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
@@ -57,14 +56,3 @@ def test_a_record_whose_prepare_was_not_recorded_has_no_span(
     drain_traced(world, kept)
     assert len(world.records(1)) == 1
     assert kept.ended() == []
-
-
-def test_a_record_that_kafka_refuses_has_a_span_with_kafka_s_error(world: RelayWorld) -> None:
-    lower(world)
-    kept = KeptSpans()
-    world.commit(world.message(large(1), traceparent=RECORDED))
-    drain_traced(world, kept)
-    span = kept.ended()[0]
-    assert span.status.status_code is StatusCode.ERROR
-    assert (span.attributes or {})["error.type"] == "MSG_SIZE_TOO_LARGE"
-    assert (span.name, linked_ids(span)) == (f"send {world.topic}", [CALLER])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.load.committed import append_committed
-from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, Position, decode
+from outbox.messages.manifest import PUBLISHED, PUBLISHED_BEFORE, decode
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.protocol.state import HaltReason, Phase
 from tests.fixtures_kafka import (
@@ -87,36 +87,6 @@ def test_f17_a_commit_that_took_its_xid_early_and_ends_late_is_not_skipped(
         assert world.one("SELECT count(*) FROM outbox.publication_log") == 0
     drain(relay)
     assert world.values(2) == [b"slow", b"quick"]
-
-
-def test_the_progress_row_is_written_at_once_and_never_ahead_of_the_manifests(
-    world: RelayWorld,
-) -> None:
-    world.commit_values(b"one", b"two")
-    relay = world.relay()
-    assert first_batch(relay) == 2
-    row = world.connection.execute(
-        "SELECT position, position_n, manifest_offset, batch_no FROM outbox.progress"
-        " WHERE name = 'relay:3'"
-    ).fetchone()
-    assert row is not None
-    position, n, offset, batch_no = row
-    (message,) = read_committed(world.bootstrap_servers, world.progress_topic, 1)
-    manifest = decode(bytes(message.value() or b""))
-    assert (Position(position, n), batch_no) == (manifest.to, manifest.batch_no)
-    assert offset == (message.offset() or 0) + 1
-    assert message.partition() == SHARD
-
-
-def test_the_publication_log_has_the_place_of_each_record(world: RelayWorld) -> None:
-    ids, batch = world.commit_values(b"one", b"two", b"three"), world.next_batch()
-    first = 0
-    relay = world.relay()
-    drain(relay)
-    row = world.connection.execute(
-        "SELECT shard || '.' || batch_no, half_ids, partitions, offsets FROM outbox.publication_log"
-    ).fetchone()
-    assert row == (batch, ids, [0, 0, 0], [first, first + 1, first + 2])
 
 
 def test_the_first_and_last_record_of_a_batch_measure_the_publish_latency(
@@ -210,22 +180,3 @@ def test_f19_manifests_deleted_beyond_the_cursor_halt(world: RelayWorld) -> None
     world.connection.execute("UPDATE outbox.progress SET manifest_offset = 0")
     delete_all_records(world.bootstrap_servers, world.progress_topic, SHARD)
     assert halted(world) is HaltReason.PROGRESS_LOST
-
-
-def test_a_missing_row_halts_where_manifests_exist(world: RelayWorld) -> None:
-    start_and_stop(world)
-    world.connection.execute("DELETE FROM outbox.progress")
-    assert halted(world) is HaltReason.CURSOR_MISSING
-
-
-def test_a_halted_shard_continues_after_a_resolution(world: RelayWorld) -> None:
-    start_and_stop(world)
-    world.connection.execute("UPDATE outbox.progress SET cluster_id = 'other'")
-    relay = world.relay()
-    drain(relay)
-    world.connection.execute(
-        "UPDATE outbox.progress SET halt_reason = NULL, cluster_id = NULL, batch_no = batch_no"
-    )
-    world.commit_values(b"two")
-    drain(relay)
-    assert world.values(2) == [b"one", b"two"]

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from outbox.messages.manifest import PUBLISHED_BEFORE, Kind
-from tests.fixtures_kafka import delete_topic, make_topic, read_committed
+from tests.fixtures_kafka import read_committed
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain, until
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
@@ -96,35 +96,6 @@ def test_f15_a_refused_retry_waits_longer_and_the_scope_stays_held(world: RelayW
     assert world.values(0) == []
 
 
-@pytest.mark.deep
-def test_f15_a_deleted_topic_is_held_as_a_whole_until_it_is_there_again(world: RelayWorld) -> None:
-    kept, gone = world.topic, make_topic(world.bootstrap_servers, partitions=1)
-    world.topic = gone
-    commit(world, b"a", b"0")
-    relay = world.relay()
-    drain(relay)
-    delete_topic(world.bootstrap_servers, gone)
-    commit(world, b"a", b"1")
-    commit(world, b"b", b"2")
-    world.topic = kept
-    commit(world, b"a", b"3")
-
-    def others_flow() -> bool:
-        relay.run_once()
-        return int(world.one("SELECT count(*) FROM outbox.held_record WHERE shard = 3")) == 2
-
-    until(others_flow, seconds=90)
-    drain(relay)
-    assert heads(world, 1) == [b"3"]
-    assert world.one("SELECT bool_or(topic_wide) FROM outbox.held_record WHERE shard = 3")
-    relay.close()
-    make_topic(world.bootstrap_servers, partitions=1, name=gone)
-    due_now(world)
-    drain_until_free(world)
-    world.topic = gone
-    assert heads(world, 2) == [b"1", b"2"]
-
-
 def test_a_release_lists_what_kafka_has_already_and_does_not_publish_it_again(
     world: RelayWorld,
 ) -> None:
@@ -143,24 +114,6 @@ def test_a_release_lists_what_kafka_has_already_and_does_not_publish_it_again(
     assert heads(world, 1) == [b"2"]
     statuses = [entry.status for made in manifests(world, 2) for entry in made.entries]
     assert PUBLISHED_BEFORE in statuses
-
-
-def test_a_repair_is_published_as_such_and_names_what_ordered_it(world: RelayWorld) -> None:
-    (half_id,) = commit(world, b"a", b"1")
-    relay = world.relay()
-    drain(relay)
-    relay.close()
-    world.connection.execute(
-        "INSERT INTO outbox.held_record (half_id, nonce, shard, topic_id, key, xid, n,"
-        " publish_error, repair)"
-        " SELECT h.half_id, h.nonce, %s, h.topic_id, h.key, o.xid, 1, 'lost', 'action-7'"
-        " FROM outbox.half_message h JOIN outbox.op_message o USING (half_id) WHERE half_id = %s",
-        (SHARD, half_id),
-    )
-    drain_until_free(world)
-    last = world.records(2)[-1]
-    assert dict(last.headers)["outbox_redriven"] == b"action-7"
-    assert manifests(world, 2)[-1].kind is Kind.REPAIR
 
 
 @pytest.mark.chaos

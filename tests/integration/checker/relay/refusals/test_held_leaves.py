@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 import pytest
 
 from outbox.messages.message import State
 from outbox.messages.message_id import HalfId
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.retention import PostgresRetirement
-from outbox.postgres.messages.message_status import read_statuses
-from outbox.postgres.sessions.connections import Pool, make_pool
+from outbox.postgres.sessions.connections import Pool
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     commit,
@@ -26,7 +21,6 @@ from tests.integration.checker.relay.refusals.fixtures_refused_records import (
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-Result = TypeVar("Result")
 RETENTION = 1000
 PAST = """
 UPDATE outbox.half_message SET prepared_at = prepared_at - interval '1 day';
@@ -46,7 +40,7 @@ def retire(world: RelayWorld) -> None:
     """Let the leaf in use be the next one and the retention of the former one pass; retire it."""
     world.connection.execute(PAST.encode())
     world.connection.execute(NEXT_LEAF.encode())
-    _with_pool(world, _retire)
+    world.ask(_retire)
 
 
 async def _retire(pool: Pool) -> None:
@@ -61,21 +55,8 @@ async def _retire(pool: Pool) -> None:
 
 def state(world: RelayWorld, half_id: HalfId) -> State | None:
     """Return the state of a message that a look-up shows; None if it is unknown."""
-
-    async def read(pool: Pool) -> State | None:
-        async with pool.connection() as connection:
-            found = (await read_statuses(connection, [half_id])).get(half_id)
-        return found.state if found else None
-
-    return _with_pool(world, read)
-
-
-def _with_pool(world: RelayWorld, call: Callable[[Pool], Awaitable[Result]]) -> Result:
-    async def run() -> Result:
-        async with make_pool(world.database_url, "test", pool_max=2) as pool:
-            return await call(pool)
-
-    return asyncio.run(run())
+    status = world.status(half_id)
+    return status.state if status else None
 
 
 def test_a_held_record_does_not_keep_its_leaf_and_is_published_after_it_is_gone(

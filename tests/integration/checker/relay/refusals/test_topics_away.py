@@ -24,8 +24,8 @@ from tests.fixtures_kafka import committed_records
 from tests.fixtures_separate_broker import running_nodes
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.refusals.fixtures_forbidden_topic import HELD, commit_to
 from tests.integration.checker.relay.refusals.fixtures_refused_records import due_now, open_rows
-from tests.integration.checker.relay.refusals.test_forbidden_topic import HELD, commit_to
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
