@@ -137,26 +137,6 @@ async def test_a_slice_has_at_most_the_rows_asked_for_in_due_order(world: World)
     assert due.rows[2].half_id == sooner[0].half_id
 
 
-async def test_only_one_of_two_rounds_over_the_same_rows_is_written(world: World) -> None:
-    group = await world.group(NO_SERVER)
-    (half,) = await world.due(group)
-    due = await world.queue.claim(group.id, 10)
-    assert due is not None
-    (row,) = due.rows
-    moves = {row.delay_seconds: (due.cursors[row.delay_seconds], row.look_id)}
-    parking = (row, ParkedReason.MAX_AGE)
-    other = (row, ParkedReason.CHECK_MAX)
-    await world.queue.settle(Settlement(group=group, moves=moves, parkings=(parking,)))
-    with pytest.raises(CursorMoved):
-        await world.queue.settle(Settlement(group=group, moves=moves, parkings=(other,)))
-    assert await world.states([half]) == [State.PARKED]
-    rows = await world.rows(
-        "SELECT parked_reason FROM outbox.parked_message WHERE half_id = %(half)s",
-        half=half.half_id,
-    )
-    assert rows == [(ParkedReason.MAX_AGE.value,)]
-
-
 async def test_a_round_whose_rows_were_read_on_another_server_is_not_written(world: World) -> None:
     """After a failover that lost the last transactions, the same ids are those of other rows."""
     group = await world.group(NO_SERVER)

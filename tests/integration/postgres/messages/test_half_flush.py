@@ -1,17 +1,14 @@
-"""A flush takes two round trips, and keeps its promises when a step of it fails."""
+"""A flush keeps its promises when a step of it fails."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator
-from itertools import groupby
 
 import psycopg
 import pytest
-from psycopg.pq import Trace
 
-from outbox.messages.message import GroupDeleted, Prepared
+from outbox.messages.message import Prepared
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
@@ -42,46 +39,6 @@ async def count(pool: Pool, table: str) -> int:
         row = await cursor.fetchone()
     assert row is not None
     return int(row[0])
-
-
-async def round_trips(pool: Pool, transaction_ids: list[str | None]) -> int:
-    """Return how often a flush turns from sending to receiving."""
-    store = PostgresHalfStore(pool)
-    await store.prepare([make_message()])
-    with tempfile.TemporaryFile("w+") as trace:
-        async with pool.connection() as connection:
-            connection.pgconn.trace(trace.fileno())
-            connection.pgconn.set_trace_flags(Trace.SUPPRESS_TIMESTAMPS)
-        await store.prepare([make_message(transaction_id=text) for text in transaction_ids])
-        async with pool.connection() as connection:
-            connection.pgconn.untrace()
-        trace.seek(0)
-        directions = [line[0] for line in trace if line[:2] in ("F\t", "B\t")]
-    return [direction for direction, _ in groupby(directions)].count("F")
-
-
-@pytest.mark.parametrize("transaction_ids", [[None], [None] * 500, ["a", "b", None]])
-async def test_a_flush_takes_two_round_trips(one: Pool, transaction_ids: list[str | None]) -> None:
-    assert await round_trips(one, transaction_ids) == 2
-
-
-async def test_a_deleted_groups_messages_leave_no_transaction_id(one: Pool) -> None:
-    before = [await count(one, table) for table in ("transaction_key", "half_message")]
-    gone = await store_group(one, make_group("gone"))
-    async with one.connection() as connection:
-        await connection.execute(
-            "UPDATE outbox.producer_group SET deleted_at = now() WHERE id = %s", (gone.id,)
-        )
-    answers = await PostgresHalfStore(one).prepare(
-        [
-            make_message(transaction_id="a"),
-            make_message(gone, transaction_id="b"),
-            make_message(transaction_id="c"),
-        ]
-    )
-    assert [type(answer) for answer in answers] == [Prepared, GroupDeleted, Prepared]
-    after = [await count(one, table) for table in ("transaction_key", "half_message")]
-    assert [new - old for new, old in zip(after, before, strict=True)] == [2, 2]
 
 
 async def test_a_session_that_lost_its_prepared_statements_gets_them_again(one: Pool) -> None:

@@ -1,4 +1,4 @@
-"""The hot statements read by key: no plan scans a leaf (G9)."""
+"""The hot statements read by key in one leaf of many, and are planned once (G9)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from outbox.messages.message import End, Prepared, Resolution
 from outbox.postgres.messages.decisions import END, END_RACING, parameters_of
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.message_status import SQL as STATUS
-from outbox.postgres.sessions.connections import Pool
+from outbox.postgres.sessions.connections import PLAN_ONCE, Pool, make_pool
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.integration.postgres.messages.fixtures_plans import nodes
 
 pytestmark = pytest.mark.postgres
 
 LEAVES = ("half_message_", "op_message_", "commit_log_")
+MANY_LEAVES = "SELECT outbox.create_leaf(leaf) FROM generate_series(0, 63) AS leaf"
+HOW_PLANNED = (
+    "SELECT custom_plans, generic_plans FROM pg_prepared_statements"
+    " WHERE starts_with(statement, %s)"
+)
 
 
 @pytest.fixture
 async def ends(pool: Pool) -> list[End]:
-    """Fill a leaf with 4 000 halves; return ends for a few that are far apart in it."""
+    """Fill one of many leaves with 4 000 halves; return ends for a few, far apart in it."""
+    async with pool.connection() as connection:
+        await connection.execute(MANY_LEAVES)
     await store_group(pool, make_group())
     await store_topic(pool, "points-earned")
     store = PostgresHalfStore(pool)
@@ -71,3 +78,14 @@ async def test_statuses_are_looked_up_by_key(pool: Pool, ends: list[End]) -> Non
     reads = leaf_reads(tree)
     assert "Seq Scan" not in {kind for kind, _ in reads}
     assert all("half_id = " in condition or "xid = " in condition for _, condition in reads)
+
+
+async def test_an_end_is_planned_once(database_url: str, ends: list[End]) -> None:
+    async with make_pool(database_url, "test", pool_max=1, plans=PLAN_ONCE) as one:
+        for end in ends:
+            await PostgresHalfStore(one).end([end])
+        async with one.connection() as connection:
+            cursor = await connection.execute(HOW_PLANNED, [END.partition("%")[0]])
+            [(custom, generic)] = await cursor.fetchall()
+    assert custom == 0
+    assert generic >= 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +15,6 @@ from outbox.messages.content_digest import content_digest
 from outbox.messages.message import End, Prepared, Resolution
 from outbox.messages.message_id import parse_message_id, shard_in, shard_of
 from outbox.postgres.checks.sweep import PostgresSweep
-from outbox.postgres.messages import sql_outbox
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.messages.sql_outbox import PostgresSqlOutbox
 from outbox.postgres.sessions.connections import Pool
@@ -147,25 +145,6 @@ async def test_an_admission_that_fails_anywhere_is_finished_by_the_next(
     await PostgresSqlOutbox(pool).admit()
     drain(shop.world.relay())
     assert shop.world.values(2) == [b"one", b"two"]
-
-
-async def test_a_producer_that_never_pauses_keeps_no_admission_and_so_no_end_waiting(
-    shop: Shop, pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An end waits for what had committed before it, and not for what commits meanwhile."""
-
-    async def admit_and_publish(*arguments: Any) -> Any:
-        admitted = await admit_batch(*arguments)
-        batches.append(admitted)
-        if len(batches) < 5:
-            shop.publish_alone(b"later", b"later")
-        return admitted
-
-    admit_batch, batches = sql_outbox._admit_batch, list[Any]()
-    monkeypatch.setattr(sql_outbox, "_admit_batch", admit_and_publish)
-    shop.publish_alone(b"1", b"2", b"3")
-    assert await PostgresSqlOutbox(pool, batch_max=2).admit() == 3
-    assert len(batches) == 2
 
 
 def test_sql_computes_the_same_ids_and_shards_as_python(shop: Shop) -> None:

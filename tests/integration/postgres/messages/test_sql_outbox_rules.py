@@ -124,20 +124,3 @@ def test_what_the_topic_never_takes_is_refused_with_the_size_that_a_prepare_coun
             ):
                 session.execute(publish, {**asked, **refused})
     assert shop.world.one(WAITING) == 1
-
-
-def test_a_service_without_superuser_rights_recognizes_foreign_transactions(shop: Shop) -> None:
-    service = f"{shop.role}_service"
-    shop.world.connection.execute(
-        f"CREATE ROLE {service}; GRANT USAGE ON SCHEMA outbox TO {service};"
-        f" GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA outbox TO {service}".encode()
-    )
-    with shop.transaction() as long:
-        shop.publish(long, b"late")
-        shop.publish_alone(b"one")
-        first = long.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
-        with shop.world.connection.transaction(force_rollback=True):
-            shop.world.connection.execute(f"SET LOCAL ROLE {service}".encode())
-            assert first is not None
-            assert shop.world.one("SELECT outbox.watermark()") > first[0]
-    shop.world.connection.execute(f"DROP OWNED BY {service}; DROP ROLE {service}".encode())

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from outbox.errors import MessageNotFound, NotHeld
-from outbox.messages.message import MessageStatus, State
+from outbox.messages.message import State
 from outbox.messages.message_id import HalfId, Nonce, parse_message_id
 from outbox.operators.bulk_actions import BulkKind
 from outbox.operators.held_records import HeldRecord
 from outbox.operators.message_view import OperatorAction
-from outbox.postgres.messages.message_status import statuses_now
 from outbox.postgres.operators.held_admin import PostgresHeldAdmin
-from outbox.postgres.sessions.connections import make_pool
 from tests.fixtures_kafka import set_max_message_bytes
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
@@ -29,32 +25,19 @@ from tests.integration.checker.relay.refusals.fixtures_refused_records import (
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 ACTION = OperatorAction(operator="ann", reason="the limit was raised", key_id=None)
-_T = TypeVar("_T")
 
 
-def ask(world: RelayWorld, question: Callable[[PostgresHeldAdmin], Awaitable[_T]]) -> _T:
-    """Run one question on a PostgresHeldAdmin."""
-
-    async def asked() -> _T:
-        async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
-            return await question(PostgresHeldAdmin(pool))
-
-    return asyncio.run(asked())
-
-
-def status_of(world: RelayWorld, half_id: HalfId) -> MessageStatus:
-    """Return the status of a message."""
-
-    async def asked() -> MessageStatus:
-        async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
-            return (await statuses_now(pool, [half_id]))[half_id]
-
-    return asyncio.run(asked())
+def settle(world: RelayWorld, kind: BulkKind, half_id: HalfId, nonce: Nonce) -> None:
+    """Release or drop a held message on behalf of an operator."""
+    world.ask(lambda pool: PostgresHeldAdmin(pool).settle(kind, half_id, nonce, ACTION))
 
 
 def listed_of(world: RelayWorld, **asked: Any) -> list[HeldRecord]:
     """Return the held messages of the world's own topic."""
-    return [*ask(world, lambda admin: admin.list_held(limit=10, topic=world.topic, **asked))]
+    found = world.ask(
+        lambda pool: PostgresHeldAdmin(pool).list_held(limit=10, topic=world.topic, **asked)
+    )
+    return [*found]
 
 
 def half_id_of(record: HeldRecord) -> HalfId:
@@ -93,19 +76,17 @@ def test_a_released_message_is_published_and_has_its_offset(
 ) -> None:
     first, own = held[0], nonce(world, held[0])
     set_max_message_bytes(world.bootstrap_servers, world.topic, 1_048_588)
-    ask(
-        world,
-        lambda admin: admin.settle(BulkKind.RELEASE_HELD, held[1], nonce(world, held[1]), ACTION),
-    )
+    settle(world, BulkKind.RELEASE_HELD, held[1], nonce(world, held[1]))
     drain_until_free(world)
-    status = status_of(world, first)
+    status = world.status(first)
+    assert status is not None
     assert (status.state, status.publish_error) == (State.PUBLISHED, None)
     assert status.publication is not None
     assert status.publication.topic == world.topic
     places = "SELECT released_offset FROM outbox.held_record WHERE half_id = %s"
     assert status.publication.offset == world.one(places, first)
     with pytest.raises(NotHeld):
-        ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, first, own, ACTION))
+        settle(world, BulkKind.DROP_HELD, first, own)
     audit = "SELECT (action, operator, reason)::text FROM outbox.audit_log WHERE operator = 'ann'"
     assert world.one(audit) == '(held.release,ann,"the limit was raised")'
 
@@ -114,15 +95,16 @@ def test_a_dropped_message_stays_committed_with_its_error_and_the_waiting_ones_a
     world: RelayWorld, held: tuple[HalfId, HalfId]
 ) -> None:
     first, own = held[0], nonce(world, held[0])
-    ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, first, own, ACTION))
+    settle(world, BulkKind.DROP_HELD, first, own)
     drain_until_free(world)
     assert world.values(1) == [b"2"]
-    status = status_of(world, first)
+    status = world.status(first)
+    assert status is not None
     assert (status.state, status.publish_error) == (State.COMMITTED, "MSG_SIZE_TOO_LARGE")
     (dropped,) = listed_of(world, dropped=True)
     assert (half_id_of(dropped), dropped.drop_reason) == (first, ACTION.reason)
     with pytest.raises(NotHeld):
-        ask(world, lambda admin: admin.settle(BulkKind.RELEASE_HELD, first, own, ACTION))
+        settle(world, BulkKind.RELEASE_HELD, first, own)
     assert world.one("SELECT count(*) FROM outbox.audit_log WHERE action = 'held.drop'") == 1
 
 
@@ -132,6 +114,6 @@ def test_a_message_that_was_never_held_is_not_found(
     (other,) = commit(world, b"b", b"3")
     own = nonce(world, other)
     with pytest.raises(MessageNotFound):
-        ask(world, lambda admin: admin.settle(BulkKind.DROP_HELD, other, own, ACTION))
+        settle(world, BulkKind.DROP_HELD, other, own)
     with pytest.raises(MessageNotFound):
-        ask(world, lambda admin: admin.settle(BulkKind.RELEASE_HELD, held[0], Nonce(0), ACTION))
+        settle(world, BulkKind.RELEASE_HELD, held[0], Nonce(0))

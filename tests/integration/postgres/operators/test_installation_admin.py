@@ -9,28 +9,21 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from structlog.testing import capture_logs
 
 from cli.__main__ import run
 from cli.invocation.exit_codes import CommandFailed, ExitCode
-from cli.stores.shard_resolution import ShardResolution
 from devservers.postgres import EmbeddedPostgres
-from outbox.messages.message_id import SHARDS, HalfId, Nonce
-from outbox.operators.message_view import OperatorAction
-from outbox.postgres.operators.installation_admin import read_orphans
+from outbox.messages.message_id import SHARDS
 from outbox.postgres.sessions.connections import connect
 from outbox.relay.halt_resolution import HaltResolution
 from outbox.relay.protocol.state import HaltReason, Phase
-from outbox.settings.environment import load_settings
-from outbox.telemetry.events import Event
 from tests.fixtures_databases import drop_database, make_database
 from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
 RENEW = ["-o", "json", "--yes", "installation", "renew", "--reason", "a copy for a rehearsal"]
-ACTION = OperatorAction(operator="tester", reason="a test", key_id=None)
 
 
 @pytest.fixture
@@ -64,12 +57,6 @@ def settings(copy: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def accept(copy: RelayWorld) -> None:
-    """Decide on behalf of the operator."""
-    settings = load_settings(copy.environment)
-    ShardResolution(settings, SHARD, copy.progress_topic).resolve(HaltResolution.ACCEPT, ACTION)
-
-
 def halt_of(copy: RelayWorld) -> HaltReason | None:
     """Run the copy's relay until it halts; return the reason."""
     return drain(copy.relay_again()).halt
@@ -89,9 +76,9 @@ def test_a_renewed_copy_publishes_elsewhere_and_its_original_continues_undisturb
     assert shown["was"] == str(world.one("SELECT installation_id FROM outbox.installation"))
     assert halt_of(copy) is HaltReason.CLUSTER_CHANGED
     with pytest.raises(CommandFailed, match="belongs to the installation"):
-        accept(copy)
+        copy.resolve(HaltResolution.ACCEPT)
     copy.progress_topic, copy.topic = elsewhere
-    accept(copy)
+    copy.resolve(HaltResolution.ACCEPT)
     copy.commit_values(b"of the copy")
     assert drain(copy.relay_again()).phase is Phase.RUN
     world.commit_values(b"of the original")
@@ -101,25 +88,6 @@ def test_a_renewed_copy_publishes_elsewhere_and_its_original_continues_undisturb
     assert copy.values(1) == [b"of the copy"]
     drops = world.metrics["relay_drops_total"].collect()
     assert [sample.value for each in drops for sample in each.samples if sample.value] == []
-
-
-@pytest.mark.deep
-def test_a_copy_that_publishes_beside_its_original_is_named_in_the_log_of_both(
-    world: RelayWorld, copy: RelayWorld
-) -> None:
-    sides = ((copy, copy.relay()), (world, world.opened[-1]))
-    for number in range(2):
-        logged = []
-        for side, relay in sides:
-            side.commit_values(f"{number}".encode())
-            with capture_logs() as lines:
-                assert drain(relay).phase is Phase.RUN
-            logged.append({line["event"]: line for line in lines})
-    for events in logged:
-        assert Event.RELAY_FENCED in events
-        assert "A copy of the database" in events[Event.HISTORY_RECOVERED]["next"]
-    orphans = read_orphans(world.database_url, after=(HalfId(0), Nonce(0)), limit=10)
-    assert len(orphans) == 2
 
 
 def test_renewal_is_refused_while_a_relay_has_a_shard_and_without_a_reason(

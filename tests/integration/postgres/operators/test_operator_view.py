@@ -8,12 +8,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from outbox.operators.health_check import HealthCheck, HealthStatus
 from outbox.postgres.messages.half_store import PostgresHalfStore
 from outbox.postgres.operators.operator_view import OperatorView
-from outbox.postgres.operators.postgres_checks import postgres_checks
 from outbox.postgres.sessions.connections import Pool
-from outbox.settings.environment import load_settings
 from tests.fixtures_databases import as_role
 from tests.fixtures_messages import make_group, make_message, store_group, store_topic
 from tests.fixtures_waiting import wait_for
@@ -52,21 +49,3 @@ async def test_the_session_whose_transaction_keeps_messages_waiting_is_named(
         assert holder["seconds"] >= 0
         stranger.rollback()
         assert wait_for(lambda: not holders() or holders()[0]["pid"] != pid)
-
-
-def doctor(database_url: str) -> dict[str, HealthCheck]:
-    """Return what the doctor finds in PostgreSQL, as the API's role."""
-    settings = load_settings({"OUTBOX_DATABASE_URL": as_role(database_url, "outbox_api")})
-    return {each.check: each for each in postgres_checks(settings)}
-
-
-def test_a_database_that_was_made_read_only_is_no_full_disk(database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        change = f"ALTER DATABASE {name} SET default_transaction_read_only = on"
-        connection.execute(change.encode())
-    found = doctor(database_url)["postgres writes"]
-    assert found.verdict is HealthStatus.FAILED
-    assert "default_transaction_read_only" in found.detail
-    assert "disk" not in found.detail
-    assert found.command is None

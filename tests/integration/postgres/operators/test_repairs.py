@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,7 @@ from outbox.operators.bulk_actions import BulkKind, BulkOrder
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.operators.bulk_actions import PostgresBulkActions
 from outbox.postgres.reconciliation.run_store import PostgresRunStore
-from outbox.postgres.sessions.connections import make_pool
+from outbox.postgres.sessions.connections import Pool
 from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
 from tests.integration.checker.relay.refusals.fixtures_refused_records import (
     drain_until_free,
@@ -43,15 +42,14 @@ def repair(world: RelayWorld, half_id: HalfId) -> str:
         max_items=1,
     )
 
-    async def ordered() -> str:
-        async with make_pool(world.database_url, "test", pool_max=1, pool_min=1) as pool:
-            actions = PostgresBulkActions(pool)
-            begun = await actions.begin(order)
-            assert begun is not None
-            assert await actions.advance()
-            return str(begun.id)
+    async def ordered(pool: Pool) -> str:
+        actions = PostgresBulkActions(pool)
+        begun = await actions.begin(order)
+        assert begun is not None
+        assert await actions.advance()
+        return str(begun.id)
 
-    return asyncio.run(ordered())
+    return world.ask(ordered)
 
 
 def test_a_lost_message_is_published_again_unaltered_and_has_the_number_of_the_action(

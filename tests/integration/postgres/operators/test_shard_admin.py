@@ -5,18 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cli.invocation.exit_codes import CommandFailed
-from cli.stores.shard_resolution import ShardResolution
 from outbox.messages.message_id import SHARDS
-from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import RESOLUTIONS, HaltResolution
 from outbox.relay.protocol.state import HaltReason, Phase
-from outbox.settings.environment import load_settings
 from tests.fixtures_kafka import make_topic
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld, drain
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
-
-ACTION = OperatorAction(operator="tester", reason="a test", key_id=None)
 
 
 def published(world: RelayWorld, *values: bytes) -> None:
@@ -25,12 +20,6 @@ def published(world: RelayWorld, *values: bytes) -> None:
     relay = world.relay()
     drain(relay)
     relay.close()
-
-
-def resolve(world: RelayWorld, way: HaltResolution) -> dict[str, object]:
-    """Decide on behalf of the operator."""
-    settings = load_settings(world.environment)
-    return ShardResolution(settings, SHARD, world.progress_topic).resolve(way, ACTION)
 
 
 def halted_for(world: RelayWorld) -> HaltReason | None:
@@ -52,7 +41,7 @@ def test_a_missing_cursor_is_rebuilt_from_the_topics_and_nothing_is_repeated(
     published(world, b"one", b"two")
     world.connection.execute("DELETE FROM outbox.progress")
     assert halted_for(world) is HaltReason.CURSOR_MISSING
-    assert resolve(world, HaltResolution.SCAN)["learned"] != 0
+    assert world.resolve(HaltResolution.SCAN)["learned"] != 0
     assert_continues(world)
     assert world.values(3) == [b"one", b"two", b"new"]
 
@@ -69,7 +58,7 @@ def test_a_lost_log_is_replaced_by_the_records_newer_than_the_cursor(world: Rela
         position,
     )
     assert halted_for(world) is HaltReason.PROGRESS_LOST
-    resolve(world, HaltResolution.SCAN)
+    world.resolve(HaltResolution.SCAN)
     assert_continues(world)
     assert world.values(3) == [b"one", b"two", b"new"]
 
@@ -80,7 +69,7 @@ def test_accepted_duplicates_are_published_again_and_the_shard_continues(world: 
         "UPDATE outbox.progress SET position = 0, position_n = 0, manifest_offset = 1000000"
     )
     assert halted_for(world) is HaltReason.PROGRESS_LOST
-    resolve(world, HaltResolution.ACCEPT_DUPLICATES)
+    world.resolve(HaltResolution.ACCEPT_DUPLICATES)
     assert_continues(world)
     assert world.values(3) == [b"one", b"one", b"new"]
 
@@ -95,16 +84,7 @@ def test_a_new_topic_is_accepted_and_what_is_in_the_data_topics_is_not_repeated(
     )
     world.progress_topic = make_topic(world.bootstrap_servers, partitions=SHARDS)
     assert halted_for(world) is HaltReason.TOPIC_CHANGED
-    assert resolve(world, HaltResolution.ACCEPT)["manifest_offset"] == 0
-    assert_continues(world)
-    assert world.values(2) == [b"one", b"new"]
-
-
-def test_another_database_is_accepted(world: RelayWorld) -> None:
-    published(world, b"one")
-    world.connection.execute("UPDATE outbox.progress SET pg_system_id = 'other'")
-    assert halted_for(world) is HaltReason.DATABASE_CHANGED
-    resolve(world, HaltResolution.ACCEPT)
+    assert world.resolve(HaltResolution.ACCEPT)["manifest_offset"] == 0
     assert_continues(world)
     assert world.values(2) == [b"one", b"new"]
 
@@ -120,7 +100,7 @@ def test_a_resolution_that_the_halt_reason_does_not_allow_is_refused(
     )
     for way in set(HaltResolution) - set(RESOLUTIONS[halt] if halt else ()):
         with pytest.raises(CommandFailed, match="not halted" if halt is None else f"--{way}"):
-            resolve(world, way)
+            world.resolve(way)
     assert (
         world.one("SELECT count(*) FROM outbox.audit_log WHERE operator IS DISTINCT FROM 'aged'")
         == 0

@@ -42,19 +42,6 @@ def test_a_partial_run_resolves_nothing(database_url: str) -> None:
     assert statuses(database_url) == {"a": "open"}
 
 
-def test_a_repaired_finding_is_fixed_and_another_one_is_resolved(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    store, lost = PostgresRunStore(database_url), halves[0]
-    repaired = replace(make_finding("repaired"), half_id=lost.half_id)
-    absent = replace(make_finding("absent"), half_id=HalfId(7))
-    store.save(make_run("one", findings=(repaired, absent)))
-    publish_again(database_url, lost)
-    assert store.changes([], True, ExpiredEvidence()) == FindingChanges(new=0, resolved=1, fixed=1)
-    store.save(make_run("two"))
-    assert statuses(database_url) == {"repaired": "fixed", "absent": "resolved"}
-
-
 def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
     database_url: str, halves: list[HalfMessage]
 ) -> None:
@@ -67,26 +54,20 @@ def test_a_finding_without_its_evidence_is_unverifiable_and_not_resolved(
         replace(make_finding("fixed"), half_id=repaired.half_id, evidence=expired),
         replace(make_finding("record"), half_id=HalfId(9), evidence=expired),
         replace(make_finding("kept"), half_id=HalfId(9), evidence={"partition": 0, "offset": 7}),
-        replace(make_finding("clocks"), half_id=None, kind="coverage", evidence=expired),
     )
     store.save(make_run("one", findings=found))
     publish_again(database_url, repaired)
     expired_evidence = ExpiredEvidence(half_ids=[HalfId(7)], starts={Partition("points", 0): 7})
-    partial = store.changes(["found again"], False, expired_evidence)
-    assert partial == FindingChanges(new=0, resolved=0, unverifiable=2)
     whole = store.changes(["found again"], True, expired_evidence)
-    assert whole == FindingChanges(new=0, resolved=3, fixed=1, unverifiable=2)
-    assert (whole.closed_by_cause, whole.unverifiable_by_cause) == (
-        {"LOST/published": 4},
-        {"LOST/published": 2},
-    )
+    assert whole == FindingChanges(new=0, resolved=2, fixed=1, unverifiable=2)
+    assert whole.closed_by_cause == {"LOST/published": 3}
     again = (found[1],)
     store.save(make_run("two", findings=again, complete=False, expired_evidence=expired_evidence))
-    still = {"found again", "late", "fixed", "kept", "clocks"}
+    still = {"found again", "late", "fixed", "kept"}
     expected = dict.fromkeys(("retired", "record"), "unverifiable") | dict.fromkeys(still, "open")
     assert statuses(database_url) == expected
     store.save(make_run("three", findings=again, expired_evidence=expired_evidence))
-    ended = {"late": "resolved", "fixed": "fixed", "kept": "resolved", "clocks": "resolved"}
+    ended = {"late": "resolved", "fixed": "fixed", "kept": "resolved"}
     assert statuses(database_url) == expected | ended
 
 
@@ -114,29 +95,6 @@ def test_a_fault_stays_open_when_its_record_has_expired_until_its_half_is_retire
     assert store.remaining([], expired) == []
     store.save(make_run("four", expired_evidence=expired))
     assert statuses(database_url) == {"fault": "unverifiable"}
-
-
-def test_a_missing_message_that_is_older_than_the_manifests_stays_missing_until_it_is_repaired(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    store, lost, other = PostgresRunStore(database_url), halves[0], halves[1]
-    found = (
-        replace(make_finding("lost"), half_id=lost.half_id),
-        replace(make_finding("other"), half_id=other.half_id),
-        replace(make_finding("twice"), kind="duplicate", half_id=lost.half_id),
-        replace(make_finding("shard"), half_id=None),
-    )
-    store.save(make_run("one", findings=found))
-    assert {lost.half_id, other.half_id} <= {*store.missing([])}
-    assert lost.half_id not in store.missing(["lost"])
-    older = ExpiredEvidence(unlisted=[lost.half_id])
-    assert [each.finding_id for each in store.remaining([], older)] == ["lost"]
-    store.save(make_run("two", expired_evidence=older))
-    closed = dict.fromkeys(("other", "twice", "shard"), "resolved")
-    assert statuses(database_url) == {"lost": "open", **closed}
-    publish_again(database_url, lost)
-    store.save(make_run("three"))
-    assert statuses(database_url)["lost"] == "fixed"
 
 
 @pytest.mark.parametrize("cause", PERMANENT_CAUSES)

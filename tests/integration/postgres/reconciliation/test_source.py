@@ -44,20 +44,6 @@ def test_the_snapshot_shows_each_decision(database_url: str, halves: list[HalfMe
     assert (len(known), undecided) == (3, UndecidedCounts(prepared=1, parked=0))
 
 
-def test_a_half_with_damaged_headers_is_known_without_them(
-    database_url: str, halves: list[HalfMessage]
-) -> None:
-    damaged, *others = halves
-    with psycopg.connect(database_url) as connection:
-        damage = "UPDATE outbox.half_message SET headers = '{x}' WHERE half_id = %s"
-        connection.execute(damage, (damaged.half_id,))
-    with PostgresSource(database_url).snapshot() as snapshot:
-        known = snapshot.halves([half.half_id for half in halves])
-    assert [known[half.half_id].half for half in others] == others
-    assert known[damaged.half_id].half.message.value == damaged.message.value
-    assert known[damaged.half_id].half.message.headers == ()
-
-
 def test_the_snapshot_does_not_see_what_comes_later(
     database_url: str, halves: list[HalfMessage]
 ) -> None:

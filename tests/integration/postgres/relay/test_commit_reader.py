@@ -9,11 +9,11 @@ from typing import LiteralString
 import psycopg
 import pytest
 
-from benchmarks.load.committed import append_committed, commit_directly, register
+from benchmarks.load.committed import commit_directly, register
 from outbox.errors import CommittedMessageGone
 from outbox.messages.manifest import Position
 from outbox.postgres.relay.commit_log import PostgresCommitLog
-from outbox.postgres.sessions.connections import Connection, connect
+from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.verified_sessions import connect_verified
 from tests.fixtures_waiting import wait_for
 from tests.integration.checker.maintenance.fixtures_old_leaves import (
@@ -36,18 +36,6 @@ def start(session: Connection) -> Position:
 
 def read_ids(commit_log: PostgresCommitLog, after: Position) -> list[int]:
     return [message.half_id for message in commit_log.read(after).messages]
-
-
-def test_a_commit_above_an_open_transaction_is_not_read_before_the_lower_one(
-    commit_log: PostgresCommitLog, session: Connection, start: Position, database_url: str
-) -> None:
-    message = register(session, "points-earned")
-    with connect(database_url, "slow") as slow:
-        with slow.transaction(), slow.cursor() as cursor:
-            lower = append_committed(cursor, [message], shard=SHARD)
-            higher = commit_directly(session, [message], shard=SHARD)
-            assert read_ids(commit_log, start) == []
-        assert read_ids(commit_log, start) == [*lower, *higher]
 
 
 def test_a_row_is_read_on_from_its_middle(
@@ -97,31 +85,3 @@ def test_a_batch_tells_whether_a_caller_waits_for_it(
     ids = commit_directly(session, [message], shard=SHARD)
     session.execute("UPDATE outbox.commit_log SET awaited = true WHERE xid = %s", (ids[0] >> 15,))
     assert commit_log.read(start).awaited
-
-
-def executed(session: Connection) -> int:
-    """Return how many prepared statements the session has executed."""
-    row = session.execute(
-        "SELECT sum(generic_plans + custom_plans)::int8 FROM pg_prepared_statements", prepare=False
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def test_a_batch_is_read_with_two_statements(
-    database_url: str, session: Connection, start: Position
-) -> None:
-    ids = commit_directly(session, [register(session, "points-earned")] * 3, shard=SHARD)
-    opened: list[Connection] = []
-
-    def remembered(url: str, application: str) -> Connection:
-        opened.append(connect(url, application))
-        return opened[-1]
-
-    log = PostgresCommitLog(database_url, SHARD, batch_max=9, owner="test", connect=remembered)
-    with closing(log):
-        for _ in range(3):  # names are known and each statement is prepared
-            log.read(start)
-        before = executed(opened[0])
-        assert read_ids(log, start) == ids
-        assert executed(opened[0]) - before == 2

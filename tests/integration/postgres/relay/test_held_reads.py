@@ -115,36 +115,6 @@ def test_a_release_reads_its_batch_only(shard: Shard) -> None:
     assert [message.half_id for message in held.messages] == list(range(2, 2 + BATCH))
 
 
-def test_a_record_that_is_dropped_while_it_is_read_releases_nothing(shard: Shard) -> None:
-    class Dropping(PostgresCommitLog):
-        def _due_head(self, upto: Position) -> HalfId | None:
-            head = super()._due_head(upto)
-            shard.session.execute("UPDATE outbox.held_record SET dropped_at = now()")
-            return head
-
-    shard.hold("gone", count=1, wait=-1.0)
-    log = Dropping("", SHARD, batch_max=10, owner="test", connect=lambda *_: shard.session)
-    assert not log.read_held(shard.after).message_ids
-
-
-def test_messages_of_a_held_scope_are_found_by_their_topic_and_key(shard: Shard) -> None:
-    shard.hold("gone", wide=True, count=2, keys=2)
-    shard.hold("slow", count=2, first=10)
-    commit(shard.session, "gone", b"other")
-    commit(shard.session, "slow", b"k0", b"other", b"k0")
-    commits = shard.log.read(shard.after)
-    assert [each in commits.held for each in commits.message_ids] == [True, True, False, True]
-
-
-def test_a_record_that_was_just_refused_holds_what_comes_after_it(shard: Shard) -> None:
-    commit(shard.session, "slow", b"a", b"a", b"b", b"a")
-    ids = [message.half_id for message in shard.log.read(shard.after).messages]
-    shard.hold("slow", count=1, first=ids[1], keys=1)
-    shard.session.execute("UPDATE outbox.held_record SET key = 'a', xid = half_id >> 15, n = 2")
-    commits = shard.log.read(shard.after)
-    assert [each in commits.held for each in commits.message_ids] == [False, True, False, True]
-
-
 def test_scopes_are_due_by_their_first_record(shard: Shard) -> None:
     shard.hold("gone", wide=True, count=10, keys=10)
     shard.hold("slow", count=3, first=100)

@@ -29,7 +29,7 @@ Ask = Callable[[], Awaitable[httpx2.Response]]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrimaryAndStandby]:
-    """Yield a primary with a synchronous standby; the last test may promote it."""
+    """Yield a primary with a synchronous standby."""
     home, keeper = tmp_path_factory.mktemp("pair"), ServerThread()
     primary = PostgresNode(home / "primary", keeper)
     made = PrimaryAndStandby(primary, home / "standby", keeper)
@@ -134,24 +134,3 @@ async def test_reads_are_answered_however_many_prepares_wait_for_the_standby(
             while (prepared := await service.prepare()).status_code == 503:
                 assert_unknown(prepared)
     assert prepared.status_code == 201, prepared.text
-
-
-async def test_f9_what_is_answered_after_a_wait_was_given_up_survives_the_promotion(
-    pair: PrimaryAndStandby,
-) -> None:
-    """The last test of the pair: the primary shuts down while another commit waits."""
-    async with running(settings_for(pair.primary.dsn())) as service:
-        await registered(service, pair)
-        half, other = await service.prepared_id(), await service.prepared_id()
-        ends: Ask = partial(service.end, half, "ROLLBACK")
-        await lose_standby(pair)
-        assert_unknown(await unanswered_until(pair, ends, partial(end_waits, pair)))
-        assert (await unanswered_until(pair, ends, pair.standby.start)).is_success
-        await lose_standby(pair)
-        leaves: Ask = partial(service.end, other, "COMMIT")
-        assert_unknown(await unanswered_until(pair, leaves, pair.primary.server.stop))
-    pair.standby.start()
-    promoted = pair.promote()
-    async with running(settings_for(promoted.dsn())) as service:
-        answer = await service.end(half, "COMMIT")
-    assert answer.status_code == 409, answer.text
