@@ -70,11 +70,6 @@ def set_topic(bootstrap_servers: str, topic: str, name: str, value: int) -> None
     _set(bootstrap_servers, ResourceType.TOPIC, topic, ConfigEntry(name, str(value)))
 
 
-def set_group(bootstrap_servers: str, group: str, name: str, value: str) -> None:
-    """Change one setting of a group."""
-    _set(bootstrap_servers, ResourceType.GROUP, group, ConfigEntry(name, value))
-
-
 def _set(bootstrap_servers: str, kind: ResourceType, name: str, entry: ConfigEntry) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     entry.incremental_operation = AlterConfigOpType.SET

@@ -119,12 +119,6 @@ def thread_of(producer: TransactionProducer) -> int | None:
     return producer.thread if isinstance(producer, ProducerOnLoop) else get_ident()
 
 
-def calls_waiting(producer: TransactionProducer) -> int:
-    """Return how many calls wait for a shared request."""
-    inner = producer._producer if isinstance(producer, ProducerOnLoop) else producer
-    return sum(requests.waiting() for requests in inner._shared.values())
-
-
 async def _end_of_other_calls() -> None:
     """Wait until the calls that the close has failed have said so: a stopped loop says nothing."""
     others = asyncio.all_tasks() - {asyncio.current_task()}

@@ -21,8 +21,6 @@ from outbox_client import (
     TransactionProducer,
 )
 from outbox_client.errors import (
-    HeaderReserved,
-    InvalidRequest,
     MessageNotFound,
     TopicReserved,
     TransactionIdReused,
@@ -120,27 +118,6 @@ def a_standing_decision_against_the_local_state_is_raised(producer: TransactionP
     assert caught.value.winning_decision == "ROLLBACK"
 
 
-def nothing_leaves_it_undecided(producer: TransactionProducer) -> None:
-    sent = producer.send_in_transaction(Message(TOPIC, "v"), lambda _: None)
-    assert (sent.local_state, sent.state, sent.end_delivered) == (UNKNOWN, "PREPARED", True)
-    asked = producer.end(sent.message_id, UNKNOWN)
-    assert (asked.decision, asked.decided_by, asked.decided_at) == (None, None, None)
-
-
-def a_refusal_carries_its_slug(producer: TransactionProducer) -> None:
-    for message, kind in (
-        (Message("__consumer_offsets", "v"), TopicReserved),
-        (Message(TOPIC, "v", headers={"outbox_x": "1"}), HeaderReserved),
-        (Message(TOPIC, "v", check_immunity_seconds=0), InvalidRequest),
-    ):
-        with pytest.raises(PrepareFailed) as caught:
-            producer.send_in_transaction(message, lambda _: COMMIT)
-        assert isinstance(caught.value.__cause__, kind)
-        assert (caught.value.__cause__.code, caught.value.retryable) == (kind.slug, False)
-    with pytest.raises(MessageNotFound):
-        producer.end(NOBODY, COMMIT)
-
-
 def each_item_of_a_batch_has_its_own_fate(producer: TransactionProducer) -> None:
     asked = [Message(TOPIC, "1"), Message("__bad", "2"), Message(TOPIC, "3")]
     one, bad, three = producer.prepare_batch(asked)
@@ -165,8 +142,6 @@ TALKS: tuple[Callable[[TransactionProducer], None], ...] = (
     a_business_id_that_was_rolled_back_is_prepared_again,
     several_messages_have_one_decision,
     a_standing_decision_against_the_local_state_is_raised,
-    nothing_leaves_it_undecided,
-    a_refusal_carries_its_slug,
     each_item_of_a_batch_has_its_own_fate,
 )
 

@@ -1,20 +1,19 @@
-"""The single and batch calls: which errors are retried, and for how long."""
+"""The single and batch calls: what is sent again, and what a call that waits keeps from others."""
 
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 import pytest
 
 from outbox_client import (
-    Ending,
     LocalTransactionState,
     Message,
     OutboxError,
     PreparedMessage,
     TransactionProducer,
 )
-from outbox_client.errors import (
-    MessageNotFound,
-)
+from outbox_client.calls import transport
+from tests.fixtures_waiting import wait_for
 from tests.integration.client.fixtures_contract_server import (
     LOSE_ANSWER,
     ContractService,
@@ -23,7 +22,6 @@ from tests.integration.client.fixtures_contract_server import (
 from tests.integration.client.fixtures_producers import OpenProducer
 
 COMMIT = LocalTransactionState.COMMIT
-ROLLBACK = LocalTransactionState.ROLLBACK
 
 
 def test_an_end_whose_answer_was_lost_finds_its_own_decision(
@@ -60,16 +58,6 @@ def prepared_in(results: list[PreparedMessage | OutboxError]) -> list[PreparedMe
     return [result for result in results if isinstance(result, PreparedMessage)]
 
 
-def test_a_batch_returns_the_result_of_each_item_in_order(
-    service: ContractService, producer: TransactionProducer
-) -> None:
-    service.item_faults.extend([None, fault(422, "unknown-topic"), None])
-    results = producer.prepare_batch([Message("invoices", str(number)) for number in range(3)])
-    assert [getattr(result, "code", "ok") for result in results] == ["ok", "unknown-topic", "ok"]
-    values = [service.halves[p.message_id].content["value"] for p in prepared_in(results)]
-    assert values == ["0", "2"]
-
-
 def test_only_the_items_that_may_pass_later_are_sent_again(
     service: ContractService, producer: TransactionProducer
 ) -> None:
@@ -80,19 +68,25 @@ def test_only_the_items_that_may_pass_later_are_sent_again(
     assert [len(body["items"]) for _, _, body in service.requests] == [3, 1]  # type: ignore[arg-type]
 
 
-def test_an_end_batch_decides_each_item_separately(
-    service: ContractService, producer: TransactionProducer
+def test_ends_that_wait_for_kafka_keep_no_connection_from_other_calls(
+    service: ContractService,
+    service_url: str,
+    open_producer: OpenProducer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    prepared = prepared_in(producer.prepare_batch([Message("invoices", "v") for _ in range(3)]))
-    first, second, third = (item.message_id for item in prepared)
-    producer.end(second, ROLLBACK)
-    results = producer.end_batch(
-        [Ending(first, COMMIT), Ending(second, COMMIT), Ending("nobody", COMMIT)]
-    )
-    assert [getattr(result, "code", "ok") for result in results] == [
-        "ok",
-        "already-ended",
-        "message-not-found",
-    ]
-    assert isinstance(results[2], MessageNotFound)
-    assert service.halves[third].decision is None
+    """While Kafka is down each of them holds a connection for as long as it waits."""
+    monkeypatch.setattr(transport, "CONNECTIONS_MAX", 2)
+    with open_producer(service_url, "billing", timeout=3.0) as producer:
+        prepared = [producer.prepare(Message("invoices", "v")) for _ in range(3)]
+        service.requests.clear()
+        service.kafka.clear()
+        with ThreadPoolExecutor(2) as threads:
+            waiting, other = [p.message_id for p in prepared[:2]], prepared[2].message_id
+            ends = [threads.submit(producer.end, each, COMMIT, wait=30) for each in waiting]
+            wait_for(lambda: len(service.requests) == 2)
+            try:
+                assert producer.prepare(Message("invoices", "v")).state == "PREPARED"
+                assert producer.end(other, COMMIT).state == "COMMITTED"
+            finally:
+                service.kafka.set()
+    assert {end.result().state for end in ends} == {"COMMITTED"}

@@ -18,7 +18,6 @@ refused, no answer, or the error of the local transaction. Any answer may be an 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from base64 import b64encode
@@ -83,11 +82,9 @@ def b64(value: bytes) -> str:
     return b64encode(value).decode()
 
 
-def python_driver(kind: str, *mutant: Path) -> AbstractContextManager[Driver]:
-    """Run the driver of a Python client, or of a mutant of it."""
-    return driver_of(
-        (*PYTHON, kind), PROJECT, PYTHONPATH=os.pathsep.join(map(str, (*mutant, PROJECT)))
-    )
+def python_driver(kind: str) -> AbstractContextManager[Driver]:
+    """Run the driver of a Python client."""
+    return driver_of((*PYTHON, kind), PROJECT, PYTHONPATH=str(PROJECT))
 
 
 @contextmanager

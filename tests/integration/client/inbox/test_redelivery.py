@@ -1,4 +1,4 @@
-"""What Kafka delivers again after a rebalance, or in a share group, has no second effect."""
+"""What Kafka delivers again after a rebalance has no second effect."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from confluent_kafka import AcknowledgeType, Consumer, Message, Producer, ShareConsumer
+from confluent_kafka import Consumer, Message, Producer
 
 from devservers.kafka import EmbeddedKafka
 from outbox_client.inbox.psycopg import PsycopgInbox
-from tests.fixtures_kafka import make_topic, set_group
+from tests.fixtures_kafka import make_topic
 from tests.fixtures_waiting import wait_for
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -61,32 +61,3 @@ def test_after_a_rebalance_what_was_applied_and_not_committed_has_no_second_effe
         second.subscribe([topic])
         wait_for(lambda: read(first, second) >= 2 * RECORDS and second.assignment())
     assert answers == [True] * RECORDS + [False] * (len(answers) - RECORDS)
-
-
-def test_what_a_share_group_delivers_again_has_no_second_effect(
-    kafka_broker: EmbeddedKafka, topic: str, database: psycopg.Connection[Any]
-) -> None:
-    group = f"share-{uuid4()}"
-    settings: dict[str, Any] = {
-        "bootstrap.servers": kafka_broker.bootstrap_servers,
-        "group.id": group,
-        "share.acknowledgement.mode": "explicit",
-    }
-    set_group(kafka_broker.bootstrap_servers, group, "share.auto.offset.reset", "earliest")
-    with ShareConsumer(settings) as dying:
-        dying.subscribe([topic])
-        applied = apply(database, wait_for(lambda: dying.poll(timeout=0.5)))
-    answers: list[tuple[int | None, bool]] = []
-
-    def share() -> int:
-        records = heir.poll(timeout=0.5)
-        times = [record.delivery_count() for record in records]
-        answers.extend(zip(times, apply(database, records), strict=True))
-        for record in records:
-            heir.acknowledge(record, AcknowledgeType.ACCEPT)
-        return len(answers)
-
-    with ShareConsumer(settings) as heir:
-        heir.subscribe([topic])
-        wait_for(lambda: share() == RECORDS)
-    assert sorted(answers) == [(1, True)] * (RECORDS - len(applied)) + [(2, False)] * len(applied)
