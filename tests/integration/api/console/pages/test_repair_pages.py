@@ -35,15 +35,8 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         again, given_up = [await held_id(service, pool, f"k-{n}") for n in range(2)]
         await select(pool, "UPDATE outbox.topic SET max_message_bytes = 2000")
         page = await browser.get("/ui/publishing")
-        assert (
-            "Its key, value and headers have 5 bytes, and the topic takes records of 2 000."
-            in page.text
-        )
-        cure = "kafka-configs.sh --bootstrap-server 127.0.0.1:9 --alter --entity-type topics"
-        assert cure in page.text
+        assert "the topic takes records of 2 000" in page.text
         assert "--entity-name invoices.issued --add-config max.message.bytes=1048576" in page.text
-        assert re.search(r"Give up …</summary>\s*<form", page.html)
-        assert re.search(r'value="release">.*?value="drop" class="danger"', page.html, re.DOTALL)
         assert page.text.count("invoices.issued MSG_SIZE_TOO_LARGE") == 2
         at = f"/ui/held/{again}"
         unreasoned = await browser.send(page, at, action="release")
@@ -54,11 +47,9 @@ async def test_a_held_record_is_published_again_or_given_up_with_a_reason(
         dropped = await browser.send(released, at, action="drop", reason="sent by hand")
         assert "The record is given up" in dropped.text
         assert at not in dropped.forms()
-        page_of_dropped = await browser.get(f"/ui/messages/{given_up}")
-        assert "drop" in page_of_dropped.text
-        assert "sent by hand" in page_of_dropped.text
-        assert "never visible to consumers" in page_of_dropped.text
-        assert "The message was given up, and that is final." in page_of_dropped.text
+        message = await browser.get(f"/ui/messages/{given_up}")
+        for shown in ("sent by hand", "never visible to consumers", "that is final"):
+            assert shown in message.text
         assert (await browser.send(page, at, action="drop", reason="again")).status == 409
         assert (await browser.send(page, at, action="burn", reason="r")).status == 422
         audit = await browser.get("/ui/audit?operator=Ada")
