@@ -153,13 +153,6 @@ async def test_a_gzip_bomb_is_not_unpacked(endpoint: HttpCheckEndpoint) -> None:
     assert (came_back.outcome, came_back.error) == (Outcome.BAD_VERDICT, "encoded")
 
 
-async def test_nobody_listens(endpoint: HttpCheckEndpoint) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        answer = await ask(endpoint, f"http://127.0.0.1:{unused.getsockname()[1]}/check")
-    assert (answer.outcome, answer.spent) == (Outcome.UNREACHABLE, False)
-
-
 # -- Batches --------------------------------------------------------------------------------------
 
 

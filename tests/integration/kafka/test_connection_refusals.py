@@ -1,9 +1,8 @@
-"""A login or certificate that is refused, such as after a rotation: the error says so."""
+"""A login that is refused, such as after a rotation of passwords: the error says so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,7 +13,6 @@ from outbox.kafka import progress_topic
 from outbox.kafka.client_config import producer_config
 from outbox.kafka.progress_topic import progress_topic_facts
 from outbox.kafka.publisher import KafkaPublisher
-from tests.fixtures_certificates import CertificateAuthority
 from tests.integration.kafka.fixtures_secured_broker import SecuredBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.deep]
@@ -34,15 +32,6 @@ def test_a_password_that_is_refused_is_named(
     with pytest.raises(KafkaUnavailable, match=r"failure: .*SASL auth.*invalid cred") as found:
         progress_topic_facts(secured.servers, config(secured, OLD_PASSWORD))
     assert "password" not in str(found.value)
-
-
-def test_a_certificate_that_is_refused_is_named(
-    secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress_topic, "REQUEST_SECONDS", SHORT_SECONDS)
-    other = {"ssl.ca.location": str(CertificateAuthority(tmp_path).certificate)}
-    with pytest.raises(KafkaUnavailable, match="certificate verify failed"):
-        progress_topic_facts(secured.servers, config(secured, other))
 
 
 def test_a_relay_whose_password_has_changed_names_it_when_it_opens_a_producer(

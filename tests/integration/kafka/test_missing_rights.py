@@ -20,7 +20,6 @@ from structlog.testing import capture_logs
 
 from benchmarks.load.committed import commit_directly
 from outbox.clock import SystemClock
-from outbox.errors import KafkaForbidden
 from outbox.kafka.health.kafka_checks import kafka_checks
 from outbox.kafka.health.partition_states import partition_states
 from outbox.kafka.log_reader import KafkaLogReader
@@ -160,23 +159,6 @@ async def test_a_topic_that_the_api_may_not_see_is_refused_and_the_answer_says_w
     assert taken_back.status_code == 201
 
 
-async def test_a_topic_that_kafka_does_not_let_us_create_is_no_outage(
-    database_url: str, secured: SecuredBroker
-) -> None:
-    own = {"kafka_bootstrap_servers": secured.servers, "create_topics": True}
-    catalogue = KafkaTopicCatalogue(secured.servers, secured.config(API))
-    with capture_logs() as logs:
-        async with running(settings_for(database_url, **own), cast(Any, catalogue)) as service:
-            await service.put_group()
-            refused = [await service.prepare(topic=f"never.{number}") for number in range(2)]
-            ready = await service.client.get("/readyz")
-    assert [each.json()["code"] for each in refused] == ["unknown-topic"] * 2
-    assert ready.json()["checks"]["kafka"] == "ok"
-    told = [each["error"] for each in logs if each["event"] == "topic_refused"]
-    assert len(told) == 1
-    assert "needs CREATE on the topic never.0" in told[0]
-
-
 def test_an_audit_that_may_not_read_the_manifests_ends_with_one_line_before_spark(
     database_url: str, secured: SecuredBroker, tmp_path: Path
 ) -> None:
@@ -216,26 +198,6 @@ def test_a_topic_that_the_audit_may_not_judge_is_a_gap_that_names_the_right(
     assert without.records == ()
     wait_for(lambda: not isinstance(reader.describe([TOPIC])[TOPIC], str))
     assert (cut().gaps, len(cut().records)) == ((), 1)
-
-
-def test_records_that_may_not_be_read_are_not_left_out_in_silence(secured: SecuredBroker) -> None:
-    """The checker may still see the topic, because it may write to it."""
-    (rule,) = (each for each in of_principal(CHECKER) if named(each) == f"{TOPIC} READ")
-    place, reader = Partition(TOPIC, 0), KafkaLogReader(secured.servers, secured.config(CHECKER))
-    with written(secured) as offset:
-        pass
-    with secured.without(rule):
-        wait_for(lambda: isinstance(reader.describe([TOPIC])[TOPIC], str))
-        for read in (
-            lambda: reader.next_records({place: offset}),
-            lambda: reader.records([(place, offset)]),
-        ):
-            with pytest.raises(KafkaForbidden, match=f"needs READ on the topic {TOPIC}"):
-                read()
-    wait_for(lambda: not isinstance(reader.describe([TOPIC])[TOPIC], str))
-    (found,) = reader.next_records({place: offset}).values()
-    assert found is not None
-    assert [found] == list(reader.records([(place, offset)]))
 
 
 @contextmanager

@@ -72,13 +72,6 @@ def shard(kafka_broker: EmbeddedKafka) -> Shard:
     return Shard(kafka_broker.bootstrap_servers)
 
 
-def test_a_log_of_aborted_manifests_and_markers_is_read_to_its_end(shard: Shard) -> None:
-    shard.abort(1)
-    shard.abort(1)
-    wait_for(lambda: shard.ends_at(2 * (1 + MARKER)))
-    assert shard.read(4) == ([], True)
-
-
 def test_a_tail_of_aborted_manifests_hides_nothing_before_it(shard: Shard) -> None:
     shard.commit(1)
     shard.commit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -10,14 +11,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 
-from cli.stores.shard_resolution import ShardResolution
+from cli.__main__ import run
+from cli.invocation.exit_codes import ExitCode
 from devservers.postgres import EmbeddedPostgres
-from outbox.operators.message_view import OperatorAction
 from outbox.relay.halt_resolution import HaltResolution
-from outbox.settings.environment import load_settings
+from outbox.relay.protocol.state import HaltReason
 from tests.fixtures_databases import with_database
-from tests.integration.checker.relay.fixtures_relay import SHARD, RelayWorld
+from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 
 RELEASES = Path("/usr/lib/postgresql")
 OLDEST = RELEASES / "15/bin"
@@ -92,8 +94,21 @@ def tool(name: str, database_url: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def resolve_by_accepting(world: RelayWorld) -> None:
-    """Decide that the database at hand is the one to continue with."""
-    settings = load_settings(world.environment)
-    action = OperatorAction(operator="tester", reason="a runbook", key_id=None)
-    ShardResolution(settings, SHARD, world.progress_topic).resolve(HaltResolution.ACCEPT, action)
+def rebase(
+    world: RelayWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> dict[str, int]:
+    """Point the commands at the world's database and rebase it; return what the command shows."""
+    for name, value in world.environment.items():
+        monkeypatch.setenv(name, value)
+    capsys.readouterr()
+    command = ["-o", "json", "--yes", "installation", "rebase", "--reason", "a runbook"]
+    assert run(command) == ExitCode.OK
+    shown: dict[str, int] = json.loads(capsys.readouterr().out)
+    return shown
+
+
+def accept_database(world: RelayWorld) -> None:
+    """Let the shard halt in the other database, and decide that this is the one to go on with."""
+    assert drain(world.relay()).halt is HaltReason.DATABASE_CHANGED
+    world.relay_again().close()
+    world.resolve(HaltResolution.ACCEPT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,25 +10,23 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli.__main__ import run
-from cli.invocation.exit_codes import ExitCode
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.sessions.connections import make_pool
-from outbox.relay.protocol.state import HaltReason, Phase
+from outbox.relay.protocol.state import Phase
 from tests.fixtures_databases import migrate
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain
 from tests.integration.runbooks.fixtures_clusters import (
     OLDEST,
+    accept_database,
     cluster,
     create_database,
     dump,
-    resolve_by_accepting,
+    rebase,
     restore,
 )
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
 
-REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "restored"]
 UNENDED = """
 INSERT INTO outbox.half_message
     (half_id, nonce, prepared_at, content_digest, producer_group_id, topic_id, value)
@@ -99,13 +96,6 @@ ORDER BY 1, 2, 3, 4
 """
 
 
-@pytest.fixture(autouse=True)
-def settings(restored: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Point the commands at the restored database."""
-    for name, value in restored.environment.items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.mark.parametrize(
     "restored",
     [OLDEST, None],
@@ -113,14 +103,11 @@ def settings(restored: RelayWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     indirect=True,
 )
 async def test_every_commit_reaches_kafka_once_and_every_open_half_is_asked_about(
-    restored: RelayWorld, capsys: pytest.CaptureFixture[str]
+    restored: RelayWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(REBASE) == ExitCode.OK
-    moved = json.loads(capsys.readouterr().out)
+    moved = rebase(restored, monkeypatch, capsys)
     assert moved["now"] > moved["was"]
-    assert drain(restored.relay()).halt is HaltReason.DATABASE_CHANGED
-    restored.relay_again().close()
-    resolve_by_accepting(restored)
+    accept_database(restored)
     new = [b"new %d" % n for n in range(40)]
     for value in new:
         restored.commit_values(value)

@@ -6,7 +6,6 @@ A dump that is restored into a newer version is in `test_restore.py`.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import tempfile
@@ -18,23 +17,22 @@ import psycopg
 import pytest
 
 from benchmarks.load.committed import register
-from cli.__main__ import run
-from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
 from devservers.postgres import EmbeddedPostgres
 from devservers.unprivileged import unprivileged_user
 from outbox.messages.message_id import SHARDS
-from outbox.relay.protocol.state import HaltReason, Phase
+from outbox.relay.protocol.state import Phase
 from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
 from tests.integration.runbooks.fixtures_clusters import (
     OLDEST,
+    accept_database,
     age,
     cluster,
     create_database,
     dump,
-    resolve_by_accepting,
+    rebase,
     restore,
 )
 
@@ -45,7 +43,6 @@ CREATE PUBLICATION outbox_move FOR TABLES IN SCHEMA outbox WITH (publish_via_par
 """
 UNREADY = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'"
 ARRIVED = "SELECT bool_and(replay_lsn >= %s) FROM pg_stat_replication"
-REBASE = ["-o", "json", "--yes", "installation", "rebase", "--reason", "upgraded"]
 
 
 def upgrade(old: EmbeddedPostgres, new: EmbeddedPostgres) -> None:
@@ -105,15 +102,9 @@ def test_after_pg_upgrade_every_commit_reaches_kafka_once_without_a_rebase(
         url = new.url_of("outbox")
         with psycopg.connect(url, autocommit=True) as connection:
             world = replace(world, database_url=url, connection=connection, opened=[])
-            for name, value in world.environment.items():
-                monkeypatch.setenv(name, value)
-            capsys.readouterr()
-            assert run(REBASE) == ExitCode.OK
-            moved = json.loads(capsys.readouterr().out)
+            moved = rebase(world, monkeypatch, capsys)
             assert moved["now"] == moved["was"]
-            assert drain(world.relay()).halt is HaltReason.DATABASE_CHANGED
-            world.relay_again().close()
-            resolve_by_accepting(world)
+            accept_database(world)
             world.commit_values(b"new")
             assert drain(world.relay_again()).phase is Phase.RUN
             world.relay_again().close()
@@ -175,15 +166,9 @@ def test_after_logical_replication_every_commit_reaches_kafka_once_and_new_names
         migrate(new_url)
         with psycopg.connect(new_url, autocommit=True) as connection:
             world = replace(world, database_url=new_url, connection=connection, opened=[])
-            for name, value in world.environment.items():
-                monkeypatch.setenv(name, value)
-            capsys.readouterr()
-            assert run(REBASE) == ExitCode.OK
-            moved = json.loads(capsys.readouterr().out)
+            moved = rebase(world, monkeypatch, capsys)
             assert moved["now"] > moved["was"]
-            assert drain(world.relay()).halt is HaltReason.DATABASE_CHANGED
-            world.relay_again().close()
-            resolve_by_accepting(world)
+            accept_database(world)
             register(connection, "a-new-topic", "a-new-group")
             world.commit_values(b"new")
             assert drain(world.relay_again()).phase is Phase.RUN

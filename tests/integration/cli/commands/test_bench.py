@@ -6,8 +6,6 @@ What each mode measures: `tests/e2e/command/test_bench.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -19,7 +17,7 @@ from tests.integration.api.console.fixtures_console import key_text
 from tests.integration.api.fixtures_keys import WITH_KEYS, token
 from tests.integration.api.fixtures_rows import select
 from tests.integration.api.fixtures_service import GROUP, TOPIC, settings_for
-from tests.integration.api.fixtures_sockets import Listener, listening
+from tests.integration.api.fixtures_sockets import listening
 
 pytestmark = pytest.mark.postgres
 
@@ -28,31 +26,19 @@ LEFT = "SELECT count(*) FROM outbox.half_message JOIN outbox.op_message USING (h
 PREPARING = (Scope.MESSAGES_WRITE, Scope.MESSAGES_END)
 
 
-@asynccontextmanager
-async def service(database_url: str, pool: Pool, **settings: object) -> AsyncIterator[Listener]:
-    """Yield a service with keys and one group."""
-    given = settings_for(database_url, **WITH_KEYS, **settings)
-    async with listening(given, headers=await token(pool, Scope.ADMIN)) as listener:
-        await listener.put_group(GROUP)
-        yield listener
-
-
-async def bench(
-    listener: Listener, monkeypatch: pytest.MonkeyPatch, key: dict[str, str], mode: str
-) -> int:
-    """Run the command with a key; return its exit code."""
-    monkeypatch.setenv("OUTBOX_API_URL", f"http://127.0.0.1:{listener.port}")
-    monkeypatch.setenv("OUTBOX_API_KEY", key_text(key))
-    words = ["bench", "--group", GROUP, "--topic", TOPIC, "--mode", mode, "--messages", "40"]
-    return await asyncio.to_thread(run, [*words, "--concurrency", "1"])
-
-
 async def test_what_was_prepared_before_a_refusal_is_rolled_back(
     database_url: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    admin = await token(pool, Scope.ADMIN)
     key = await token(pool, *PREPARING, groups=(GROUP,))
-    async with service(database_url, pool, rate_prepare_per_second=5) as listener:
-        assert await bench(listener, monkeypatch, key, "prepare") == ExitCode.UNREACHABLE
+    settings = settings_for(database_url, **WITH_KEYS, rate_prepare_per_second=5)
+    async with listening(settings, headers=admin) as listener:
+        await listener.put_group(GROUP)
+        monkeypatch.setenv("OUTBOX_API_URL", f"http://127.0.0.1:{listener.port}")
+        monkeypatch.setenv("OUTBOX_API_KEY", key_text(key))
+        words = ["bench", "--group", GROUP, "--topic", TOPIC, "--mode", "prepare"]
+        words += ["--messages", "40", "--concurrency", "1"]
+        assert await asyncio.to_thread(run, words) == ExitCode.UNREACHABLE
     [(prepared,)] = await select(pool, ALL)
     assert 0 < prepared < 40
     assert await select(pool, LEFT) == [(prepared,)]

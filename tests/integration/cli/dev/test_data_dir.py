@@ -11,18 +11,11 @@ import pytest
 
 from cli.dev.data_dir import open_data_dir
 from cli.dev.environment import program_environment
-from cli.invocation.dev_state import DevState, remove_state, running_state, write_state
+from cli.invocation.dev_state import remove_state, running_state, write_state
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from outbox.errors import ConfigurationError
+from tests.integration.cli.dev.fixtures_dev_folder import STATE
 
-STATE = DevState(
-    api_url="http://127.0.0.1:8080",
-    kafka_bootstrap_servers="127.0.0.1:9092",
-    database_url="postgresql://outbox:secret@127.0.0.1:5432/outbox",
-    pids={"postgres": 1, "kafka": 2, "api": os.getpid(), "checker": 4},
-    api_key=None,
-    version="0",
-)
 NEVER_A_PID = 2**22 + 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from cli.stores.schema import schema_state, upgrade
 from devservers.loopback import LOOPBACK, free_ports
 from devservers.postgres import EmbeddedPostgres
-from outbox.errors import ConfigurationError, DatabaseRefused
+from outbox.errors import ConfigurationError
 from outbox.operators.health_check import HealthStatus
 from outbox.postgres.operators.postgres_checks import postgres_checks
 from outbox.settings.environment import load_settings
@@ -67,19 +67,3 @@ def test_a_database_that_a_newer_version_has_migrated_stays_as_it_is(database_ur
     assert schema_state(database_url).is_current
     found = postgres_checks(load_settings({"OUTBOX_DATABASE_URL": database_url}))
     assert {each.check: each.verdict for each in found}["migrations"] is HealthStatus.OK
-
-
-FORBIDDING = """
-CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql
-AS $$ BEGIN RAISE EXCEPTION 'a ticket is needed'; END $$;
-CREATE EVENT TRIGGER forbid ON ddl_command_start EXECUTE FUNCTION public.forbid()
-"""
-
-
-def test_a_migration_that_a_strangers_trigger_refuses_is_no_internal_error(
-    database_url: str,
-) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(FORBIDDING)
-    with pytest.raises(DatabaseRefused, match="a ticket is needed"):
-        upgrade(database_url)
