@@ -54,30 +54,6 @@ async def ended(store: PostgresHalfStore, end: End) -> Ended:
     return answer
 
 
-@pytest.mark.parametrize(
-    ("decision", "state"), [(COMMIT, State.COMMITTED), (ROLLBACK, State.ROLLED_BACK)]
-)
-async def test_the_first_decision_is_final(
-    store: PostgresHalfStore, decision: Resolution, state: State
-) -> None:
-    half = await prepared(store)
-    first = await ended(store, ending(half, decision))
-    again = await ended(store, ending(half, decision, decided_by=DecidedBy.CHECK))
-    opposite = ROLLBACK if decision is COMMIT else COMMIT
-    against = await ended(store, ending(half, opposite))
-    assert (first.status.state, first.already_ended, first.conflict) == (state, False, False)
-    assert (again.status.op, again.already_ended, again.conflict) == (
-        first.status.op,
-        True,
-        False,
-    )
-    assert (against.status.op, against.already_ended, against.conflict) == (
-        first.status.op,
-        True,
-        True,
-    )
-
-
 async def test_a_transaction_id_that_is_not_the_messages_looks_like_an_unknown_one(
     store: PostgresHalfStore,
 ) -> None:
