@@ -45,15 +45,13 @@ def running(cursor: Cursor = AT) -> Relay:
     return replaying(cursor, end=cursor.manifest_offset)
 
 
-def in_batch(*ids: bytes) -> Relay:
+def in_batch() -> Relay:
     """A relay whose records were just produced."""
-    return after(running(), commits(*(ids or IDS)))[0]
+    return after(running(), commits(*IDS))[0]
 
 
-def commits(
-    *ids: bytes, at: float = 100.0, before: frozenset[bytes] = frozenset()
-) -> answers.Commits:
-    return answers.Commits(Position(91, len(ids)), ids, before=before, at=at)
+def commits(*ids: bytes, at: float = 100.0) -> answers.Commits:
+    return answers.Commits(Position(91, len(ids)), ids, at=at)
 
 
 def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
@@ -71,12 +69,7 @@ def manifest(cursor: Cursor = AT, *ids: bytes, **fields: object) -> Manifest:
     return replace(made, **fields)
 
 
-def read(*manifests: Manifest | None, reached: bool = True) -> answers.ManifestsRead:
+def read(*manifests: Manifest | None) -> answers.ManifestsRead:
+    """Return the answer that these are all manifests up to the end."""
     found = tuple(Found(5 + 2 * n, m, 0xB0 + n) for n, m in enumerate(manifests))
-    return answers.ManifestsRead(found, reached)
-
-
-def same(made: Manifest, **fields: object) -> answers.Compared:
-    ids = tuple(entry.message_id for entry in made.entries)
-    known = {"message_ids": ids, "below_watermark": True, "held": frozenset(), **fields}
-    return answers.Compared(**known)  # type: ignore[arg-type]
+    return answers.ManifestsRead(found, True)

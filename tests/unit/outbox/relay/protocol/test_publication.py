@@ -12,9 +12,10 @@ from outbox.relay.protocol.state import (
     Refused,
     Relay,
 )
-from outbox.relay.protocol.transition import backoff_seconds
+from outbox.relay.protocol.transition import backoff_seconds, most_of
 from tests.fixtures_replacing import replace
 from tests.unit.outbox.relay.protocol.fixtures_steps import (
+    AT,
     IDS,
     after,
     commits,
@@ -49,46 +50,13 @@ def test_a_manifest_without_a_credible_offset_is_not_committed(offset: int) -> N
     assert plan == (actions.DropHandle("manifest"), actions.Rest(0.1))
 
 
-def test_a_manifest_waits_for_its_records_after_a_failure_and_among_suspects() -> None:
-    """A refusal of a record that a manifest may list is not acted upon; it is asked for again."""
-    failed, _ = after(in_batch(), produced(good=1))
-    assert failed.failures == 1
-    doubtful = replace(running(), failures=failed.failures)
-    suspecting = replace(running(), suspects=2)
-    for state in (doubtful, suspecting):
-        begun, plan = after(state, commits(*IDS))
-        assert begun.batch is not None
-        assert plan == (actions.Publish(begun.batch, apart=True),)
-    sent = (produced(), answers.CommitEnded(100.0, 0.01), commits(b"c" * 16))
-    again, plan = after(doubtful, commits(*IDS), *sent)
-    assert again.batch is not None
-    assert plan == (actions.Publish(again.batch),)
-
-
-TOO_LATE = [
-    produced(good=1),
-    produced(offset=-1),
-    answers.Failed(Failure.KAFKA),
-    answers.Failed(Failure.FENCED),
-]
-
-
-@pytest.mark.parametrize("failed", TOO_LATE)
-def test_a_batch_that_fails_again_is_halved(failed: answers.Answer) -> None:
-    """It may be more than Kafka takes in the time of a transaction, for example below a quota."""
-    once, _ = after(in_batch(), failed)
-    assert once.suspects == 0
-    again = replace(running(), failures=once.failures)
-    twice, _ = after(again, commits(*IDS), failed)
-    assert twice.suspects == 2
-
-
-def committed(seconds: float = 0.01, at: float = 100.0) -> tuple[Relay, tuple[actions.Action, ...]]:
-    return after(in_batch(), produced(), answers.CommitEnded(at, seconds))
+def committed() -> Relay:
+    """Return a relay that has published a batch at 100.0."""
+    return after(in_batch(), produced(), answers.CommitEnded(100.0, 0.01))[0]
 
 
 def test_progress_is_written_at_most_once_a_second() -> None:
-    state, _ = committed(at=100.0)
+    state = committed()
     more = (commits(b"c" * 16), produced(good=1, offset=9, crc=1))
     early, plan = after(state, *more, answers.CommitEnded(100.9, 0.01))
     assert plan == (actions.Rest(0.0),)
@@ -98,18 +66,14 @@ def test_progress_is_written_at_most_once_a_second() -> None:
 
 
 def test_progress_that_a_caller_waits_for_is_written_twenty_times_a_second() -> None:
-    state, _ = committed(at=100.0)
+    state = committed()
     awaited = replace(commits(b"c" * 16), awaited=True)
     sent = (awaited, produced(good=1, offset=9, crc=1), answers.CommitEnded(100.03, 0.01))
     early, plan = after(state, *sent)
     assert plan == (actions.Rest(0.0),)
     waiting, plan = after(early, commits(at=100.04))
     assert plan == (actions.Rest(pytest.approx(0.01), until_commits=True),)  # type: ignore[arg-type]
-    saved, plan = after(waiting, commits(at=100.06))
-    assert plan[0] == actions.SaveProgress(saved.at)
-    more = (commits(b"d" * 16), produced(good=1, offset=12, crc=1))
-    _, plan = after(saved, *more, answers.CommitEnded(100.9, 0.01))
-    assert plan == (actions.Rest(0.0),)
+    assert isinstance(after(waiting, commits(at=100.06))[1][0], actions.SaveProgress)
 
 
 def test_an_idle_shard_signs_its_log_once_a_day() -> None:
@@ -123,13 +87,6 @@ def test_an_idle_shard_signs_its_log_once_a_day() -> None:
 # -- Failures ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failure", [Failure.DATABASE, Failure.OVERTAKEN, Failure.FENCED])
-def test_a_lost_session_or_a_fence_releases_the_shard(failure: Failure) -> None:
-    state, plan = after(in_batch(), answers.Failed(failure))
-    assert (state.phase, state.cursor, state.batch) == (Phase.IDLE, None, None)
-    assert plan == (actions.DropHandle(failure.value), actions.CloseSession(), actions.Rest(0.1))
-
-
 def test_a_failure_of_kafka_drops_only_the_handle() -> None:
     state, plan = after(in_batch(), answers.Failed(Failure.KAFKA))
     assert state.phase is Phase.VERIFY
@@ -141,20 +98,23 @@ def test_failures_in_a_row_wait_longer_up_to_five_seconds() -> None:
     assert [backoff_seconds(n) for n in range(1, 8)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
 
 
-def test_a_drop_saves_the_progress_before_the_doubt() -> None:
-    state, _ = committed()
-    dirty = replace(state, dirty=True)
-    unsent = (commits(b"c" * 16), answers.DeliveryReport(0))
-    assert after(dirty, *unsent)[1][0] == actions.SaveProgress(state.at)
+def test_commits_and_releases_alternate() -> None:
+    waiting = replace(commits(*IDS), due=True)
+    _, plan = after(running(), waiting)
+    assert plan == (actions.ReadHeld(AT.position, None),)
+    _, plan = after(replace(running(), released_last=True), waiting)
+    assert isinstance(plan[0], actions.Publish)
 
 
-def test_stopping_saves_and_frees_the_shard() -> None:
-    state = replace(committed()[0], dirty=True)
-    stopped, plan = after(state, answers.StopAsked())
-    assert stopped.phase is Phase.IDLE
-    assert plan == (
-        actions.SaveProgress(state.at),
-        actions.DropHandle("stopped"),
-        actions.CloseSession(),
-        actions.Rest(0.0),
-    )
+def test_a_batch_is_halved_until_the_record_that_kafka_does_not_name_is_alone() -> None:
+    four = (b"a" * 16, b"b" * 16, b"c" * 16, b"d" * 16)
+    refused = answers.DeliveryReport(0, Refusal(0, "too large", Refused.RECORD))
+    state, _ = after(running(), commits(*four), refused)
+    tried = []
+    while state.suspects:
+        tried.append((state.suspects, most_of(state.suspects)))
+        half = four[: most_of(state.suspects)]
+        sent = answers.DeliveryReport(len(half), offset=7)
+        running_on = replace(running(), suspects=state.suspects)
+        state, _ = after(running_on, commits(*half), sent, answers.CommitEnded(100.0, 0.1))
+    assert (tried, most_of(0)) == ([(4, 2), (2, 1), (1, 1)], None)
