@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.model.scene import cursor_text
 from tests.model.search.search import Violation
 from tests.model.worlds.universe import CLIENTS, Universe
 from tests.model.worlds.world import World
@@ -14,12 +13,9 @@ _NAMES = "AB"
 
 
 def narrate(universe: Universe, violation: Violation) -> str:
-    """Return the steps to a violation, the broken invariant, and both stores at the end."""
-    lines = [
-        *_steps(universe, violation.path),
-        f"=> {violation.broken.name}: {violation.broken.text}",
-    ]
-    return "\n".join([*lines, *_stores(universe, violation.path[-1])])
+    """Return the steps to a violation, and the broken invariant."""
+    broken = f"=> {violation.broken.name}: {violation.broken.text}"
+    return "\n".join([*_steps(universe, violation.path), broken])
 
 
 def _steps(universe: Universe, path: tuple[World, ...]) -> Iterator[str]:
@@ -31,14 +27,3 @@ def _steps(universe: Universe, path: tuple[World, ...]) -> Iterator[str]:
         yield f"{number:3} {who:8} {step.text}"
         if step.swapped:
             names = names[::-1]
-
-
-def _stores(universe: Universe, world: World) -> Iterator[str]:
-    database = universe.databases.values[world.database]
-    broker = universe.brokers.values[world.broker]
-    yield f"   commit log {list(database.commit_log)}, open {[tuple(f) for f in database.open]}"
-    row = database.row.cursor if database.row else None
-    yield f"   row: {cursor_text(row) if row else None}"
-    yield f"   known as published {sorted(database.already_published)}"
-    yield f"   records {[tuple(record) for record in broker.data]}"
-    yield f"   owners {world.owners}, ids {broker.ids}"

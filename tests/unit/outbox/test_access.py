@@ -18,17 +18,3 @@ def test_keys_of_the_same_groups_are_one_tenant() -> None:
 def test_a_key_of_all_groups_is_a_tenant_of_its_own() -> None:
     assert caller("a").tenant == caller("a").tenant
     assert caller("a").tenant != caller("b").tenant
-
-
-def test_a_key_that_descends_from_another_one_shares_its_tenant_and_its_rates() -> None:
-    made = Caller(
-        key_id="b",
-        scopes=frozenset(),
-        groups=frozenset({"billing"}),
-        root_key_id="a",
-        root_groups=frozenset({"billing", "orders"}),
-    )
-    assert made.tenant == caller("a", "orders", "billing").tenant
-    assert made.rated_key == caller("a", "orders", "billing").rated_key == "a"
-    assert caller("c", "billing", "orders").rated_key == "c"
-    assert not made.sees("orders")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from outbox.errors import ConfigurationError
-from outbox.failpoints import POINTS, FailpointRaised, arm, armed, hit
+from outbox.failpoints import POINTS, FailpointRaised, arm, hit
 from tests.fixtures_paths import PROJECT
 
 CALL = re.compile(
@@ -31,15 +31,6 @@ def test_every_point_of_the_list_is_in_the_code_and_none_is_missing() -> None:
     assert called == POINTS
 
 
-def test_a_point_is_inert_until_it_is_armed() -> None:
-    assert not hit("relay.after_lock")
-
-
-def test_a_step_can_ask_whether_a_point_is_set() -> None:
-    arm("api.end.before_commit=kill#9")
-    assert (armed("api.end.before_commit"), armed("api.end.after_commit")) == (True, False)
-
-
 def test_skip_omits_a_step_and_raise_fails_it() -> None:
     arm("relay.lock=skip, relay.after_lock=raise")
     assert hit("relay.lock")
@@ -50,11 +41,6 @@ def test_skip_omits_a_step_and_raise_fails_it() -> None:
 def test_the_nth_passage_alone_counts() -> None:
     arm("relay.lock=skip#3")
     assert [hit("relay.lock") for _ in range(4)] == [False, False, True, False]
-
-
-def test_sleep_waits_and_continues() -> None:
-    arm("relay.lock=sleep:1@1.0")
-    assert not hit("relay.lock")
 
 
 @pytest.mark.parametrize("text", ["relay.lock", "relay.lock=explode", "relay.nowhere=kill"])

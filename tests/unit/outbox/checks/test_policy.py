@@ -23,21 +23,6 @@ from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row
 MAX_AGE = timedelta(seconds=259_200)
 
 
-@pytest.mark.parametrize(
-    ("only_unknown", "policy", "expected"),
-    [
-        (True, OnCheckMax.PARK, Decision.PARK_FOR_CHECKS),
-        (True, OnCheckMax.ROLLBACK, Decision.ROLL_BACK),
-        (False, OnCheckMax.ROLLBACK, Decision.PARK_FOR_CHECKS),
-    ],
-)
-def test_after_check_max_the_groups_policy_decides(
-    only_unknown: bool, policy: OnCheckMax, expected: Decision
-) -> None:
-    row = make_row(check_count=15, only_unknown=only_unknown)
-    assert decide(row, make_group(on_check_max=policy), NOW) is expected
-
-
 @pytest.mark.parametrize("policy", OnCheckMax)
 def test_age_parks_under_either_policy(policy: OnCheckMax) -> None:
     """P32: after a question, unless all checks are spent."""
@@ -62,11 +47,6 @@ def test_delays_up_to_a_minute_stay_exact() -> None:
 @pytest.mark.parametrize("seconds", [61, 600, 50_000, 86_400])
 def test_longer_delays_are_rounded_up_by_about_five_percent(seconds: int) -> None:
     assert seconds <= quantise(seconds) <= min(seconds * 1.06 + 1, 86_400)
-
-
-def test_there_are_few_classes() -> None:
-    assert len({quantise(seconds) for seconds in range(86_401)}) < 220
-    assert len({quantise(seconds) for seconds in range(3601)}) < 150
 
 
 def test_the_groups_own_interval_is_exact_however_long() -> None:

@@ -45,13 +45,6 @@ def test_every_form_of_a_request_fits_its_schema(batch: bool, fields: dict[str, 
     assert [error.message for error in REQUEST.iter_errors(body)] == []
 
 
-def test_a_request_without_its_message_id_does_not_fit() -> None:
-    group = make_group(secrets=(SECRET,))
-    body = json.loads(check_request(group, [make_row()], NOW, "0" * 32).body)
-    del body["data"]["message_id"]
-    assert not REQUEST.is_valid(body)
-
-
 JSON = st.one_of(
     st.none(),
     st.booleans(),

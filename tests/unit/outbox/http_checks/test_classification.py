@@ -35,16 +35,6 @@ def said(decision: object, **members: object) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize(
-    ("outcome", "spent"),
-    [(Outcome.COMMIT, False), (Outcome.ROLLBACK, False), (Outcome.UNKNOWN, True)],
-)
-def test_a_valid_verdict_is_accepted(outcome: Outcome, spent: bool) -> None:
-    answer = said(outcome.name, extra=[1])
-    assert answer == Answer(outcome=outcome, http_status=200)
-    assert answer.spent is spent
-
-
 COMMIT = json.dumps({"message_id": ID, "decision": "COMMIT"})
 
 
@@ -119,12 +109,6 @@ def test_an_overloaded_or_gone_endpoint_spends_nothing(code: int) -> None:
     assert answer.gone is (code == 410)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.UNREACHABLE, Outcome.BLOCKED])
-def test_silence_spends_nothing(outcome: Outcome) -> None:
-    answer = Answer(outcome=outcome)
-    assert (answer.spent, answer.verdict) == (False, None)
-
-
 @pytest.mark.parametrize(
     ("retry_after", "date", "seconds"),
     [
@@ -154,17 +138,6 @@ def test_retry_after_of_a_spent_status_is_not_asked_for() -> None:
 def test_an_unknown_may_ask_for_a_later_check() -> None:
     assert said("UNKNOWN", retry_after_seconds=90).retry_after_seconds == 90
     assert said("COMMIT", retry_after_seconds="soon").outcome is Outcome.COMMIT
-
-
-@pytest.mark.parametrize(
-    ("number", "seconds"),
-    [("3.0", 3), ("3e2", 300), ("-0.0", 0), ("3.5", None), ("1e400", None), ("3600.5", None)],
-)
-def test_a_number_without_fraction_is_a_whole_delay(number: str, seconds: int | None) -> None:
-    body = f'{{"message_id":"{ID}","decision":"UNKNOWN","retry_after_seconds":{number}}}'
-    [answer] = read(200, body)
-    assert answer.retry_after_seconds == seconds
-    assert (answer.outcome is Outcome.BAD_VERDICT) is (seconds is None)
 
 
 def test_a_reason_is_cut_to_what_can_be_stored() -> None:

@@ -12,7 +12,7 @@ from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_half, make_row
 
 UNIQUE = "0123456789abcdef" * 2
-KEY, OLD_KEY = b"k" * 32, b"o" * 32
+KEY = b"k" * 32
 
 
 def secret(key: bytes) -> str:
@@ -69,13 +69,6 @@ def test_the_signature_is_the_standard_one_over_id_time_and_body() -> None:
     assert headers["webhook-signature"] == f"v1,{mac}"
 
 
-def test_both_secrets_sign_while_the_previous_one_is_valid() -> None:
-    request = asked(make_half(), secrets=(secret(KEY), secret(OLD_KEY)))
-    new, old = request.headers["webhook-signature"].split(" ")
-    assert new == asked(make_half()).headers["webhook-signature"]
-    assert old == asked(make_half(), secrets=(secret(OLD_KEY),)).headers["webhook-signature"]
-
-
 def test_bytes_that_are_no_text_are_sent_as_base64() -> None:
     data = data_of(asked(make_half(key=b"\xff\x00"), check_payload=True))
     assert ("key" in data, data["key_base64"]) == (False, base64.b64encode(b"\xff\x00").decode())
@@ -94,12 +87,3 @@ def test_a_batch_has_an_id_of_its_own_and_lists_its_checks() -> None:
     assert len(document["data"]["checks"]) == 1
     assert request.headers["webhook-id"] == f"chk_batch_{UNIQUE}"
     assert "outbox-attempt" not in request.headers
-
-
-def test_a_single_check_continues_the_trace_of_its_prepare() -> None:
-    prepared = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    half = make_half(traceparent=prepared)
-    assert asked(half).headers["traceparent"] == prepared
-    other = f"00-{UNIQUE}-{UNIQUE[:16]}-00"
-    assert asked(half, batch_check=True).headers["traceparent"] == other
-    assert asked(make_half()).headers["traceparent"] == other

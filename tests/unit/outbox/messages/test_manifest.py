@@ -11,7 +11,6 @@ from outbox.errors import InvalidManifest
 from outbox.messages.manifest import (
     HELD,
     MAX_ENTRIES,
-    PREFIX,
     PUBLISHED,
     PUBLISHED_BEFORE,
     START,
@@ -19,7 +18,6 @@ from outbox.messages.manifest import (
     Kind,
     Manifest,
     Position,
-    crc_of,
     decode,
     encode,
 )
@@ -73,66 +71,15 @@ def test_every_single_flipped_bit_is_detected() -> None:
             decode(bytes(damaged))
 
 
-@given(MANIFESTS, st.data())
-def test_a_truncated_manifest_is_refused(manifest: Manifest, data: st.DataObject) -> None:
-    value = encode(manifest)
-    with pytest.raises(InvalidManifest):
-        decode(value[: data.draw(st.integers(0, len(value) - 1))])
-
-
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_refused_not_misread(value: bytes) -> None:
     with pytest.raises(InvalidManifest):
         decode(value)
 
 
-def test_the_prefix_is_at_the_offsets_that_spark_reads() -> None:
-    value = encode(make_manifest((Entry(bytes(16), PUBLISHED), Entry(b"\x01" * 16, HELD))))
-    fields = {
-        "version": value[0:1],
-        "installation": value[1:17],
-        "shard": value[17:19],
-        "gen": value[19:27],
-        "kind": value[27:28],
-        "batch_no": value[28:36],
-        "prev_crc": value[36:40],
-        "from": value[40:52],
-        "to_xid": value[52:60],
-        "to_n": value[60:64],
-        "entries": value[64:68],
-        "published": value[68:72],
-    }
-    assert fields.pop("installation") == INSTALLATION.bytes
-    assert {name: int.from_bytes(field) for name, field in fields.items()} == {
-        "version": 1,
-        "shard": 3,
-        "gen": 2,
-        "kind": 1,
-        "batch_no": 7,
-        "prev_crc": 0xCAFE,
-        "from": 0,
-        "to_xid": 900,
-        "to_n": 2,
-        "entries": 2,
-        "published": 1,
-    }
-    assert PREFIX.size == 72
-    assert int.from_bytes(value[-4:]) == crc_of(value)
-
-
-def test_a_message_takes_seventeen_bytes() -> None:
-    one, two = (encode(make_manifest((Entry(bytes(16), PUBLISHED),) * n)) for n in (1, 2))
-    assert len(two) - len(one) == 17
-
-
 def test_too_many_entries_are_refused() -> None:
     with pytest.raises(ValueError, match="more than"):
         encode(make_manifest((Entry(bytes(16), PUBLISHED),) * (MAX_ENTRIES + 1)))
-
-
-def test_only_the_published_entries_count_as_published() -> None:
-    entries = (Entry(b"a" * 16, PUBLISHED), Entry(b"b" * 16, PUBLISHED_BEFORE))
-    assert make_manifest(entries).published == (b"a" * 16,)
 
 
 def test_an_unknown_version_is_refused() -> None:

@@ -12,7 +12,6 @@ from outbox.messages.message_id import (
     ROWS_PER_TRANSACTION,
     SHARDS,
     XID_LIMIT,
-    HalfId,
     Nonce,
     Shard,
     half_id_of,
@@ -71,11 +70,6 @@ def test_other_spellings_and_versions_are_refused(text: str) -> None:
         parse_message_id(text)
 
 
-@given(st.text(max_size=20), st.binary(max_size=20), st.integers(), st.integers())
-def test_equal_topic_and_key_share_a_shard(topic: str, key: bytes, one: int, two: int) -> None:
-    assert shard_of(topic, key, one) == shard_of(topic, key, two)
-
-
 def test_messages_without_a_key_spread_over_all_shards() -> None:
     assert {shard_of("t", None, n) for n in range(SHARDS)} == set(range(SHARDS))
 
@@ -86,7 +80,3 @@ def test_messages_without_a_key_spread_over_all_shards() -> None:
 def test_a_part_that_does_not_fit_its_bits_is_refused(xid: int, row: int, shard: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
         half_id_of(xid, row, Shard(shard))
-
-
-def test_half_id_zero_has_an_id_too() -> None:
-    assert parse_message_id(str(message_id_of(HalfId(0), Nonce(0)))) == (0, 0)

@@ -10,8 +10,3 @@ from outbox.operators.csv_line import csv_line
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_cell_is_a_formula(text: str) -> None:
     assert csv_line([text, "b"]).strip('"').startswith("'" + text[0])
-
-
-def test_values_are_cells() -> None:
-    line = csv_line([None, 5, 'say "it"', {"decision": "COMMIT", "to": None}])
-    assert line == ',5,"say ""it""","{""decision"": ""COMMIT"", ""to"": null}"\r\n'

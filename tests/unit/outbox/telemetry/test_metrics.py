@@ -15,14 +15,6 @@ def test_no_label_can_have_a_value_for_each_message() -> None:
     assert not labels & {"message_id", "key", "transaction_id", "trace_id", "path", "offset"}
 
 
-def test_each_metric_is_exported_with_its_help() -> None:
-    metrics = Metrics()
-    exported = {family.name: family for family in metrics.registry.collect()}
-    for metric in CATALOGUE:
-        family = exported[f"{NAMESPACE}_{metric.name.removesuffix('_total')}"]
-        assert (family.type, family.documentation) == (metric.kind, metric.help)
-
-
 def test_no_program_claims_a_time_of_an_audit_that_it_does_not_know() -> None:
     registry = Metrics().registry
     for name in UNKNOWN:

@@ -1,4 +1,4 @@
-"""Metrics on an address of their own, which one program has or all of its workers share."""
+"""Metrics on an address of their own."""
 
 from __future__ import annotations
 
@@ -39,13 +39,3 @@ def test_an_address_that_cannot_be_bound_is_named_with_its_setting() -> None:
                 metrics_server(SETTING, taken, metrics),
             ):
                 pass
-
-
-def test_workers_share_an_address() -> None:
-    (port,) = free_ports(1)
-    address, metrics = f"127.0.0.1:{port}", Metrics().registry
-    with (
-        metrics_server(SETTING, address, metrics, shared=True),
-        metrics_server(SETTING, address, metrics, shared=True),
-    ):
-        assert "outbox_" in page(address)

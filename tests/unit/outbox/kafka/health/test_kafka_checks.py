@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,59 +17,51 @@ from outbox.kafka.progress_topic import ProgressTopicFacts, topic_settings
 from outbox.kafka.topics import Topic
 from outbox.operators.health_check import HealthStatus
 
+GOOD = ProgressTopicFacts(
+    brokers=3,
+    topics=1,
+    partitions=16,
+    settings=topic_settings(3),
+    partition_verification="true",
+    older_than_4=False,
+    transaction_limits=(900.0, 10.0),
+)
 
-def topic_verdicts(
-    verification: str = "true",
-    older_than_4: bool = False,
-    partitions: int = 16,
-    **changed: str,
-) -> dict[str, HealthStatus]:
-    settings = {**topic_settings(3), **{k.replace("_", "."): v for k, v in changed.items()}}
-    facts = ProgressTopicFacts(
-        brokers=3,
-        topics=1,
-        partitions=partitions,
-        settings=settings,
-        partition_verification=verification,
-        older_than_4=older_than_4,
-    )
-    return {each.check: each.verdict for each in progress_topic_health(facts)}
+
+def verdicts(**changed: Any) -> dict[str, HealthStatus]:
+    """Judge the progress topic of a cluster in which only this is not as it should be."""
+    return {each.check: each.verdict for each in progress_topic_health(replace(GOOD, **changed))}
 
 
 def test_the_topic_as_created_passes_every_check() -> None:
-    assert set(topic_verdicts().values()) == {HealthStatus.OK}
-    assert topic_verdicts(retention_ms="-1")["retention.ms"] is HealthStatus.OK
+    assert set(verdicts().values()) == {HealthStatus.OK}
+    assert set(verdicts(partitions=17).values()) == {HealthStatus.OK}
 
 
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact,delete"),
         ("retention.ms", "604800000"),
         ("retention.bytes", "1073741824"),
     ],
 )
 def test_a_topic_that_may_lose_manifests_fails(setting: str, value: str) -> None:
-    assert topic_verdicts("true", False, 16, **{setting: value})[setting] is HealthStatus.FAILED
+    found = verdicts(settings={**GOOD.settings, setting: value})
+    assert found[setting] is HealthStatus.FAILED
 
 
 @pytest.mark.parametrize(
-    ("partitions", "verdict"),
-    [(0, HealthStatus.FAILED), (15, HealthStatus.FAILED), (17, HealthStatus.OK)],
+    ("changed", "check"),
+    [
+        ({"partitions": 15}, "outbox.progress"),
+        ({"partition_verification": "false"}, "transaction.partition.verification.enable"),
+        ({"older_than_4": True}, "kafka version"),
+        ({"transaction_limits": (900.0, 9.999)}, "transaction.max.timeout.ms"),
+    ],
 )
-def test_a_topic_with_fewer_partitions_than_shards_fails(
-    partitions: int, verdict: HealthStatus
-) -> None:
-    assert topic_verdicts(partitions=partitions)["outbox.progress"] is verdict
-
-
-def test_a_broker_that_does_not_verify_transactions_fails() -> None:
-    found = topic_verdicts(verification="false")
-    assert found["transaction.partition.verification.enable"] is HealthStatus.FAILED
-
-
-def test_a_broker_older_than_4_fails() -> None:
-    assert topic_verdicts(older_than_4=True)["kafka version"] is HealthStatus.FAILED
+def test_a_cluster_that_breaks_a_guarantee_fails(changed: dict[str, Any], check: str) -> None:
+    assert verdicts(**changed)[check] is HealthStatus.FAILED
 
 
 SETTINGS = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}

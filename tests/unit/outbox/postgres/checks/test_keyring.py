@@ -34,12 +34,6 @@ def test_a_secret_that_was_copied_to_another_group_is_refused(other: str) -> Non
         ring.open(ring.seal("secret", "billing"), other)
 
 
-@pytest.mark.parametrize("stored", [b"", b"\x01", bytes(12), bytes(40)])
-def test_what_is_no_sealed_secret_is_refused(stored: bytes) -> None:
-    with pytest.raises(ConfigurationError):
-        key_ring(OLD).open(stored, "billing")
-
-
 @pytest.mark.parametrize("text", [None, "", "no base64!", base64.b64encode(b"short").decode()])
 def test_a_ring_without_a_proper_key_is_refused(text: str | None) -> None:
     with pytest.raises(ConfigurationError, match="OUTBOX_ENCRYPTION_KEYS"):
