@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from checker.periodic_task import PeriodicTask, PeriodicTaskLoop, Silent
+from checker.periodic_task import PeriodicTask, PeriodicTaskLoop
 from outbox.clock import SystemClock
 from outbox.errors import DatabaseUnavailable
 from outbox.telemetry.metrics import Metrics
@@ -62,12 +62,6 @@ async def test_a_bug_in_one_step_does_not_end_the_task() -> None:
     assert beats.beaten == ["sweep"]
 
 
-async def test_a_silent_task_continues_without_a_heartbeat() -> None:
-    loop, beats, _ = loop_of(Silent())
-    assert await loop.run_once() == 5.0
-    assert beats.beaten == []
-
-
 class EndingBeats(Beats):
     """Heartbeats that say when there were four."""
 
@@ -91,13 +85,3 @@ async def test_a_task_beats_while_it_rests_after_a_good_step() -> None:
         await beats.enough.wait()
     stop.set()
     await running
-
-
-async def test_it_ends_when_stop_is_set() -> None:
-    loop, _, _ = loop_of(3600.0)
-    stop = asyncio.Event()
-    running = asyncio.create_task(loop.run(stop))
-    await asyncio.sleep(0)
-    stop.set()
-    ended, _ = await asyncio.wait([running], timeout=60)
-    assert ended == {running}

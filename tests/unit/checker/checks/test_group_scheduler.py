@@ -26,23 +26,19 @@ UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
 
 
 class Endpoint:
-    """Answers UNKNOWN after the clock has moved; refuses to take certain halves."""
+    """Answers UNKNOWN after the clock has moved."""
 
-    def __init__(self, clock: ManualClock, seconds: float = 0.0, poison: int | None = None) -> None:
+    def __init__(self, clock: ManualClock, seconds: float = 0.0) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._poison = poison
         self.calls: list[list[int]] = []
 
     async def ask(
         self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
     ) -> Sequence[Answer]:
-        ids = [row.half_id >> 15 for row in rows]
-        self.calls.append(ids)
+        self.calls.append([row.half_id >> 15 for row in rows])
         self._clock.seconds += self._seconds
         await asyncio.sleep(0)
-        if self._poison in ids:
-            raise ValueError("this half cannot be put into a request")
         return [UNKNOWN] * len(rows)
 
 
@@ -64,15 +60,6 @@ async def test_a_round_starts_no_call_after_its_asking_time() -> None:
     assert endpoint.calls == [[1], [2]]
     assert (round_.asked, round_.more) == (2, True)
     assert queue.settled[0].moves == {30: (0, 2)}
-
-
-async def test_a_half_that_makes_the_call_raise_is_skipped_and_the_others_are_asked() -> None:
-    queue, clock = ListedQueue([slice_of(3)]), ManualClock()
-    round_ = await check_back_of(queue, Endpoint(clock, poison=2), clock).run_once(1)
-    counts = [
-        back.check_count for back in sorted(queue.settled[0].put_backs, key=lambda b: b.half_id)
-    ]
-    assert (round_.asked, counts) == (2, [1, 0, 1])
 
 
 async def test_a_batch_stays_below_what_an_endpoint_takes() -> None:
@@ -113,23 +100,6 @@ async def test_only_groups_that_are_due_get_a_round() -> None:
     assert queue.claimed == [1, 3, 6, 7, 8]
 
 
-async def test_a_group_that_another_checker_holds_is_skipped() -> None:
-    queue = ListedQueue(groups=[due(1), due(2)])
-    scheduler = scheduler_of(queue, FreeLocks(1), ManualClock())
-    await scheduler.step()
-    await scheduler.drain()
-    assert queue.claimed == [2]
-
-
-async def test_rounds_follow_one_another_while_more_is_due() -> None:
-    full = make_slice(make_row(), group=make_group())
-    queue = ListedQueue([_more(full), _more(full), full], groups=[due(1)])
-    scheduler = scheduler_of(queue, FreeLocks(), ManualClock())
-    await scheduler.step()
-    await scheduler.drain()
-    assert (queue.claimed, len(queue.settled)) == ([1, 1, 1], 3)
-
-
 async def test_after_a_failed_round_only_its_own_group_pauses() -> None:
     queue, clock = ListedQueue(groups=[due(1)]), ManualClock()
     queue.unavailable = True
@@ -139,7 +109,3 @@ async def test_after_a_failed_round_only_its_own_group_pauses() -> None:
         await scheduler.step()
         await scheduler.drain()
     assert queue.claimed == [1, 1]
-
-
-def _more(full: DueSlice) -> DueSlice:
-    return DueSlice(group=full.group, now=full.now, cursors=full.cursors, rows=full.rows, more=True)

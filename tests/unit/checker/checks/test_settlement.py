@@ -9,7 +9,7 @@ from checker.checks.settlement import settlement_of
 from outbox.checks.answer import Answer, Outcome
 from outbox.checks.check_round import QueueRow, Settlement
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
-from outbox.messages.message import ParkedReason, Resolution
+from outbox.messages.message import ParkedReason
 from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import NOW, make_row, make_slice
 
@@ -25,14 +25,6 @@ def settled(
 
 def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> QueueRow:
     return replace(row, answer=Answer(outcome=outcome, **fields))
-
-
-def test_a_verdict_ends_the_half_with_its_reason() -> None:
-    row = answered(make_row(), Outcome.COMMIT, http_status=200, reason="seen")
-    settlement = settled(row)
-    (end,) = settlement.ends
-    assert (end.half_id, end.decision, end.reason) == (row.half_id, Resolution.COMMIT, "seen")
-    assert (settlement.checks, settlement.put_backs) == ((row,), ())
 
 
 @pytest.mark.parametrize(
@@ -89,8 +81,3 @@ def test_a_cursor_stops_before_the_first_row_that_is_not_done() -> None:
     settlement = settled(*done, rows=rows)
     assert settlement.moves == {30: (0, 1), 60: (0, 9)}
     assert [end.half_id for end in settlement.ends] == [rows[0].half_id, rows[3].half_id]
-
-
-def test_410_pauses_the_group() -> None:
-    settlement = settled(answered(make_row(), Outcome.HTTP_ERROR, http_status=410))
-    assert settlement.pause_reason == "endpoint-gone"

@@ -1,4 +1,4 @@
-"""Kafka's absence and its return are one line each in the log of the copies of parked messages.
+"""While Kafka is away nothing counts as copied, and its absence is one line.
 
 What is copied, with real stores: tests/integration/checker/maintenance/test_parked_copies.py.
 """
@@ -57,13 +57,15 @@ class Topic(KafkaParkedTopic):
         return [None for _ in records]
 
 
-async def test_kafka_is_lost_once_and_back_once() -> None:
-    topic = Topic()
-    task = ParkedCopies(OneParked(), topic, "parked", FreeLocks(), Metrics())
+async def test_what_is_not_copied_while_kafka_is_away_is_copied_when_it_is_back() -> None:
+    topic, parked = Topic(), OneParked()
+    task = ParkedCopies(parked, topic, "parked", FreeLocks(), Metrics())
     with capture_logs() as lines:
         assert [await task.step() for _ in range(2)] == [KAFKA_LOST_SECONDS] * 2
+        assert parked.waiting == [PARKED]
         topic.away = False
         assert [await task.step() for _ in range(2)] == [POLL_SECONDS] * 2
+    assert parked.waiting == []
     about_kafka = [line for line in lines if line.get("dependency") == "kafka"]
     assert [(line["event"], line["topic"]) for line in about_kafka] == [
         ("dependency_lost", "parked"),

@@ -86,19 +86,6 @@ async def test_the_alarm_is_set_before_anything_may_fail() -> None:
     assert metrics["default_leaf_rows"].labels("half_message")._value.get() == 1
 
 
-async def test_rows_without_a_leaf_are_one_line_until_they_have_one() -> None:
-    leaves = FakePartitions()
-    leaves.missing, leaves.alone = 1, True
-    task = PartitionMaintenance(leaves, Metrics(), ManualClock())
-    with capture_logs() as lines:
-        for alone in (True, True, False, True):
-            leaves.alone = alone
-            await task.step()
-    assert [(line["event"], line["table"]) for line in lines] == [
-        ("default_leaf_used", "half_message")
-    ] * 2
-
-
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 async def test_a_clock_that_was_set_is_logged_and_counted_once(jump: float) -> None:
     leaves, metrics, clock = FakePartitions(), Metrics(), ManualClock()

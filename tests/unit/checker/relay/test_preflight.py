@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from checker.relay.preflight import JudgeServer, Preflight
 from checker.relay.threads import Admission
-from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable
+from outbox.errors import ConfigurationError, KafkaUnavailable
 from outbox.operators.health_check import HealthCheck, health_check
 
 UNSAFE = health_check("fsync", False, "off")
@@ -42,27 +42,6 @@ def test_a_server_that_answers_again_is_logged_once_as_back() -> None:
         ("dependency_lost", "kafka", "admission"),
         ("dependency_back", "kafka", "admission"),
     ]
-
-
-def test_a_server_that_is_lost_again_before_the_other_answers_is_logged_again() -> None:
-    away, lost = DatabaseUnavailable("refused"), KafkaUnavailable("no broker")
-    preflight = Preflight(
-        {"postgres": answering(away, [], away), "kafka": answering(lost, lost, lost)}
-    )
-    with capture_logs() as lines:
-        for _ in range(3):
-            preflight.admit()
-    of_postgres = [each["event"] for each in lines if each["dependency"] == "postgres"]
-    assert of_postgres == ["dependency_lost", "dependency_back", "dependency_lost"]
-
-
-def test_another_reason_of_the_same_server_is_logged_too() -> None:
-    down, hidden = KafkaUnavailable("no broker"), KafkaUnavailable("DESCRIBE_CONFIGS is denied")
-    preflight = Preflight({"kafka": answering(down, hidden, hidden)})
-    with capture_logs() as lines:
-        for _ in range(3):
-            preflight.admit()
-    assert [each["error"] for each in lines] == ["no broker", "DESCRIBE_CONFIGS is denied"]
 
 
 def test_an_unsafe_setting_refuses_although_the_other_server_is_away() -> None:

@@ -18,28 +18,6 @@ def make_turns(at_once: int, patience_seconds: float = 20) -> PublishSlots:
     return PublishSlots(at_once, patience_seconds)
 
 
-def test_no_more_than_the_allowed_number_publish_at_once() -> None:
-    turns, inside, most = make_turns(2), [0], [0]
-    lock = threading.Lock()
-
-    def publish() -> Done:
-        with lock:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-        with lock:
-            inside[0] -= 1
-        return Done()
-
-    threads = [
-        threading.Thread(target=lambda: [turns.take(publish) for _ in range(50)]) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (inside, 1 <= most[0] <= 2) == ([0], True)
-
-
 def test_slots_are_given_out_in_the_order_of_the_requests() -> None:
     turns, order, threads = make_turns(1), list[int](), list[threading.Thread]()
 

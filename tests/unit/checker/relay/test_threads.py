@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from itertools import count, pairwise
+from itertools import count
 from threading import Event
-from time import monotonic
 
 import pytest
 
@@ -145,91 +143,6 @@ def test_a_new_commit_ends_the_rest_of_its_shard_alone() -> None:
     assert relays[4].steps == 1
     assert all(relay.closed for relay in relays.values())
     assert watch.closed
-
-
-def test_the_watch_looks_seldom_while_the_shard_with_work_is_busy_and_at_once_when_it_rests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(relay_threads, "WATCH_IDLE_SECONDS", 3600.0)
-    monkeypatch.setattr(relay_threads, "PAUSE_SECONDS", 0.0)
-    busy, done = Event(), Event()
-    looks_while_busy: list[None] = []
-
-    class Relay(CountingRelay):
-        def run_once(self) -> RelayRound:
-            self.steps += 1
-            if self.steps == 1:
-                return rest(0.0, until_commits=True, published=1)
-            if self.steps == 2:
-                busy.set()
-                Event().wait(0.2)
-                busy.clear()
-            else:
-                done.set()
-            return rest(3600, until_commits=True)
-
-    def fresh() -> frozenset[int]:
-        if busy.is_set():
-            looks_while_busy.append(None)
-        return frozenset() if busy.is_set() else frozenset({0})
-
-    relay = Relay(rest(0, until_commits=True), 0, done)
-    threads = RelayThreads([0], lambda _: relay, Watch(fresh), SystemClock(), admitted)
-    threads.start()
-    assert done.wait(BOUND_SECONDS)
-    threads.stop()
-    assert len(looks_while_busy) <= 2
-
-
-def watch_until(fresh: Callable[[], frozenset[int]], done: Event) -> None:
-    """Let a shard that has published rest, and its watch look, until the look sets ``done``."""
-    open_relay = partial(CountingRelay, rest(3600, until_commits=True), 1)
-    threads = RelayThreads(
-        [0], lambda _: open_relay(Event()), Watch(fresh), SystemClock(), admitted
-    )
-    threads.start()
-    assert done.wait(BOUND_SECONDS)
-    threads.stop()
-
-
-def test_the_watch_looks_less_and_less_often_while_nothing_is_committed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pauses = {"WATCH_BUSY_SECONDS": 0.0, "WATCH_IDLE_SECONDS": 0.02, "WATCH_QUIET_SECONDS": 0.2}
-    for name, value in {**pauses, "IDLE_POLLS": 2, "QUIET_POLLS": 4, "PAUSE_SECONDS": 0.0}.items():
-        monkeypatch.setattr(relay_threads, name, value)
-    looked, done = list[float](), Event()
-
-    def fresh() -> frozenset[int]:
-        looked.append(monotonic())
-        if len(looked) == 6:
-            done.set()
-        return frozenset()
-
-    watch_until(fresh, done)
-    gaps = [after - before for before, after in pairwise(looked)]
-    assert min(gaps[1:3]) > pauses["WATCH_IDLE_SECONDS"] / 2
-    assert min(gaps[3:]) > pauses["WATCH_QUIET_SECONDS"] / 2
-
-
-def test_a_commit_ends_the_quiet_of_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"WATCH_QUIET_SECONDS": 0.0, "IDLE_POLLS": 5, "QUIET_POLLS": 6}.items():
-        monkeypatch.setattr(relay_threads, name, value)
-    monkeypatch.setattr(relay_threads, "PAUSE_SECONDS", 0.0)
-    looks, done = count(1), Event()
-
-    def fresh() -> frozenset[int]:
-        look = next(looks)
-        if look < 10:
-            return frozenset()
-        if look == 10:
-            monkeypatch.setattr(relay_threads, "WATCH_QUIET_SECONDS", 3600.0)
-            return frozenset({0})
-        if look == 13:
-            done.set()
-        return frozenset()
-
-    watch_until(fresh, done)
 
 
 def test_a_relay_that_raises_is_opened_again() -> None:
