@@ -1,4 +1,4 @@
-"""The bind address of the service, and the refusal of an invalid setting."""
+"""The service refuses an address or a setting that it must not start with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from api.__main__ import main, read_bind
-from api.http.authentication.loopback_authenticator import is_loopback
+from api.__main__ import main
 
 
 @pytest.fixture(autouse=True)
@@ -20,21 +19,6 @@ def own_logging() -> Iterator[None]:
 
 
 RING = base64.b64encode(bytes(32)).decode()
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-def test_loopback_addresses_are_known(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", ""])
-def test_other_addresses_are_not_loopback(host: str) -> None:
-    assert not is_loopback(host)
-
-
-def test_a_bind_address_is_split() -> None:
-    assert read_bind("[::1]:8080") == ("::1", 8080)
-    assert read_bind("127.0.0.1:0") == ("127.0.0.1", 0)
 
 
 @pytest.mark.parametrize(

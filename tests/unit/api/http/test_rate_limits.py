@@ -53,20 +53,6 @@ def test_a_batch_counts_its_items_and_a_larger_one_passes_and_leaves_a_debt() ->
     limit.spend(key("a"))
 
 
-def test_what_is_owed_is_paid_back_before_anything_passes() -> None:
-    clock = ManualClock()
-    limit = RateLimit("read", 2, clock)
-    limit.spend(key("a"))
-    limit.owe(key("a"), 4)
-    clock.seconds += 1
-    refusal(limit, key("a"))
-    limit.owe(key("b"), -1)
-    limit.spend(key("b"))
-    clock.seconds += 1
-    limit.spend(key("a"))
-    RateLimit("read", 0, clock).owe(key("a"), 9)
-
-
 def test_a_rate_of_zero_limits_nothing() -> None:
     limit = RateLimit("prepare", 0, ManualClock())
     assert [limit.spend(key("a"), 1000) for _ in range(100)] == [[]] * 100

@@ -41,21 +41,6 @@ async def submit(batcher: MicroBatcher[str, str], *items: str) -> asyncio.Task[S
     return task
 
 
-async def test_a_request_that_arrives_while_a_flush_runs_goes_into_the_next_one() -> None:
-    store = GatedStore()
-    batcher = batcher_of(store)
-    first = await submit(batcher, "a")
-    await store.begun.acquire()
-    late = await submit(batcher, "b")
-    assert store.flushes == [["a"]]
-    store.gate.release()
-    assert await first == ["A"]
-    await store.begun.acquire()
-    assert store.flushes == [["a"], ["b"]]
-    store.gate.release()
-    assert await late == ["B"]
-
-
 async def test_concurrent_requests_share_a_flush_and_get_their_own_answers() -> None:
     store = GatedStore()
     batcher = batcher_of(store)

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from api.ingest.topic_cache import FRESH_SECONDS, TopicCache
 from outbox.messages.topics import UNSEEN, SeenTopic
 from tests.contract.fixtures_memory_topics import MemoryTopicCatalogue
+from tests.unit.checker.checks.fixtures_fakes import ManualClock
 
 
-@dataclass
-class ManualClock:
-    """A clock that the test sets."""
-
-    seconds: float = 1000.0
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-
-def make_cache(
-    catalogue: MemoryTopicCatalogue, clock: ManualClock | None = None, *, create: bool = False
-) -> TopicCache:
-    return TopicCache(catalogue, clock or ManualClock(), create=create)
+def make_cache(catalogue: MemoryTopicCatalogue, clock: ManualClock | None = None) -> TopicCache:
+    return TopicCache(catalogue, clock or ManualClock(), create=False)
 
 
 async def look_up(topics: TopicCache, topic: str, partition: int | None = None) -> SeenTopic | str:
