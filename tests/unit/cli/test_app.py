@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.__main__ import run
 from cli.app import make_app
 from cli.invocation.exit_codes import ExitCode
-from tests.fixtures_http_server import QuietHandler, http_server
+from tests.unit.cli.fixtures_api import api_that_answers
 
-Described = tuple[str, str, str]
-"""A command, its option, and the option's help."""
+Parameter = Any
+"""An option or an argument; typer brings a copy of click of its own."""
 
 
-def options(command: object, words: tuple[str, ...] = ()) -> Iterator[Described]:
-    """Yield every option and argument that a user sees."""
+def parameters(command: Any, words: str = "") -> Iterator[tuple[str, Parameter]]:
+    """Yield every command with each of its own parameters."""
     for name, inner in getattr(command, "commands", {}).items():
-        yield from options(inner, (*words, name))
-    if hasattr(command, "commands"):
-        return
-    for each in getattr(command, "params", ()):
-        if not each.hidden:
-            yield " ".join(words), each.opts[0], each.help or ""
-
-
-def option_names(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
-    """Yield each command and all names of one of its options."""
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from option_names(inner, (*words, name))
-    for each in getattr(command, "params", ()):
-        yield " ".join(words), {*each.opts}
+        yield from parameters(inner, f"{words} {name}")
+    for each in command.params:
+        yield words, each
 
 
 def test_every_option_and_argument_has_a_help() -> None:
-    described = list(options(typer.main.get_command(make_app())))
-    assert len(described) > 100
-    assert [(command, option) for command, option, text in described if not text] == []
+    shown = [
+        (command, each)
+        for command, each in parameters(typer.main.get_command(make_app()))
+        if command and not each.hidden
+    ]
+    assert len(shown) > 100
+    assert [(command, each.opts) for command, each in shown if not each.help] == []
 
 
 def test_the_help_of_the_command_explains_every_exit_code() -> None:
@@ -50,14 +43,14 @@ def test_the_help_of_the_command_explains_every_exit_code() -> None:
 
 
 def test_a_group_has_the_same_two_names_everywhere() -> None:
-    pairs = {"--group", "--producer-group"}
+    pair = {"--group", "--producer-group"}
     named = [
-        (command, found)
-        for command, names in option_names(typer.main.get_command(make_app()))
-        if (found := pairs & names)
+        (command, pair & set(each.opts))
+        for command, each in parameters(typer.main.get_command(make_app()))
+        if pair & set(each.opts)
     ]
     assert len(named) >= 5
-    assert [(command, found) for command, found in named if found != pairs] == []
+    assert [(command, found) for command, found in named if found != pair] == []
 
 
 @pytest.mark.parametrize(
@@ -72,14 +65,10 @@ def test_a_group_has_the_same_two_names_everywhere() -> None:
 def test_a_list_without_rows_says_so_and_its_data_stays_empty(
     words: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Handler(QuietHandler):
-        def serve(self) -> None:
-            self.answer_json({"data": [], "has_more": False, "next_cursor": None}, 200)
-
-    with http_server(Handler) as url:
-        assert run(["--url", url, "-o", "table", *words.split()]) == ExitCode.OK
+    with api_that_answers({"data": [], "has_more": False, "next_cursor": None}) as api:
+        assert api.run("-o", "table", *words.split()) == ExitCode.OK
         shown = capsys.readouterr()
-        assert run(["--url", url, "-o", "jsonl", *words.split()]) == ExitCode.OK
+        assert api.run("-o", "jsonl", *words.split()) == ExitCode.OK
         lines = capsys.readouterr()
     assert shown.out == lines.out == lines.err == ""
     assert told in shown.err

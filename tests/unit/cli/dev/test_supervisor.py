@@ -40,14 +40,6 @@ def supervisor(service: FakeService, lines: list[str]) -> Supervisor:
     )
 
 
-def test_an_ended_service_is_restarted_and_reported() -> None:
-    service, lines = FakeService(), list[str]()
-    service.died = -9
-    assert supervisor(service, lines).watch_once() == 1
-    assert service.pid == 101
-    assert lines == ["api ended (killed by signal 9); restarting it", "changed"]
-
-
 def test_a_failed_start_is_reported_and_retried_later() -> None:
     service, lines = FakeService(fails=True), list[str]()
     service.died = 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
 from cli.invocation.context import Context, Output
@@ -80,11 +77,3 @@ def test_a_value_is_text_for_people(
 ) -> None:
     print_object(table, {"it": value})
     assert capsys.readouterr().out == f"it  {shown}\n"
-
-
-def test_programs_get_the_body_unchanged(
-    table: Context, capsys: pytest.CaptureFixture[str]
-) -> None:
-    body = {"api_key": KEY, "created_at": "2026-09-21T14:13:26.123456Z", "scopes": []}
-    print_object(replace(table, output=Output.JSON), body)
-    assert json.loads(capsys.readouterr().out) == body
