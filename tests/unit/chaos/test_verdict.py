@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from chaos.judge import findings_of
 from chaos.judge.verdict import PASS, VIOLATION, VOID, Verdict, verdict_of
 from tests.unit.chaos.fixtures_clean_run import Run, clean_run
@@ -45,18 +43,6 @@ def test_a_planned_fault_that_met_nothing_voids_a_run() -> None:
     facts = {"planned": ["kill"], "ended": run.ended}
     again = verdict_of(facts, findings_of(run.left, run.calls, run.ended), run.left, run.calls)
     assert (found.verdict, again.verdict) == (PASS, VOID)
-
-
-@pytest.mark.parametrize(
-    ("ended", "reason"),
-    [
-        ({"errors": ["pause: boom"]}, "a fault could not be performed: pause: boom"),
-        ({"spark": audit("none")}, "the audit has no verdict: "),
-    ],
-)
-def test_a_failure_of_the_harness_voids_a_run(ended: dict[str, Any], reason: str) -> None:
-    found = verdict(clean_run(), **ended)
-    assert (found.verdict, found.reasons) == (VOID, [reason])
 
 
 def test_an_audit_that_finds_what_is_not_there_is_a_violation() -> None:

@@ -39,22 +39,6 @@ def back_up(folder: Path, fails: str) -> tuple[int, list[str]]:
     return done.returncode, log.read_text().splitlines()
 
 
-def test_a_backup_holds_both_stores_and_the_secrets_and_only_its_owner_reads_it(
-    tmp_path: Path,
-) -> None:
-    code, asked = back_up(tmp_path, fails="nothing")
-    assert code == 0
-    (saved,) = (tmp_path / "backups").iterdir()
-    assert {path.name for path in saved.iterdir()} == {
-        "postgres-data.tar",
-        "kafka-data.tar",
-        "secrets",
-    }
-    assert (saved / "secrets/auth_pepper").read_text() == "p"
-    assert saved.stat().st_mode & 0o077 == 0
-    assert asked[-1] == STARTED
-
-
 @pytest.mark.parametrize("fails", ["stop", "run --rm --no-deps -T --entrypoint tar kafka"])
 def test_a_backup_that_fails_starts_the_stack_again_and_is_no_backup(
     tmp_path: Path, fails: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from outbox.settings.catalogue import SECRETS, Settings
+from outbox.settings.catalogue import SECRETS
 from spark.__main__ import _parser
 from tests.fixtures_paths import PROJECT
 
@@ -19,19 +18,12 @@ POD: Final[dict[str, Any]] = CRON_JOB["spec"]["jobTemplate"]["spec"]["template"]
 APPLICATION: Final[dict[str, Any]] = yaml.safe_load(
     (FOLDER / "scheduled-application.yml").read_text()
 )["spec"]["template"]
-TEXTS: Final = [path for path in sorted(FOLDER.iterdir()) if path.is_file()]
 PROGRAMS: Final = {"cronjob": CONTAINER, "application": APPLICATION["driver"]}
 
 
 @pytest.mark.parametrize("arguments", [CONTAINER["args"], APPLICATION["arguments"]])
 def test_the_words_are_words_of_the_command(arguments: list[str]) -> None:
     assert _parser().parse_args(arguments).command == "run"
-
-
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_every_setting_named_is_one_of_ours(path: Any) -> None:
-    known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
-    assert set(re.findall(r"OUTBOX_[A-Z_]*[A-Z]", path.read_text())) <= known
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -13,6 +13,12 @@ from tests.unit.deploy.fixtures_compose import COMPOSE
 
 PROJECT = Path(__file__).parents[3]
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+FILES = [
+    PROJECT / "docker-compose.yml",
+    *sorted((PROJECT / "deploy/kubernetes").glob("*.yml")),
+    *sorted((PROJECT / "deploy/spark").glob("*")),
+]
+"""All that name settings of the programs."""
 OPEN_TO_ALL = {"tls"}
 """Published on every address of the machine; the others only on loopback."""
 SEEN = {
@@ -43,11 +49,11 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ["migrate", "api", "checker", "reconcile", "demo-setup"])
-def test_each_setting_is_one_of_ours(name: str) -> None:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_each_setting_that_a_file_names_is_one_of_ours(path: Path) -> None:
     known = {f"OUTBOX_{field.upper()}" for field in Settings.model_fields}
-    assert settings_of(SERVICES[name])
-    assert {each.removesuffix("_FILE") for each in settings_of(SERVICES[name])} <= known
+    named = re.findall(r"\bOUTBOX_[A-Z_]*[A-Z]", path.read_text("utf-8"))
+    assert {each.removesuffix("_FILE") for each in named} <= known
 
 
 @pytest.mark.parametrize("name", SERVICES)

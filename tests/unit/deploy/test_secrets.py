@@ -72,14 +72,6 @@ def test_the_secrets_are_made_once_and_nobody_else_can_read_them(tmp_path: Path)
     assert {path.name: path.read_text() for path in made.iterdir()} == texts
 
 
-def test_compose_names_the_next_step_until_the_secrets_are_made(tmp_path: Path) -> None:
-    (included,) = COMPOSE["include"]
-    assert included["project_directory"] == "deploy/secrets"
-    variable, _, made = (make_secrets(tmp_path) / MARK).read_text().partition("=")
-    assert made
-    assert f'"${{{variable}:?run: make up}}"' in (PROJECT / included["path"]).read_text()
-
-
 @pytest.mark.parametrize("lost", ["postgres_password", "auth_pepper", "encryption_keys"])
 def test_a_secret_that_opens_the_data_is_not_replaced_and_the_backup_is_named(
     tmp_path: Path, lost: str

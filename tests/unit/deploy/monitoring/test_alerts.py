@@ -13,7 +13,6 @@ import yaml  # type: ignore[import-untyped]
 
 from outbox.telemetry.metrics import CATALOGUE, NAMESPACE
 from tests.fixtures_paths import PROJECT
-from tests.unit.deploy.fixtures_compose import COMPOSE
 from tests.unit.docs.fixtures_anchors import anchors
 
 ALERTS = PROJECT / "deploy" / "alerts"
@@ -58,13 +57,6 @@ def test_every_alert_of_the_contract_exists_and_has_a_runbook() -> None:
     for runbook in stored.values():
         page, _, anchor = (runbook or "").partition("#")
         assert anchor in anchors(PROJECT / page), runbook
-
-
-def test_prometheus_reads_the_alerts() -> None:
-    config = yaml.safe_load((PROJECT / "deploy" / "prometheus.yml").read_text("utf-8"))
-    mounted = COMPOSE["services"]["prometheus"]["volumes"]
-    assert config["rule_files"] == ["alerts/*.yml"]
-    assert "./deploy/alerts:/etc/prometheus/alerts:ro" in mounted
 
 
 def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
