@@ -33,12 +33,6 @@ def test_the_stored_row_is_the_answer(
     assert barrier.answer(outcome, PREPARED_AT, purged_before) == answer
 
 
-def test_rows_younger_than_seven_days_are_not_purged() -> None:
-    assert barrier.purge_age(timedelta(days=7)) == timedelta(days=7)
-    with pytest.raises(ValueError, match="7 days"):
-        barrier.purge_age(timedelta(days=7, microseconds=-1))
-
-
 @pytest.mark.parametrize("duration", [timedelta(0), timedelta(microseconds=999), timedelta(-1)])
 def test_a_lock_timeout_of_zero_means_no_limit_and_is_refused(duration: timedelta) -> None:
     with pytest.raises(ValueError, match="millisecond"):

@@ -35,7 +35,3 @@ def test_equal_books_are_equal() -> None:
 )
 def test_any_difference_makes_books_unequal(books: Books) -> None:
     assert not books.equal
-
-
-def test_a_difference_is_named() -> None:
-    assert make_books(records=TWICE).differences() == ["p2 (id-2): paid 1, recorded 2, granted 1"]

@@ -12,12 +12,10 @@ from outbox_client.calls.protocol import Answer
 from outbox_client.errors import (
     BY_CODE,
     BadAnswer,
-    MessageNotFound,
     OutboxError,
     ServiceError,
 )
 
-MESSAGE_ID = "0f6c1c0e-8d0b-4c55-9a54-6f2b7c1d9e10"
 COMMIT = LocalTransactionState.COMMIT
 
 
@@ -30,25 +28,6 @@ def body_of(message: Message) -> dict[str, object]:
     body = json.loads(protocol.prepare_item("billing", message))
     assert isinstance(body, dict)
     return body
-
-
-@pytest.mark.parametrize(
-    ("message", "members"),
-    [
-        (Message("t", "gold"), {"value": "gold"}),
-        (Message("t", b"\x00\xff"), {"value_base64": "AP8="}),
-        (Message("t", None), {"value": None}),
-        (Message("t", "", key="k"), {"value": "", "key": "k"}),
-        (Message("t", "v", key=b"\x00"), {"value": "v", "key_base64": "AA=="}),
-    ],
-    ids=["text", "bytes", "tombstone", "key", "binary key"],
-)
-def test_value_and_key_travel_as_text_or_base64(
-    message: Message, members: dict[str, object]
-) -> None:
-    body = body_of(message)
-    sent = {name: body[name] for name in body if name.partition("_")[0] in ("value", "key")}
-    assert sent == members
 
 
 def test_every_field_of_a_message_is_sent() -> None:
@@ -113,18 +92,6 @@ def raised_by(answer: Answer) -> OutboxError:
     with pytest.raises(OutboxError) as caught:
         protocol.read_ended(answer)
     return caught.value
-
-
-def test_errors_mirror_the_slug_and_carry_retryable() -> None:
-    not_found = raised_by(problem(404, "message-not-found", retryable=False, request_id="r-1"))
-    assert isinstance(not_found, MessageNotFound)
-    assert (not_found.code, not_found.status, not_found.retryable) == (
-        "message-not-found",
-        404,
-        False,
-    )
-    assert not_found.problem.request_id == "r-1"
-    assert raised_by(problem(500, "internal-error", retryable=True)).retryable
 
 
 def test_the_slugs_are_the_services_and_none_that_may_pass_later_is_missing() -> None:

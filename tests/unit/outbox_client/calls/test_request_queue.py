@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from outbox_client.calls.protocol import BATCH_MAX_BYTES, BATCH_MAX_ITEMS, Request
+from outbox_client.calls.protocol import BATCH_MAX_BYTES, Request
 from outbox_client.calls.request_queue import RequestQueue
 from outbox_client.calls.shared_items import PREPARE, SharedItem
 
@@ -15,12 +15,12 @@ class Call:
     deadline: float = NOW + 10
 
 
-def make_call(body: bytes = b"{}", messages: int = 1) -> Call:
-    return Call(SharedItem(PREPARE, body, lambda: Request(path="/", body=body), messages))
+def make_call(body: bytes = b"{}") -> Call:
+    return Call(SharedItem(PREPARE, body, lambda: Request(path="/", body=body), 1))
 
 
-def make_queue(*calls: Call, most_requests: int = 1) -> RequestQueue[Call]:
-    queue: RequestQueue[Call] = RequestQueue(most_requests)
+def make_queue(*calls: Call) -> RequestQueue[Call]:
+    queue: RequestQueue[Call] = RequestQueue(len(calls))
     for call in calls:
         queue.add(call)
     return queue
@@ -38,19 +38,6 @@ def test_a_call_is_sent_at_once_and_those_that_come_meanwhile_together_after_it(
     assert queue.start_request(NOW) == [second, third]
 
 
-def test_a_request_that_never_ends_is_forgotten_when_the_time_of_all_its_calls_is_over() -> None:
-    """Whoever sent it was stopped by an interrupt, and could not say so."""
-    short, long = make_call(), make_call()
-    long.deadline = NOW + 20
-    queue = make_queue(short, long)
-    queue.start_request(NOW)
-    later = make_call()
-    queue.add(later)
-    assert queue.start_request(NOW + 15) == []
-    assert queue.start_request(NOW + 20) == [later]
-    assert not queue.end_request([short, long])
-
-
 def test_a_call_that_was_withdrawn_is_not_sent() -> None:
     gone, stays = make_call(), make_call()
     queue = make_queue(gone, stays)
@@ -59,15 +46,8 @@ def test_a_call_that_was_withdrawn_is_not_sent() -> None:
     assert not queue.withdraw(stays)
 
 
-def test_a_request_takes_at_most_the_messages_of_a_batch_and_the_oldest_first() -> None:
-    calls = [make_call(messages=2) for _ in range(BATCH_MAX_ITEMS // 2 + 1)]
-    queue = make_queue(*calls, most_requests=2)
-    assert queue.start_request(NOW) == calls[:-1]
-    assert queue.start_request(NOW) == calls[-1:]
-
-
 def test_a_request_takes_at_most_the_bytes_of_a_batch() -> None:
     large = b"x" * (BATCH_MAX_BYTES // 2)
     calls = [make_call(large) for _ in range(3)]
-    queue = make_queue(*calls, most_requests=3)
+    queue = make_queue(*calls)
     assert [len(queue.start_request(NOW)) for _ in range(3)] == [1, 1, 1]

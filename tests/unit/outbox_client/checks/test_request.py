@@ -20,12 +20,6 @@ def test_a_single_check_is_read() -> None:
     assert check.prepared_at == datetime(2026, 9, 21, 14, 13, 26, tzinfo=UTC)
 
 
-def test_a_batch_is_read_in_order() -> None:
-    request = read_check_request(batch(make_check("a"), make_check("b")))
-    assert request.batch
-    assert [check.message_id for check in request.checks] == ["a", "b"]
-
-
 def test_the_time_to_answer_is_a_difference_on_the_services_clock() -> None:
     late = make_check(reply_by=(SENT_AT + timedelta(seconds=9)).isoformat())
     assert read_check_request(batch(late, make_check())).budget == timedelta(seconds=5)
