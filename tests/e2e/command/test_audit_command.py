@@ -41,11 +41,6 @@ def test_the_audit_log_is_listed_by_each_filter_of_the_console(
     }.items():
         found = outbox("audit", "list", name, value, "--message-id", message_id).json()["data"]
         assert found == [ended], name
-    assert (
-        outbox("audit", "list", "--at-to", ended["at"], "--message-id", message_id).json()["data"]
-        == []
-    )
+    before = outbox("audit", "list", "--at-to", ended["at"], "--message-id", message_id)
+    assert before.json()["data"] == []
     assert outbox("audit", "list", "--at-from", "yesterday").code == ExitCode.USAGE
-    table = outbox("audit", "list", "--group", group, "-o", "table").out
-    assert message_id in table, "on one line, to be copied"
-    assert "more: --cursor" in outbox("audit", "list", "--group", group, "--limit", "2").err

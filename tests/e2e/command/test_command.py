@@ -64,9 +64,8 @@ def test_the_groups_of_a_file_become_what_it_says_and_what_differed_is_shown(
     assert ended.json()[0]["difference"] == {"check_max": "15 -> 7", "version": "1 -> 2"}
     assert made["producer_group"] in ended.err
     assert "check_max must be" in ended.err
-    for text in ("billing", "[1]", f"- {{check_secret: {SECRET}", "- check_max: 7"):
-        refused = apply(text)
-        assert (refused.code, SECRET in refused.err) == (ExitCode.USAGE, False), text
+    refused = apply(f"- {{check_secret: {SECRET}")
+    assert (refused.code, SECRET in refused.err) == (ExitCode.USAGE, False)
 
 
 def test_a_message_is_listed_shown_and_ended(
@@ -122,18 +121,6 @@ def test_without_an_api_the_command_explains_how_to_set_one(
     assert "--url" in lost.err
 
 
-def test_a_running_outbox_dev_is_found_in_its_folder(
-    service: Service,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / ".outbox-dev").symlink_to(service.data_dir)
-    monkeypatch.chdir(tmp_path)
-    assert Command(capsys)("message", "list").code == ExitCode.OK
-    assert Command(capsys)("migrate", "status").code == ExitCode.OK
-
-
 def test_the_first_key_is_written_to_the_database(
     outbox: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +154,6 @@ def test_a_refusal_names_the_command_that_lists_what_there_is(
 def test_status_shows_every_shard_and_task(outbox: Command) -> None:
     body = outbox("status").json()
     assert [shard["shard"] for shard in body["shards"]] == list(range(16))
-    assert all(shard["halt_reason"] is None for shard in body["shards"])
     assert {"relay", "sweep", "check"} <= {task["task"] for task in body["tasks"]}
     table = outbox("-o", "table", "status").out
     assert table.count("\n") > 16
@@ -206,9 +192,6 @@ def test_a_lost_message_is_planned_then_published_again_and_found_in_its_topic(
     assert outbox(*fix, "--apply").code == ExitCode.USAGE
     assert outbox(*fix, "--class", "LOST/skipped").json()["plan"] == []
     assert outbox(*fix, "--finding", lost.finding_id).json()["plan"] == plan
-    assert outbox(*fix, "--finding", "nothing").code == ExitCode.NOT_FOUND
-    contradicting = ("--finding", lost.finding_id, "--class", "LOST")
-    assert outbox(*fix, *contradicting).code == ExitCode.USAGE
     applied = outbox(*fix, "--apply", "--reason", "unclean election")
     assert applied.code == ExitCode.OK, applied.err
     assert "1 handed to the relay" in applied.err
@@ -226,12 +209,9 @@ def test_findings_are_accepted_for_a_while(outbox: Command, service: Service) ->
     run_id = service.new_name("run")
     lost, store = make_finding(f"l-{run_id}"), PostgresRunStore(service.facts()["database_url"])
     store.save(make_run(run_id, findings=(lost,)))
-    fix = ("reconcile", "fix", run_id)
-    accept, why = (*fix, "--accept", lost.finding_id), ("--reason", "known", "--until", "30d")
-    assert outbox(*accept, "--reason", "known").code == ExitCode.USAGE
-    assert outbox(*accept, "--until", "30d").code == ExitCode.USAGE
-    accepted = outbox(*accept, *why)
+    accept = ("reconcile", "fix", run_id, "--accept", lost.finding_id, "--reason", "known")
+    assert outbox(*accept).code == ExitCode.USAGE
+    accepted = outbox(*accept, "--until", "30d")
     assert accepted.code == ExitCode.OK, accepted.err
     shown = outbox("reconcile", "show", run_id, "--kind", "missing").json()["data"]
     assert [each["status"] for each in shown] == ["accepted"]
-    assert outbox(*fix, "--accept", "nothing", *why).code == ExitCode.NOT_FOUND
