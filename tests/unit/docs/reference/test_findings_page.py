@@ -8,7 +8,6 @@ from outbox.messages.manifest import PREFIX
 from spark.columns.manifests import FIELDS
 from spark.findings.finding_class import Cause, Kind, Severity
 from spark.findings.finding_rules import RULES
-from spark.jvm.session import JARS, SPARK_VERSION
 from spark.report.document import document
 from tests.fixtures_paths import PROJECT
 from tests.unit.docs.fixtures_report_schema import SCHEMA
@@ -36,12 +35,3 @@ def test_the_schema_knows_every_member_of_a_finding_and_every_kind_and_severity(
 
 def test_the_manifests_prefix_is_read_to_its_last_byte() -> None:
     assert sum(size for _, size in FIELDS) == PREFIX.size
-
-
-def test_the_jars_are_those_of_the_pom() -> None:
-    pom = (PROJECT / "pom.xml").read_text("utf-8")
-    assert f"<spark.version>{SPARK_VERSION}</spark.version>" in pom
-    for name in JARS:
-        artifact, version = name.removesuffix(".jar").rsplit("-", 1)
-        assert artifact.replace("2.13", "${spark.scala.version}") in pom
-        assert f">{version}<" in pom

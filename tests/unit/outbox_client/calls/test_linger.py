@@ -14,12 +14,6 @@ def answer(linger: Linger, calls: int, seconds: float = 0.01) -> None:
     linger.answered(calls, 0.0, seconds)
 
 
-def test_nobody_is_expected_at_first() -> None:
-    linger = Linger()
-    linger.came(1.0)
-    assert not linger.lingers(1)
-
-
 def test_those_answered_together_are_expected_until_the_last_has_come() -> None:
     linger = answered(3)
     expected = []
