@@ -23,7 +23,7 @@ def log_starts_above_zero(bootstrap_servers: str, topics: Sequence[str]) -> None
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     described = {each: admin.list_topics(each, timeout=60).topics[each] for each in topics}
     places = [(each, n) for each, found in described.items() for n in found.partitions]
-    write_foreign(bootstrap_servers, places, EXPIRED)
+    _write(bootstrap_servers, places)
     wait_for(lambda: _delete(admin, places), every=0.5)
 
 
@@ -40,17 +40,10 @@ def _delete(admin: AdminClient, places: Sequence[tuple[str, int]]) -> bool:
     return True
 
 
-def write_foreign(
-    bootstrap_servers: str,
-    places: Sequence[tuple[str, int]],
-    count: int = EXPIRED,
-    time_ms: int = 0,
-) -> None:
-    """Write records that no relay has written to each partition; time 0 is the present."""
+def _write(bootstrap_servers: str, places: Sequence[tuple[str, int]]) -> None:
+    """Write records that no relay has written to each partition."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
     for topic, partition in places:
-        for number in range(count):
-            producer.produce(
-                topic, str(number).encode(), b"aged", partition=partition, timestamp=time_ms
-            )
+        for number in range(EXPIRED):
+            producer.produce(topic, str(number).encode(), b"aged", partition=partition)
     assert producer.flush(60) == 0

@@ -18,20 +18,20 @@ NEXT_XID_AT = 64
 CRC_AT = range(200, 512, 4)
 
 
-def pass_2_32_xids(server: EmbeddedPostgres, times: int = 1) -> None:
-    """Restart a running server with a next xid that is ``times`` * 2^32 higher."""
+def pass_2_32_xids(server: EmbeddedPostgres) -> None:
+    """Restart a running server with a next xid that is 2^32 higher."""
     server.stop()
-    _raise_epoch(server.home / "data" / "global" / "pg_control", times)
+    _raise_epoch(server.home / "data" / "global" / "pg_control")
     server.start()
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute("CHECKPOINT")
 
 
-def _raise_epoch(control: Path, times: int) -> None:
+def _raise_epoch(control: Path) -> None:
     raw = bytearray(control.read_bytes())
     crc_at = next(at for at in CRC_AT if struct.unpack_from("<I", raw, at)[0] == crc32c(raw[:at]))
     (next_xid,) = struct.unpack_from("<Q", raw, NEXT_XID_AT)
-    struct.pack_into("<Q", raw, NEXT_XID_AT, next_xid + (times << 32))
+    struct.pack_into("<Q", raw, NEXT_XID_AT, next_xid + (1 << 32))
     struct.pack_into("<I", raw, crc_at, crc32c(raw[:crc_at]))
     control.write_bytes(raw)
 

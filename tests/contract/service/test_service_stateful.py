@@ -51,8 +51,6 @@ NEVER_DECIDING = st.one_of(st.just([UNKNOWN]), UNDECIDED)
 CHECKER_POINTS = st.sampled_from(
     ["checker.after_slice", "checker.after_call", "checker.before_commit", "checker.after_commit"]
 )
-PARKS, ROLLS_BACK = 0, 1
-"""The groups, by the treatment of a message after its last check."""
 
 
 class ServiceMachine(RuleBasedStateMachine):

@@ -8,35 +8,23 @@ from outbox.checks.check_round import GroupDue
 from outbox.telemetry.metrics import Metrics
 
 
-def shown(metrics: Metrics) -> set[tuple[str, str, float]]:
-    """Return metric, group and value of the gauges of queues."""
-    return {
-        (family.name, sample.labels["producer_group"], sample.value)
-        for family in metrics.registry.collect()
-        if family.name in ("outbox_check_schedule_lag_seconds", "outbox_check_breaker_state")
-        for sample in family.samples
-    }
-
-
 def due(name: str, overdue_seconds: float, breaker: BreakerState) -> GroupDue:
     return GroupDue(
         producer_group_id=1, producer_group=name, overdue_seconds=overdue_seconds, breaker=breaker
     )
 
 
+def gauges(metrics: Metrics, group: str) -> list[float | None]:
+    """Return the lag and the breaker of a group."""
+    names = ("outbox_check_schedule_lag_seconds", "outbox_check_breaker_state")
+    return [metrics.registry.get_sample_value(each, {"producer_group": group}) for each in names]
+
+
 def test_the_gauges_of_a_group_whose_queue_is_empty_vanish() -> None:
     metrics = Metrics()
     observer = CheckObserver(metrics)
-    observer.due(
-        [due("shop", 7.0, BreakerState.OPEN), due("billing", -3.0, BreakerState.CLOSED)],
-    )
-    assert shown(metrics) == {
-        ("outbox_check_schedule_lag_seconds", "shop", 7.0),
-        ("outbox_check_breaker_state", "shop", 2.0),
-        ("outbox_check_schedule_lag_seconds", "billing", 0.0),
-        ("outbox_check_breaker_state", "billing", 0.0),
-    }
-    observer.due([due("billing", 1.0, BreakerState.CLOSED)])
-    assert {group for _, group, _ in shown(metrics)} == {"billing"}
-    observer.due([])
-    assert shown(metrics) == set()
+    billing = due("billing", -3.0, BreakerState.CLOSED)
+    observer.due([due("shop", 7.0, BreakerState.OPEN), billing])
+    assert (gauges(metrics, "shop"), gauges(metrics, "billing")) == ([7.0, 2.0], [0.0, 0.0])
+    observer.due([billing])
+    assert (gauges(metrics, "shop"), gauges(metrics, "billing")) == ([None, None], [0.0, 0.0])
