@@ -7,9 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import func
-from sqlalchemy.dialects.postgresql import Insert, insert
-
 from outbox.access import Caller
 from outbox.checks.producer_group import (
     GroupHealth,
@@ -25,9 +22,7 @@ from outbox.operators.message_view import OperatorAction
 from outbox.postgres.checks.keyring import KeyRing, new_secret, valid_secrets
 from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.schema.group_rows import read_group
-from outbox.postgres.schema.tables import producer_group
 from outbox.postgres.sessions.availability import lent, transaction
-from outbox.postgres.sessions.composed import run
 from outbox.postgres.sessions.reads import read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -130,7 +125,8 @@ class PostgresProducerGroups:
             if stored is not None:
                 require_version(precondition, stored.version)
                 await connection.execute(SQL["close_breaker"], {"group": stored.id})
-            await run(connection, _put(group.name, sealed, settings))
+            put = {"name": group.name, "secret": sealed, **settings}
+            await connection.execute(SQL["put"], put)
             if stored is None:
                 await connection.execute(
                     SQL["register_again"], {"name": group.name, "secret": sealed}
@@ -227,16 +223,6 @@ def settings_of(group: ProducerGroup) -> dict[str, Any]:
         "backoff": group.backoff.value,
         "topics": list(group.topics),
     }
-
-
-def _put(name: str, secret: bytes, settings: dict[str, Any]) -> Insert:
-    """Compose what registers a group, or replaces the settings of the group of this name.
-
-    The pause and the secrets of a stored group are unchanged.
-    """
-    version = {"version": producer_group.c.version + 1, "updated_at": func.clock_timestamp()}
-    put = insert(producer_group).values(name=name, secret=secret, **settings)
-    return put.on_conflict_do_update(index_elements=["name"], set_={**settings, **version})
 
 
 async def _refuse_unfinished(connection: AsyncConnection, group: ProducerGroup) -> None:

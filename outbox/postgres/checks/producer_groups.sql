@@ -32,6 +32,23 @@ SELECT (
 FROM outbox.producer_group g
 WHERE g.name = %(name)s AND g.deleted_at IS NULL
 
+-- name: put
+-- Registers a group, or replaces the settings of the group of this name. The pause and the secrets of a stored group are
+-- unchanged.
+INSERT INTO outbox.producer_group AS stored (
+    name, secret, check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds,
+    on_check_max, backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds)
+VALUES (
+    %(name)s, %(secret)s, %(check_url)s, %(check_interval_seconds)s, %(check_max)s, %(check_timeout_seconds)s,
+    %(transaction_timeout_seconds)s, %(on_check_max)s, %(backoff)s, %(max_inflight)s, %(batch_check)s,
+    %(check_payload)s, %(topics)s, %(max_age_seconds)s)
+ON CONFLICT (name) DO UPDATE SET version = stored.version + 1, updated_at = clock_timestamp(), (
+    check_url, check_interval_seconds, check_max, check_timeout_seconds, transaction_timeout_seconds, on_check_max,
+    backoff, max_inflight, batch_check, check_payload, topics, max_age_seconds) = (
+    excluded.check_url, excluded.check_interval_seconds, excluded.check_max, excluded.check_timeout_seconds,
+    excluded.transaction_timeout_seconds, excluded.on_check_max, excluded.backoff, excluded.max_inflight,
+    excluded.batch_check, excluded.check_payload, excluded.topics, excluded.max_age_seconds)
+
 -- name: register_again
 -- Registers a group that was deleted once more, with a new secret: its messages still have its id.
 UPDATE outbox.producer_group

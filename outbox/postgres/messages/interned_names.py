@@ -12,7 +12,7 @@ from outbox.postgres.sessions.reads import rows_from
 from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
-    from outbox.postgres.sessions.connections import Pool
+    from outbox.postgres.sessions.connections import AnyPool
 
 SQL: Final = load(__name__)
 
@@ -20,7 +20,7 @@ SQL: Final = load(__name__)
 class PostgresInternedNames:
     """The names on a pool of connections. Methods raise DatabaseUnavailable."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: AnyPool) -> None:
         self._pool = pool
 
     async def groups(self, names: Collection[str]) -> dict[str, ProducerGroup]:

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func
-from sqlalchemy.dialects.postgresql import insert
+from psycopg.types.json import Jsonb
 
-from outbox.postgres.schema.tables import activity
-from outbox.postgres.sessions.composed import run
+from outbox.operators.activity import COUNTS
+from outbox.postgres.sessions.statements import load
 
 if TYPE_CHECKING:
     from outbox.postgres.sessions.connections import AsyncConnection
 
-THIS_MINUTE: Final = func.date_trunc("minute", func.clock_timestamp())
+SQL: Final = load(__name__)
+NONE: Final = dict.fromkeys(COUNTS, 0)
 
 
 async def count(connection: AsyncConnection, group_ids: Sequence[int], *names: str) -> None:
@@ -29,16 +29,10 @@ async def count(connection: AsyncConnection, group_ids: Sequence[int], *names: s
 async def add_counts(
     connection: AsyncConnection, counts: Mapping[tuple[int, str], Mapping[str, int]]
 ) -> None:
-    """Add counts of groups and keys to the present minute, in order: no two wait for each other."""
-    if not counts:
-        return
-    names = {name for each in counts.values() for name in each}
-    added = insert(activity).values(
-        [
-            {"minute": THIS_MINUTE, "producer_group_id": group, "key_id": key}
-            | {name: each.get(name, 0) for name in names}
-            for (group, key), each in sorted(counts.items())
-        ]
-    )
-    summed = {name: activity.c[name] + added.excluded[name] for name in names}
-    await run(connection, added.on_conflict_do_update(constraint="pk_activity", set_=summed))
+    """Add counts of groups and keys to the present minute."""
+    rows = [
+        {"producer_group_id": group, "key_id": key, **NONE, **each}
+        for (group, key), each in counts.items()
+    ]
+    if rows:
+        await connection.execute(SQL["add"], {"rows": Jsonb(rows)})

@@ -29,14 +29,13 @@ from outbox.operators.message_view import (
 from outbox.postgres.messages.half_rows import bounds, headers_if_whole
 from outbox.postgres.messages.message_status import read_statuses
 from outbox.postgres.operators.candidates import (
-    Queue,
+    UNSETTLED,
     candidates,
     end_of_slice,
-    queue,
+    parameters_of,
     queue_of,
 )
 from outbox.postgres.sessions.availability import lent
-from outbox.postgres.sessions.composed import run
 from outbox.postgres.sessions.reads import one_snapshot, read_in_key_order, rows_of
 from outbox.postgres.sessions.statements import load
 
@@ -127,11 +126,11 @@ async def candidate_ids(
 ) -> list[HalfId]:
     """Return the newest ids that match, for bulk actions; ``held``: only what Kafka refuses."""
     await read_in_key_order(connection)
-    waiting = queue("unsettled") if held else queue_of(wanted)
+    queue = UNSETTLED if held else queue_of(wanted)
     half_ids: list[HalfId] = []
     while True:
         rest = replace(wanted, limit=at_most - len(half_ids))
-        found = await _search(connection, rest, waiting)
+        found = await _search(connection, rest, queue)
         half_ids += found.data
         if found.next_before is None or len(half_ids) == at_most:
             return half_ids
@@ -139,14 +138,15 @@ async def candidate_ids(
 
 
 async def _search(
-    connection: AsyncConnection, wanted: MessageFilter, waiting: Queue
+    connection: AsyncConnection, wanted: MessageFilter, queue: str
 ) -> ListPage[HalfId]:
     """Return the newest messages of a queue that match, of a slice of it."""
-    rows = await run(connection, candidates(wanted, waiting))
+    asked = parameters_of(wanted)
+    rows = await rows_of(connection, candidates(queue), asked)
     half_ids = [HalfId(row["half_id"]) for row in rows]
     if len(half_ids) > wanted.limit:
         return ListPage(data=half_ids[: wanted.limit], next_before=half_ids[wanted.limit - 1])
-    ends = await run(connection, end_of_slice(wanted, waiting))
+    ends = await rows_of(connection, end_of_slice(queue), asked)
     return ListPage(data=half_ids, **ends[0]) if ends else ListPage(data=half_ids)
 
 

@@ -1,1 +1,1 @@
-"""The tables as SQLAlchemy describes them, and rows that several folders read."""
+"""Codes and rows that several folders read."""

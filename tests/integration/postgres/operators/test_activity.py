@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outbox.operators.activity import COUNTS
 from outbox.postgres.operators.activity import PostgresActivity
 from outbox.postgres.sessions.connections import Pool
 from tests.fixtures_messages import make_group, store_group
@@ -44,3 +45,12 @@ async def test_what_all_processes_did_is_added_up_by_minute_group_and_outcome(po
     assert (timeouts.outcome, timeouts.live, timeouts.day) == ("timeout", 2, 22)
     kept = "SELECT count(*)::int FROM outbox.activity WHERE minute < now() - interval '2 days'"
     assert await select(pool, kept) == [(0,)]
+
+
+async def test_each_count_is_added_to_its_own_column(pool: Pool) -> None:
+    await store_group(pool, make_group("billing"))
+    log, counts = PostgresActivity(pool), {name: n for n, name in enumerate(COUNTS, 1)}
+    for _ in range(2):
+        await log.add({("billing", ""): counts})
+    [group] = (await log.last_hour()).groups
+    assert group.counts == {name: 2 * n for name, n in counts.items()}

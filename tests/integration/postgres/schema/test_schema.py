@@ -1,18 +1,12 @@
-"""The migrated schema: equal to the described tables; it refuses what the state machine refuses."""
+"""The migrated schema refuses what the state machine refuses."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from psycopg import errors
-from sqlalchemy import create_engine, pool
 
 from devservers.postgres import EmbeddedPostgres
-from outbox.postgres.schema.tables import METADATA
 from tests.fixtures_databases import drop_database, make_database, migrate
 
 pytestmark = pytest.mark.postgres
@@ -23,24 +17,6 @@ WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'p') AND c.
     AND NOT (c.relreplident = 'd' AND EXISTS (
         SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))
 """
-
-
-def _is_described(_: Any, name: str | None, kind: str, reflected: bool, compare_to: Any) -> bool:
-    """Leave out partitions, indexes (only the migrations define them) and undescribed tables."""
-    if kind == "index" or (kind == "table" and reflected and compare_to is None):
-        return False
-    return name != "alembic_version"
-
-
-def test_the_metadata_equals_the_migrated_schema(database_url: str) -> None:
-    url = database_url.replace("postgresql://", "postgresql+psycopg://", 1)
-    options = {"options": "-c search_path=pg_catalog"}
-    engine = create_engine(url, poolclass=pool.NullPool, connect_args=options)
-    with engine.connect() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"include_schemas": True, "include_object": _is_described}
-        )
-        assert compare_metadata(context, METADATA) == []
 
 
 def test_each_table_and_each_leaf_has_an_identity_for_replication(database_url: str) -> None:
