@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from checker.checks.check_observer import CheckObserver
 from checker.checks.fair_semaphore import FairSemaphore
-from outbox.checks.answer import Answer
+from outbox.checks.answer import CheckAnswer
 from outbox.checks.check_round import DueSlice, QueueRow
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
@@ -33,12 +33,12 @@ class CheckEndpoint(Protocol):
 
     async def ask(
         self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
-    ) -> Sequence[Answer]:
+    ) -> Sequence[CheckAnswer]:
         """Make one call and answer for each readable row in order; never raises for a response.
 
         ``now``, by the database's clock, is the time in the call's signature. More than one row
         needs a group with the batch form. A response without one valid verdict for the
-        id that was asked is an Answer without a verdict.
+        id that was asked is a CheckAnswer without a verdict.
         """
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.breaker import CLOSES, BreakerState
 from outbox.checks.check_round import GroupDue, QueueRow, Settled, Settlement
 from outbox.checks.producer_group import ProducerGroup
@@ -44,7 +44,7 @@ class CheckObserver:
         self,
         group: ProducerGroup,
         first: QueueRow,
-        answers: Sequence[Answer],
+        answers: Sequence[CheckAnswer],
         seconds: float,
     ) -> None:
         """Note one call and its answer for each message."""
@@ -148,7 +148,7 @@ class CheckObserver:
         labels: tuple[Any, ...] = (group.name, end.decision.value, end.decided_by.value)
         self._metrics[metric].labels(*labels).inc()
 
-    def _blocked(self, group: ProducerGroup, first: QueueRow, answer: Answer) -> None:
+    def _blocked(self, group: ProducerGroup, first: QueueRow, answer: CheckAnswer) -> None:
         self._metrics["check_ssrf_blocked_total"].labels(answer.error or "").inc()
         self._log.warning(
             Event.CHECK_BLOCKED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outbox.checks.answer import Answer
+from outbox.checks.answer import CheckAnswer
 from outbox.checks.breaker import (
     CLOSES,
     BreakerState,
@@ -58,7 +58,7 @@ def stays_open(due: DueSlice, wait: int | None) -> bool:
 
 def _tally(due: DueSlice, asked: Sequence[QueueRow]) -> Tally:
     """Count calls, not halves: a batch is one call, whatever its answers are."""
-    calls: dict[int, Answer] = {
+    calls: dict[int, CheckAnswer] = {
         each.answer.call: each.answer
         for each in asked
         if each.answer is not None and each.answer.reached_endpoint

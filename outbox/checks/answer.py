@@ -38,7 +38,7 @@ VERDICT_OF: Final = {Outcome.COMMIT: Resolution.COMMIT, Outcome.ROLLBACK: Resolu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CheckAnswer:
     """The answer to one check; ``error`` is an error class, never a text of the endpoint."""
 
     outcome: Outcome

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from outbox.checks.answer import Answer
+from outbox.checks.answer import CheckAnswer
 from outbox.checks.breaker import Breaker, BreakerState
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import End, HalfMessage, ParkedReason
@@ -45,7 +45,7 @@ class QueueRow:
     nonce: Nonce | None = None
     half: HalfMessage | None = None
     drop: Drop | None = None
-    answer: Answer | None = None
+    answer: CheckAnswer | None = None
 
     @property
     def message_id(self) -> str | None:

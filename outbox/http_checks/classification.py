@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.http_checks.request import CheckRequest
 
 LONGEST_DELAY_SECONDS: Final = 3600
@@ -22,8 +22,8 @@ RETRY_AFTER_STATUSES: Final = frozenset({429, 502, 503, 504})
 
 def classify(
     status: int, headers: Mapping[str, str], body: bytes | None, request: CheckRequest
-) -> list[Answer]:
-    """Return the Answer about each message of a request, in order.
+) -> list[CheckAnswer]:
+    """Return the CheckAnswer about each message of a request, in order.
 
     ``body`` is None if it is longer than the limit, or not read. In a batch, a missing id, or an id
     with two different verdicts, is bad for that message only. Verdicts on ids that were not asked
@@ -38,15 +38,15 @@ def classify(
     verdicts = document.get("verdicts") if request.batch else [document]
     if not isinstance(verdicts, list):
         return [_bad("no_verdicts")] * len(ids)
-    by_id: dict[str, list[Answer]] = {}
+    by_id: dict[str, list[CheckAnswer]] = {}
     for verdict in verdicts:
         if isinstance(verdict, dict) and isinstance(verdict.get("message_id"), str):
             by_id.setdefault(verdict["message_id"], []).append(_verdict(verdict))
     return [_only(by_id.get(each, [])) for each in ids]
 
 
-def _without_verdict(status: int, headers: Mapping[str, str]) -> Answer:
-    return Answer(
+def _without_verdict(status: int, headers: Mapping[str, str]) -> CheckAnswer:
+    return CheckAnswer(
         outcome=Outcome.HTTP_ERROR,
         http_status=status,
         retry_after_seconds=_retry_after(headers) if status in RETRY_AFTER_STATUSES else None,
@@ -95,8 +95,8 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _verdict(document: Mapping[str, Any]) -> Answer:
-    """Return the Answer of one verdict, whatever message it names."""
+def _verdict(document: Mapping[str, Any]) -> CheckAnswer:
+    """Return the CheckAnswer of one verdict, whatever message it names."""
     decision, reason = document.get("decision"), document.get("reason")
     if decision not in ("COMMIT", "ROLLBACK", "UNKNOWN"):
         return _bad("decision")
@@ -106,7 +106,7 @@ def _verdict(document: Mapping[str, Any]) -> Answer:
     delay = document.get("retry_after_seconds") if outcome is Outcome.UNKNOWN else None
     if not _is_delay(delay):
         return _bad("retry_after_seconds")
-    return Answer(
+    return CheckAnswer(
         outcome=outcome,
         http_status=200,
         retry_after_seconds=None if delay is None else int(delay),
@@ -131,7 +131,7 @@ def _storable(reason: str | None) -> str | None:
     return cleaned[:LONGEST_REASON]
 
 
-def _only(answers: Sequence[Answer]) -> Answer:
+def _only(answers: Sequence[CheckAnswer]) -> CheckAnswer:
     """Return the answer to one message: the first, unless another one differs in its outcome."""
     if not answers:
         return _bad("missing_id")
@@ -140,5 +140,5 @@ def _only(answers: Sequence[Answer]) -> Answer:
     return answers[0]
 
 
-def _bad(error: str) -> Answer:
-    return Answer(outcome=Outcome.BAD_VERDICT, http_status=200, error=error)
+def _bad(error: str) -> CheckAnswer:
+    return CheckAnswer(outcome=Outcome.BAD_VERDICT, http_status=200, error=error)

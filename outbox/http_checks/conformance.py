@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from outbox.checks.answer import ANSWERED, Answer, Outcome
+from outbox.checks.answer import ANSWERED, CheckAnswer, Outcome
 from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
 from outbox.clock import Clock
@@ -103,7 +103,7 @@ async def simulate(
         yield CaseResult(case.name, not why, milliseconds, why)
 
 
-def _read(answer: Answer) -> str:
+def _read(answer: CheckAnswer) -> str:
     """Return the status or the outcome that the service reads in an answer, never its body."""
     if answer.outcome in NOT_SENT:
         raise EndpointSilent(answer.outcome, answer.error or answer.outcome.value)

@@ -15,7 +15,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.check_round import QueueRow
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import SsrfPolicy, policy_of, read_check_url
@@ -49,28 +49,28 @@ class HttpCheckEndpoint:
 
     async def ask(
         self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
-    ) -> Sequence[Answer]:
+    ) -> Sequence[CheckAnswer]:
         """Make one call and answer for each row in order; see CheckEndpoint.ask."""
         return await self.call(group, check_request(group, rows, now, secrets.token_hex(16)))
 
-    async def call(self, group: ProducerGroup, request: CheckRequest) -> Sequence[Answer]:
+    async def call(self, group: ProducerGroup, request: CheckRequest) -> Sequence[CheckAnswer]:
         """Send a request and return the answer about each of its messages."""
         try:
             async with asyncio.timeout(group.check_timeout_seconds):
                 return await self._post(group.check_url, request)
         except CheckUrlForbidden as refused:
-            failed = Answer(outcome=Outcome.BLOCKED, error=refused.rule)
+            failed = CheckAnswer(outcome=Outcome.BLOCKED, error=refused.rule)
         except TimeoutError:
-            failed = Answer(outcome=Outcome.TIMEOUT, error="timeout")
+            failed = CheckAnswer(outcome=Outcome.TIMEOUT, error="timeout")
         except (aiohttp.ClientError, OSError) as error:
             _forget_frames(error)
             untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            failed = Answer(
+            failed = CheckAnswer(
                 outcome=Outcome.UNREACHABLE, error=UNTRUSTED if untrusted else type(error).__name__
             )
         return [failed] * len(request.message_ids)
 
-    async def _post(self, check_url: str, request: CheckRequest) -> Sequence[Answer]:
+    async def _post(self, check_url: str, request: CheckRequest) -> Sequence[CheckAnswer]:
         guard = Guard(read_check_url(check_url, self.policy), self.policy)
         if self._proxy_url is not None:
             await guard.judge_all()

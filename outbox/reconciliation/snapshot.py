@@ -60,7 +60,7 @@ class KnownHalf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldRecord:
+class RecordHold:
     """A committed message that Kafka refuses, or that waits behind such a message."""
 
     publish_error: str

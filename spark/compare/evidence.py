@@ -15,7 +15,7 @@ from uuid import UUID
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace, RecordHold
 from spark.columns.collected_times import in_utc
 from spark.compare.decision_table import Content
 from spark.compare.field_diff import Comparison, compare
@@ -59,7 +59,7 @@ class Suspect:
     found: tuple[Copy, ...]
     listed: tuple[Mapping[str, Any], ...]
     known: KnownHalf | None = None
-    hold: HeldRecord | None = None
+    hold: RecordHold | None = None
     place: RecordedPlace | None = None
     forgotten: frozenset[str] = frozenset()
     """Message ids that the relay's recovery found: of this suspect, and of others of its chunk."""
@@ -135,7 +135,7 @@ def look_up(
 def _suspect(
     row: Any,
     known: KnownHalf | None,
-    hold: HeldRecord | None,
+    hold: RecordHold | None,
     place: RecordedPlace | None,
     forgotten: frozenset[str],
 ) -> Suspect:

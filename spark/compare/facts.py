@@ -14,7 +14,7 @@ from outbox.messages.manifest import START
 from outbox.messages.message import Resolution
 from outbox.messages.message_id import HalfId, leaf_in, shard_in
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.snapshot import HeldRecord
+from outbox.reconciliation.snapshot import RecordHold
 from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed
 from spark.compare.evidence import Copy, Suspect
@@ -140,7 +140,7 @@ def _redriven(suspect: Suspect, matched_before: bool) -> int:
     return len(redriven) or int(matched_before and hold.released)
 
 
-def _is_repetition(copy: Copy, hold: HeldRecord) -> bool:
+def _is_repetition(copy: Copy, hold: RecordHold) -> bool:
     """Whether the last order was carried out in another batch than this record of it names."""
     if copy.repair != hold.repair or copy.batch_no is None or not hold.released:
         return False

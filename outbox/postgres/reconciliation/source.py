@@ -23,11 +23,11 @@ from outbox.postgres.sessions.standby import await_replay
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.snapshot import (
     ChangedCommit,
-    HeldRecord,
     JdbcAddress,
     KnownHalf,
     LoggedCommit,
     RecordedPlace,
+    RecordHold,
     RelayCut,
     RelayProgress,
     SnapshotIdentity,
@@ -203,10 +203,10 @@ class PostgresSnapshot:
         """Return those of at most 10 000 half messages that are known."""
         return {row["half_id"]: _known_half(row) for row in self._by_ids("halves", half_ids)}
 
-    def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, HeldRecord]:
+    def held_records(self, half_ids: Sequence[HalfId]) -> Mapping[HalfId, RecordHold]:
         """Return those of the messages that are or were held records."""
         return {
-            row.pop("half_id"): HeldRecord(**row) for row in self._by_ids("held_records", half_ids)
+            row.pop("half_id"): RecordHold(**row) for row in self._by_ids("held_records", half_ids)
         }
 
     def already_published(self, half_ids: Sequence[HalfId]) -> frozenset[UUID]:

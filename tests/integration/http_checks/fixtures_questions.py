@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outbox.checks.answer import Answer
+from outbox.checks.answer import CheckAnswer
 from outbox.checks.producer_group import ProducerGroup
 from outbox.checks.ssrf_guard import policy_of
 from outbox.clock import SystemClock
@@ -21,7 +21,7 @@ def group_at(url: str, **fields: Any) -> ProducerGroup:
     return make_group(check_url=url, **{"check_timeout_seconds": 1, **fields})
 
 
-async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> Answer:
+async def ask(endpoint: HttpCheckEndpoint, url: str, **fields: Any) -> CheckAnswer:
     """Ask about one half; return the answer."""
     (answer,) = await endpoint.ask(group_at(url, **fields), [make_row()], SystemClock().now())
     return answer

@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.abc import ResolveResult
 from standardwebhooks import Webhook
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.ssrf_guard import SsrfPolicy
 from outbox.clock import SystemClock
 from outbox.http_checks.endpoint import HttpCheckEndpoint
@@ -183,7 +183,7 @@ async def test_a_batch_is_one_call_with_a_verdict_each(endpoint: HttpCheckEndpoi
 CLOSED = SsrfPolicy(networks=(), hosts=frozenset(), ports=((1, 65_535),))
 
 
-async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> Answer:
+async def blocked(url: str, policy: SsrfPolicy = CLOSED) -> CheckAnswer:
     return await ask(HttpCheckEndpoint(policy), url)
 
 
@@ -196,7 +196,7 @@ async def test_a_loopback_url_is_blocked_before_any_socket(scheme: str, host: st
     assert producer.headers == []
 
 
-async def blocked_at(monkeypatch: pytest.MonkeyPatch, port: int, *addresses: str) -> Answer:
+async def blocked_at(monkeypatch: pytest.MonkeyPatch, port: int, *addresses: str) -> CheckAnswer:
     """Ask an endpoint whose name has these addresses."""
     answer_names(monkeypatch, {"example.com": addresses})
     return await blocked(f"https://example.com:{port}/check")

@@ -27,8 +27,8 @@ from outbox.messages.message_id import (
 )
 from outbox.reconciliation.log import LogRecord, Partition
 from outbox.reconciliation.snapshot import (
-    HeldRecord,
     KnownHalf,
+    RecordHold,
     RelayProgress,
     SnapshotIdentity,
 )
@@ -269,7 +269,7 @@ class Moment:
             if place.xid - 1 in cell.history.unlogged
         )
 
-    def held_records(self, half_ids: Sequence[HalfId]) -> dict[HalfId, HeldRecord]:
+    def held_records(self, half_ids: Sequence[HalfId]) -> dict[HalfId, RecordHold]:
         asked = {each: self._hold(*self._message(each)) for each in half_ids}
         return {each: hold for each, hold in asked.items() if hold is not None}
 
@@ -295,11 +295,11 @@ class Moment:
         number, message = divmod((half_id >> LOW_BITS) - 1, MESSAGES)
         return self.cells[number], message
 
-    def _hold(self, cell: Cell, message: int) -> HeldRecord | None:
+    def _hold(self, cell: Cell, message: int) -> RecordHold | None:
         state = cell.history.hold(message, cell.cut(self.runs_left).decided)
         if state is None:
             return None
-        return HeldRecord(
+        return RecordHold(
             publish_error="",
             held_at=NOON,
             waiting=1,

@@ -8,7 +8,7 @@ from typing import Any
 from outbox.messages.message import DecidedBy, HalfMessage, Resolution
 from outbox.messages.message_id import HalfId, Nonce
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.snapshot import HeldRecord, KnownHalf, RecordedPlace
+from outbox.reconciliation.snapshot import KnownHalf, RecordedPlace, RecordHold
 from spark.columns.segments import JUDGED
 from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.evidence import Copy, Suspect
@@ -66,7 +66,7 @@ def make_suspect(*found: Copy, **fields: Any) -> Suspect:
     return Suspect(**{**defaults, **fields})
 
 
-def make_hold(**fields: Any) -> HeldRecord:
+def make_hold(**fields: Any) -> RecordHold:
     """Return the held record of a message, neither released nor dropped."""
     defaults: dict[str, Any] = {
         "publish_error": "",
@@ -75,7 +75,7 @@ def make_hold(**fields: Any) -> HeldRecord:
         "released": False,
         "dropped": False,
     }
-    return HeldRecord(**{**defaults, **fields})
+    return RecordHold(**{**defaults, **fields})
 
 
 def causes(suspect: Suspect, judgement: Judgement = HERE) -> list[Cause]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.policy import Decision, decide
 from outbox.checks.producer_group import ProducerGroup
 from outbox.messages.message import ParkedReason
@@ -16,7 +16,7 @@ from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_queue_rows import make_row, make_slice
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
-UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
+UNKNOWN = CheckAnswer(outcome=Outcome.UNKNOWN, http_status=200)
 
 
 def until_parked(group: ProducerGroup, immunity_seconds: int) -> tuple[list[int], int]:

@@ -13,7 +13,7 @@ from checker.checks.group_scheduler import (
     PAUSE_SECONDS,
     GroupScheduler,
 )
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.breaker import BreakerState
 from outbox.checks.check_round import DueSlice, GroupDue, QueueRow
 from outbox.checks.producer_group import ProducerGroup
@@ -22,7 +22,7 @@ from tests.fixtures_messages import make_group
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks, ListedQueue, ManualClock
 from tests.unit.checker.checks.fixtures_queue_rows import make_half, make_row, make_slice
 
-UNKNOWN = Answer(outcome=Outcome.UNKNOWN, http_status=200)
+UNKNOWN = CheckAnswer(outcome=Outcome.UNKNOWN, http_status=200)
 
 
 class Endpoint:
@@ -35,7 +35,7 @@ class Endpoint:
 
     async def ask(
         self, group: ProducerGroup, rows: Sequence[QueueRow], now: datetime
-    ) -> Sequence[Answer]:
+    ) -> Sequence[CheckAnswer]:
         self.calls.append([row.half_id >> 15 for row in rows])
         self._clock.seconds += self._seconds
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from checker.checks.settlement import settlement_of
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.check_round import QueueRow, Settlement
 from outbox.checks.producer_group import OnCheckMax, ProducerGroup
 from outbox.messages.message import ParkedReason
@@ -24,22 +24,24 @@ def settled(
 
 
 def answered(row: QueueRow, outcome: Outcome, **fields: Any) -> QueueRow:
-    return replace(row, answer=Answer(outcome=outcome, **fields))
+    return replace(row, answer=CheckAnswer(outcome=outcome, **fields))
 
 
 @pytest.mark.parametrize(
     ("answer", "check_count", "only_unknown"),
     [
-        (Answer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
-        (Answer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
-        (Answer(outcome=Outcome.TIMEOUT), 4, True),
+        (CheckAnswer(outcome=Outcome.UNKNOWN, http_status=200), 5, True),
+        (CheckAnswer(outcome=Outcome.BAD_VERDICT, http_status=200), 5, False),
+        (CheckAnswer(outcome=Outcome.HTTP_ERROR, http_status=500), 5, False),
+        (CheckAnswer(outcome=Outcome.HTTP_ERROR, http_status=503), 4, True),
+        (CheckAnswer(outcome=Outcome.TIMEOUT), 4, True),
     ],
-    ids=lambda value: f"{value.outcome} {value.http_status}" if isinstance(value, Answer) else "",
+    ids=lambda value: (
+        f"{value.outcome} {value.http_status}" if isinstance(value, CheckAnswer) else ""
+    ),
 )
 def test_an_answer_without_verdict_is_spent_and_silence_is_not(
-    answer: Answer, check_count: int, only_unknown: bool
+    answer: CheckAnswer, check_count: int, only_unknown: bool
 ) -> None:
     row = make_row(check_count=4, answer=answer)
     settlement = settled(row)

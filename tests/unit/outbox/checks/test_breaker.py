@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.checks.breaker import (
     CLOSES,
     Breaker,
@@ -64,17 +64,19 @@ def test_a_probe_without_a_result_keeps_the_wait() -> None:
 @pytest.mark.parametrize(
     ("answer", "feeds"),
     [
-        (Answer(outcome=Outcome.TIMEOUT), True),
-        (Answer(outcome=Outcome.UNREACHABLE), True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=500), True),
-        (Answer(outcome=Outcome.HTTP_ERROR, http_status=429), False),
-        (Answer(outcome=Outcome.BAD_VERDICT), False),
-        (Answer(outcome=Outcome.UNKNOWN), False),
+        (CheckAnswer(outcome=Outcome.TIMEOUT), True),
+        (CheckAnswer(outcome=Outcome.UNREACHABLE), True),
+        (CheckAnswer(outcome=Outcome.HTTP_ERROR, http_status=500), True),
+        (CheckAnswer(outcome=Outcome.HTTP_ERROR, http_status=429), False),
+        (CheckAnswer(outcome=Outcome.BAD_VERDICT), False),
+        (CheckAnswer(outcome=Outcome.UNKNOWN), False),
     ],
 )
-def test_silence_and_server_errors_feed_it_and_answers_do_not(answer: Answer, feeds: bool) -> None:
+def test_silence_and_server_errors_feed_it_and_answers_do_not(
+    answer: CheckAnswer, feeds: bool
+) -> None:
     assert answer.feeds_breaker == feeds
 
 
 def test_a_blocked_call_does_not_count_for_the_endpoint() -> None:
-    assert not Answer(outcome=Outcome.BLOCKED).reached_endpoint
+    assert not CheckAnswer(outcome=Outcome.BLOCKED).reached_endpoint

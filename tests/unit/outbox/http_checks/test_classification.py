@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from outbox.checks.answer import Answer, Outcome
+from outbox.checks.answer import CheckAnswer, Outcome
 from outbox.http_checks.classification import classify
 from outbox.http_checks.request import CheckRequest
 
@@ -22,7 +22,7 @@ def read(
     batch: bool = False,
     content_type: str = JSON,
     **headers: str,
-) -> list[Answer]:
+) -> list[CheckAnswer]:
     """Return what an HTTP answer says about each id."""
     asked = CheckRequest(body=b"", headers={}, message_ids=ids or (ID,), batch=batch)
     sent = {name.replace("_", "-").title(): text for name, text in headers.items()}
@@ -30,7 +30,7 @@ def read(
     return classify(status, {"Content-Type": content_type, **sent}, raw, asked)
 
 
-def said(decision: object, **members: object) -> Answer:
+def said(decision: object, **members: object) -> CheckAnswer:
     [answer] = read(200, json.dumps({"message_id": ID, "decision": decision, **members}))
     return answer
 
