@@ -1,8 +1,9 @@
-"""Generates docs/reference/settings.md from the code, so that the two cannot differ."""
+"""Writes docs/reference/settings.md from the code, so that the two cannot differ."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Final
 
 from annotated_types import Ge, Le, MaxLen, MinLen
@@ -11,6 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from outbox.settings.catalogue import Settings
 
+WRITTEN: Final = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 HEAD: Final = """# Settings
 
 Each is an environment variable `OUTBOX_` + name, or the same name without the prefix in the TOML
@@ -64,3 +66,7 @@ def _range(field: FieldInfo) -> str:
         elif isinstance(rule, MaxLen):
             bounds["to"] = f"{rule.max_length}"
     return " ".join(f"{word} {value}" for word, value in bounds.items()) or "–"
+
+
+if __name__ == "__main__":
+    WRITTEN.write_text(page(), "utf-8")
