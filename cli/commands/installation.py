@@ -3,23 +3,18 @@
 Reads and writes the database directly.
 """
 
-from typing import Annotated, Any
-
 import typer
 
 from cli.invocation.command_group import command_group
 from cli.invocation.context import context_of
 from cli.invocation.exit_codes import CommandFailed, ExitCode
 from cli.invocation.operator import Operator, Reason, operator_action
-from cli.invocation.output import print_object, print_rows
+from cli.invocation.output import print_object
 from cli.invocation.settings import database_url
-from outbox.errors import InvalidMessageId, SessionsOpen
-from outbox.messages.message_id import HalfId, Nonce, message_id_text, parse_message_id
+from outbox.errors import SessionsOpen
 
 RENEW_QUESTION = "Is this database a copy that becomes an installation of its own from now on?"
 REBASE_QUESTION = "Was this database restored, and is every API and checker of it stopped?"
-ORPHAN_COLUMNS = ("message_id", "producer_group", "transaction_id", "found_at")
-START = (HalfId(0), Nonce(0))
 
 
 def make_app() -> typer.Typer:
@@ -29,7 +24,6 @@ def make_app() -> typer.Typer:
         {
             "renew": renew,
             "rebase": rebase,
-            "orphans": orphans,
         },
     )
 
@@ -68,35 +62,3 @@ def rebase(context: typer.Context, *, reason: Reason, operator: Operator = None)
         if done.was == done.now
         else "new ids begin above all stored ones; resolve the halted shards with --accept"
     )
-
-
-def orphans(
-    context: typer.Context,
-    *,
-    limit: Annotated[
-        int, typer.Option(metavar="COUNT", min=1, max=100_000, help="Number of rows.")
-    ] = 1000,
-    after: Annotated[
-        str | None, typer.Option(metavar="MESSAGE_ID", help="Continue after this message.")
-    ] = None,
-) -> None:
-    """List messages that Kafka has and this database has not: lost by it, or retired since."""
-    from outbox.postgres.operators.installation_admin import read_orphans
-
-    try:
-        start = parse_message_id(after) if after else START
-    except InvalidMessageId:
-        raise CommandFailed(f"{after!r} is not a message id", ExitCode.USAGE) from None
-    rows = [_orphan(row) for row in read_orphans(database_url(), after=start, limit=limit)]
-    print_rows(context_of(context), rows, ORPHAN_COLUMNS, none="no such messages were found")
-    if len(rows) == limit:
-        context_of(context).say(f"more: --after {rows[-1]['message_id']}")
-
-
-def _orphan(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "message_id": message_id_text(row["half_id"], row["nonce"]),
-        "producer_group": row["producer_group"] or None,
-        "transaction_id": row["transaction_id"],
-        "found_at": row["found_at"].isoformat(),
-    }

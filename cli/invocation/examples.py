@@ -55,7 +55,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "audit export": "outbox audit export --file audit.csv --at-from 2026-01-01T00:00:00Z",
     "installation renew": 'outbox installation renew --reason "a copy for staging"',
     "installation rebase": 'outbox installation rebase --reason "restored from the backup"',
-    "installation orphans": "outbox installation orphans",
     "config show": "outbox config show",
 }
 """By the words of the command."""

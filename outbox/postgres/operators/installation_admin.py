@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import psycopg
-from psycopg.rows import dict_row
 
 from outbox.errors import SessionsOpen
-from outbox.messages.message_id import LEAF_BITS, HalfId, Nonce
+from outbox.messages.message_id import LEAF_BITS
 from outbox.operators.message_view import OperatorAction
 from outbox.postgres.messages.audit_log import audit_entry
 from outbox.postgres.relay.commit_log import hold_shards
@@ -80,19 +78,6 @@ def _rebase(session: Connection, action: OperatorAction) -> Rebase:
     entry = audit_entry("installation.rebase", "installation", action, rebase._asdict())
     session.execute(*entry)
     return rebase
-
-
-def read_orphans(
-    database_url: str, *, after: tuple[HalfId, Nonce], limit: int
-) -> Sequence[dict[str, Any]]:
-    """Return messages that Kafka has and this database has not, after a key; in id order."""
-    asked = {"after_half_id": after[0], "after_nonce": after[1], "limit": limit}
-    with (
-        unavailable_on(psycopg.Error),
-        connect(database_url, "cli") as session,
-        session.cursor(row_factory=dict_row) as cursor,
-    ):
-        return cursor.execute(SQL["orphans"], asked).fetchall()
 
 
 def _close_to_others(session: Connection) -> None:

@@ -57,13 +57,3 @@ RETURNING was, base
 -- name: create_leaves
 -- Creates the leaf of the next id and two more. Locks the default leaves for an instant.
 SELECT outbox.create_leaf(leaf) FROM generate_series(%(leaf)s::int8, %(leaf)s::int8 + 2) AS leaf
-
--- name: orphans
--- Reads messages that Kafka has and this database has not, with the producer that their record names, in id order
--- after a key: by the primary keys.
-SELECT a.half_id, a.nonce, a.producer_group, a.transaction_id, a.found_at
-FROM outbox.already_published a
-WHERE (a.half_id, a.nonce) > (%(after_half_id)s, %(after_nonce)s)
-    AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = a.half_id AND h.nonce = a.nonce)
-ORDER BY a.half_id, a.nonce
-LIMIT %(limit)s

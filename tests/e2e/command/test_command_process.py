@@ -107,7 +107,6 @@ def test_a_file_of_groups_that_is_wrong_is_one_line_and_nothing_is_sent(
     [
         ("key", "create", "--database", "--name", "first", "--scope", "admin", "--group", "*"),
         ("status",),
-        ("installation", "orphans"),
     ],
     ids=" ".join,
 )

@@ -6,7 +6,6 @@ found by the relay itself, and named.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from chaos.servers.postgres_copies import add_file, copy_running
 from chaos.servers.server_thread import ServerThread
 from chaos.servers.standby import PrimaryAndStandby
 from checker.maintenance.orphan_names import OrphanNames
-from cli.__main__ import run
-from cli.invocation.exit_codes import ExitCode
 from devservers.kafka import EmbeddedKafka
 from devservers.unprivileged import unprivileged_user
 from outbox.kafka.topic_scan import KafkaTopicScan
@@ -36,6 +33,7 @@ from tests.fixtures_databases import migrate
 from tests.fixtures_kafka import make_topic
 from tests.fixtures_replacing import replace
 from tests.integration.checker.relay.fixtures_relay import RelayWorld, drain, until
+from tests.integration.runbooks.fixtures_orphans import named_orphans
 from tests.unit.checker.checks.fixtures_fakes import FreeLocks
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka, pytest.mark.deep]
@@ -135,8 +133,6 @@ async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
     servers: Servers,
     old: RelayWorld,
     way: Callable[[Servers, Lose], PostgresNode],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     lost: list[str] = []
 
@@ -161,13 +157,5 @@ async def test_what_kafka_has_is_published_once_and_what_is_gone_is_named(
         await OrphanNames(
             PostgresOrphans(pool), PostgresSeenTopics(pool), records, FreeLocks()
         ).step()
-    monkeypatch.setenv("OUTBOX_DATABASE_URL", url)
-    capsys.readouterr()
-    assert run(["-o", "json", "installation", "orphans"]) == ExitCode.OK
-    orphans = {each["message_id"]: each for each in json.loads(capsys.readouterr().out)}
-    named = orphans[lost[0]]
-    assert (named["message_id"], named["producer_group"], named["transaction_id"]) == (
-        *lost,
-        "account",
-        "t-1",
-    )
+    with psycopg.connect(url) as connection:
+        assert named_orphans(connection)[lost[0]] == ("account", "t-1")
