@@ -12,7 +12,7 @@ from api.ingest.ends import Ends
 from api.ingest.hot_routes import HotRoutes
 from api.ingest.ingest_metrics import IngestMetrics
 from api.ingest.name_cache import NameCache
-from api.ingest.prepare_rules import INTERNAL_TOPICS, traceparent_of
+from api.ingest.prepare_rules import traceparent_of
 from api.ingest.prepares import Prepares
 from api.ingest.publication_wait import PublicationWait
 from api.ingest.topic_cache import TopicCache
@@ -75,7 +75,6 @@ class IngestWiring:
                 names,
                 self.topic_cache,
                 counted,
-                reserved_topics=INTERNAL_TOPICS | {settings.parked_topic or ""},
                 refuse_all=settings.reject_half_messages,
             ),
             Ends(self._ends, names, publications, counted),

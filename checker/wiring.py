@@ -15,7 +15,6 @@ from checker.checks.group_scheduler import GroupScheduler
 from checker.checks.sweeper import Sweeper
 from checker.daemon import Daemon, relay_liveness_task, sql_outbox_task
 from checker.maintenance.orphan_names import OrphanNames
-from checker.maintenance.parked_copies import ParkedCopies
 from checker.maintenance.partition_maintenance import PartitionMaintenance
 from checker.maintenance.retention import Retirer
 from checker.maintenance.topic_watch import TopicWatch
@@ -24,7 +23,6 @@ from checker.relay_wiring import relay_threads
 from outbox.clock import SystemClock
 from outbox.errors import ConfigurationError
 from outbox.http_checks.endpoint import endpoint_of
-from outbox.kafka.parked_topic import KafkaParkedTopic
 from outbox.kafka.topic_scan import KafkaTopicScan
 from outbox.kafka.topic_view import KafkaTopicView
 from outbox.operators.activity import ProcessActivity
@@ -32,7 +30,6 @@ from outbox.postgres.checks.check_queue import PostgresCheckQueue
 from outbox.postgres.checks.keyring import key_ring
 from outbox.postgres.checks.sweep import PostgresSweep
 from outbox.postgres.maintenance.heartbeats import PostgresHeartbeats
-from outbox.postgres.maintenance.parked_messages import PostgresParkedMessages
 from outbox.postgres.maintenance.partitions import PostgresPartitions
 from outbox.postgres.maintenance.retention import PostgresRetirement
 from outbox.postgres.messages.seen_topics import PostgresSeenTopics
@@ -89,7 +86,6 @@ async def open_daemon(
         if "check" in chosen:
             scheduler = _group_scheduler(settings, pool, locks, metrics)
             tasks.append(PeriodicTask(name="check", step=scheduler.step))
-            tasks.extend(_parked_copies(settings, pool, locks, metrics))
         relay = None
         if "relay" in chosen:
             relay = await asyncio.to_thread(relay_threads, settings, metrics, spans)
@@ -127,19 +123,6 @@ def _upkeep(
         retirer = Retirer(retirement, locks, metrics)
         tasks.append(PeriodicTask(name="retire", step=retirer.step))
     return tasks
-
-
-def _parked_copies(
-    settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks, metrics: Metrics
-) -> list[PeriodicTask]:
-    """Return the task that copies parked messages, if a topic is set for them."""
-    if settings.parked_topic is None:
-        return []
-    topic = KafkaParkedTopic(settings.required_bootstrap_servers(), settings.kafka_config)
-    copies = ParkedCopies(
-        PostgresParkedMessages(pool), topic, settings.parked_topic, locks, metrics
-    )
-    return [PeriodicTask(name="parked", step=copies.step)]
 
 
 def _orphan_names(settings: Settings, pool: Pool, locks: PostgresAdvisoryLocks) -> PeriodicTask:

@@ -45,7 +45,7 @@ KEY_MAX_BYTES: Final = 8192
 HEADERS_MAX: Final = 64
 HEADER_VALUE_MAX_BYTES: Final = 4096
 HEADERS_MAX_BYTES: Final = 32_768
-INTERNAL_TOPICS: Final = frozenset({"outbox.progress"})
+INTERNAL_TOPIC: Final = "outbox.progress"
 
 NO_DELAY: Final = "is refused: a half message cannot be delayed"
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}(?![\s\S])")
@@ -61,7 +61,6 @@ _IDEMPOTENCY_KEY: Final = re.compile(r'"((?:[^"\\]|\\["\\])+)"|([^"]+)')
 
 def message_of(
     request: PrepareRequest,
-    reserved_topics: frozenset[str],
     traceparent: str | None,
     idempotency_key: str | None,
     key_id: str | None,
@@ -81,12 +80,12 @@ def message_of(
         key_id=key_id,
     )
     if request.messages is None:
-        return _message(request, reserved_topics, make)
+        return _message(request, make)
     for name in MessageRequest.__struct_fields__:
         if getattr(request, name) not in _ABSENT:
             raise invalid(f"/{name}", "may not stand beside messages")
     leader, *followers = each_under(
-        "/messages", request.messages, lambda each: _message(each, reserved_topics, make)
+        "/messages", request.messages, lambda each: _message(each, make)
     )
     return replace(leader, followers=tuple(followers))
 
@@ -103,14 +102,10 @@ def each_under(pointer: str, items: Sequence[ItemT], make: Callable[[ItemT], Mad
     return made
 
 
-def _message(
-    request: MessageRequest | PrepareRequest,
-    reserved_topics: frozenset[str],
-    make: Callable[..., Message],
-) -> Message:
+def _message(request: MessageRequest | PrepareRequest, make: Callable[..., Message]) -> Message:
     if request.deliver_after is not None:
         raise invalid("/deliver_after", NO_DELAY, "delay-not-supported")
-    topic = _topic_of(request, reserved_topics)
+    topic = _topic_of(request)
     key, value = _key_of(request), _value_of(request)
     headers = _headers_of(request.headers) if isinstance(request.headers, Raw) else ()
     header_bytes = _bytes_of(headers)
@@ -152,13 +147,13 @@ def _validate_decision(request: PrepareRequest) -> None:
         raise invalid("/transaction_id", "must not hold a control character")
 
 
-def _topic_of(request: MessageRequest | PrepareRequest, reserved_topics: frozenset[str]) -> str:
+def _topic_of(request: MessageRequest | PrepareRequest) -> str:
     """Return the topic; match the texts of a message against their patterns."""
     if request.topic is None:
         raise invalid("/topic", "is required")
     if not _fits(TOPIC_PATTERN, request.topic):
         raise invalid("/topic", "must be letters, digits, . _ -, and neither . nor ..")
-    if request.topic.startswith("__") or request.topic in reserved_topics:
+    if request.topic.startswith("__") or request.topic == INTERNAL_TOPIC:
         raise invalid("/topic", "is reserved", "topic-reserved")
     if request.content_type and not _fits(MEDIA_TYPE_PATTERN, request.content_type):
         raise invalid("/content_type", "must be a media type, such as application/json")

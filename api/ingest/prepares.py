@@ -44,7 +44,6 @@ class Prepares:
     names: NameCache
     topics: TopicCache
     metrics: IngestMetrics
-    reserved_topics: frozenset[str]
     refuse_all: bool
     """Whether every half message is refused."""
 
@@ -65,9 +64,7 @@ class Prepares:
             raise Problem(slug="half-messages-refused")
         drafts = each_valid(
             requests,
-            lambda request: message_of(
-                request, self.reserved_topics, traceparent, idempotency_key, caller.key_id
-            ),
+            lambda request: message_of(request, traceparent, idempotency_key, caller.key_id),
         )
         asked = {draft.producer_group for draft in drafts if isinstance(draft, Message)}
         groups = await self.names.groups({name for name in asked if caller.sees(name)})

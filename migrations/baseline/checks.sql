@@ -96,8 +96,8 @@ CREATE TABLE outbox.recheck (
     rechecked_at timestamptz NOT NULL
 );
 
--- Undecided halves that are no longer checked. copied_at: when
--- OUTBOX_PARKED_TOPIC got it. earlier_parkings: each parking before the last one: when, why, after how many checks.
+-- Undecided halves that are no longer checked. earlier_parkings: each parking before the last one: when, why, after how
+-- many checks.
 CREATE TABLE outbox.parked_message (
     half_id bigint CONSTRAINT pk_parked_message PRIMARY KEY,
     producer_group_id integer NOT NULL,
@@ -105,8 +105,6 @@ CREATE TABLE outbox.parked_message (
     parked_reason text NOT NULL CONSTRAINT ck_parked_message_reason CHECK (parked_reason IN ('check_max', 'max_age')),
     check_count integer NOT NULL,
     resumed_at timestamptz,
-    copied_at timestamptz,
     earlier_parkings jsonb NOT NULL DEFAULT '[]'
 );
 CREATE INDEX ix_parked_message_open ON outbox.parked_message (producer_group_id, half_id) WHERE resumed_at IS NULL;
-CREATE INDEX ix_parked_message_uncopied ON outbox.parked_message (half_id) WHERE copied_at IS NULL AND resumed_at IS NULL;

@@ -162,28 +162,16 @@ def _usable(config: Mapping[str, Any]) -> Iterator[None]:
         raise ConfigurationError(f"OUTBOX_KAFKA_CONFIG: {reason}") from None
 
 
-def idempotent_producer_config(
-    bootstrap_servers: str, kafka_config: Mapping[str, Any]
+def producer_config(
+    bootstrap_servers: str, kafka_config: Mapping[str, Any], transactional_id: str
 ) -> dict[str, Any]:
-    """Return the properties of an idempotent producer without transactions.
-
-    Raises ConfigurationError.
-    """
+    """Return the properties of a shard's producer. Raises ConfigurationError."""
     check_kafka_config(kafka_config)
     return {
         **PRODUCER_DEFAULTS,
         **kafka_config,
         **PRODUCER_FIXED,
         "bootstrap.servers": bootstrap_servers,
-    }
-
-
-def producer_config(
-    bootstrap_servers: str, kafka_config: Mapping[str, Any], transactional_id: str
-) -> dict[str, Any]:
-    """Return the properties of a shard's producer. Raises ConfigurationError."""
-    return {
-        **idempotent_producer_config(bootstrap_servers, kafka_config),
         "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
         "transactional.id": transactional_id,
     }

@@ -85,8 +85,6 @@ class Settings(BaseModel):
     """create a missing topic at prepare, with the broker's defaults"""
     reject_half_messages: bool = False
     """refuse every prepare; ends and checks continue (RocketMQ rejectTransactionMessage)"""
-    parked_topic: str | None = None
-    """topic for copies of parked messages"""
     retention_seconds: int = Field(604_800, ge=60)
     """time for which published and rolled back messages are kept"""
 

@@ -65,7 +65,7 @@ LEFT JOIN outbox.recheck r ON r.half_id = aside.half_id
 WHERE o.decided IS NULL AND coalesce(r.round, 1) = aside.round
 ON CONFLICT (half_id) DO UPDATE SET
     parked_at = excluded.parked_at, parked_reason = excluded.parked_reason,
-    check_count = excluded.check_count, resumed_at = NULL, copied_at = NULL,
+    check_count = excluded.check_count, resumed_at = NULL,
     earlier_parkings = p.earlier_parkings || jsonb_build_object(
         'at', p.parked_at, 'reason', p.parked_reason, 'check_count', p.check_count)
 RETURNING half_id

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from devservers.kafka import EmbeddedKafka
 from devservers.kafka_cluster import single_node
 from devservers.loopback import LOOPBACK, free_ports
-from outbox.kafka.client_config import idempotent_producer_config
 from outbox.kafka.health.kafka_checks import kafka_checks
 from outbox.kafka.progress_topic import PROGRESS_TOPIC, ensure_progress_topic
 from outbox.kafka.topic_catalogue import KafkaTopicCatalogue
@@ -90,7 +89,7 @@ def encrypted_copy(key: Path) -> Path:
 
 def reaches(session: SparkSession, servers: str, config: dict[str, Any], written: int) -> None:
     """Write a record as a relay does, look as the API and the doctor do, read as an audit does."""
-    producer = Producer(idempotent_producer_config(servers, config))
+    producer = Producer({**config, "bootstrap.servers": servers})
     producer.produce(PROGRESS_TOPIC, b"manifest", partition=0)
     assert producer.flush(60) == 0
     assert PROGRESS_TOPIC in KafkaTopicCatalogue(servers, config).partitions()
