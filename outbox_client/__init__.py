@@ -7,7 +7,6 @@ answer is definitive.
 """
 
 from outbox_client.async_client import AsyncTransactionProducer
-from outbox_client.barrier import AsyncBarrier, Barrier
 from outbox_client.checks.async_endpoint import AsyncCheckEndpoint
 from outbox_client.checks.endpoint import CheckEndpoint
 from outbox_client.checks.verdicts import Reply
@@ -42,13 +41,11 @@ from outbox_client.message import (
 
 __all__ = [
     "AlreadyEnded",
-    "AsyncBarrier",
     "AsyncCheckEndpoint",
     "AsyncCheckListener",
     "AsyncTransactionListener",
     "AsyncTransactionProducer",
     "BadAnswer",
-    "Barrier",
     "Check",
     "CheckEndpoint",
     "CheckListener",

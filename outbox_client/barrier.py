@@ -6,10 +6,9 @@ same primary key. Only one of the two can ever commit, so the stored row is the 
 """
 
 from datetime import datetime, timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
-from outbox_client.listener import Check
-from outbox_client.message import LocalTransactionState, PreparedMessage
+from outbox_client.message import LocalTransactionState
 
 TABLE: Final = "outbox_barrier"
 COMMITTED: Final = "committed"
@@ -20,52 +19,6 @@ CLOCK_MARGIN: Final = timedelta(hours=1)
 
 PURGE_GROUP: Final = ""
 PURGE_MARK: Final = "purged-before"
-
-Local = TypeVar("Local", contravariant=True)
-Source = TypeVar("Source", contravariant=True)
-
-
-class Barrier(Protocol[Local, Source]):
-    """The interface of both adapters: ``Local`` is a session in use, ``Source`` opens a new one."""
-
-    def record(self, db: Local, prepared: PreparedMessage, /) -> None:
-        """Insert ``committed`` inside the local transaction; raises ``TransactionFenced``."""
-        ...
-
-    def check(self, db: Source, check: Check, /) -> LocalTransactionState:
-        """Fence the message unless it is recorded; return COMMIT if recorded, ROLLBACK if fenced.
-
-        Returns UNKNOWN if an open local transaction locks the row longer than the lock timeout.
-        """
-        ...
-
-    def create_table(self, db: Source, /) -> None:
-        """Create the table if it is missing."""
-        ...
-
-    def purge(self, db: Source, older_than: timedelta, /) -> int:
-        """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
-        ...
-
-
-class AsyncBarrier(Protocol[Local, Source]):
-    """``Barrier`` for asyncio: each call does the same and is awaited."""
-
-    async def record(self, db: Local, prepared: PreparedMessage, /) -> None:
-        """Insert ``committed`` inside the local transaction; raises ``TransactionFenced``."""
-        ...
-
-    async def check(self, db: Source, check: Check, /) -> LocalTransactionState:
-        """Fence the message unless it is recorded; return its result."""
-        ...
-
-    async def create_table(self, db: Source, /) -> None:
-        """Create the table if it is missing."""
-        ...
-
-    async def purge(self, db: Source, older_than: timedelta, /) -> int:
-        """Delete rows older than ``older_than`` (at least 7 days) and return how many."""
-        ...
 
 
 def answer(

@@ -88,7 +88,7 @@ class AsyncPool(Protocol):
 
 
 class PsycopgBarrier:
-    """A ``Barrier`` whose check waits at most ``lock_timeout`` for an open local transaction.
+    """A barrier whose check waits at most ``lock_timeout`` for an open local transaction.
 
     Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
     """

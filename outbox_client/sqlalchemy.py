@@ -55,7 +55,7 @@ SQLITE_BUSY = 5
 
 
 class SqlAlchemyBarrier:
-    """A ``Barrier`` whose check waits at most ``lock_timeout`` for an open local transaction.
+    """A barrier whose check waits at most ``lock_timeout`` for an open local transaction.
 
     Keep ``lock_timeout`` below the group's ``check_timeout_seconds``.
     """
