@@ -52,7 +52,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "held release": 'outbox held release MESSAGE_ID --reason "the limit was raised"',
     "held drop": 'outbox held drop MESSAGE_ID --reason "sent by hand"',
     "audit list": "outbox audit list --group orders --action message.force_end",
-    "audit export": "outbox audit export --file audit.csv --at-from 2026-01-01T00:00:00Z",
     "installation renew": 'outbox installation renew --reason "a copy for staging"',
     "installation rebase": 'outbox installation rebase --reason "restored from the backup"',
     "config show": "outbox config show",

@@ -43,7 +43,6 @@ COMMANDS: Final = (
     "reconcile show RUN",
     "reconcile fix RUN",
     "audit list",
-    "audit export --file /dev/null",
     "bench --group billing --topic invoices.issued --messages 2",
 )
 ABOUT_THE_GROUP: Final = tuple(
