@@ -2,9 +2,8 @@
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,13 +17,6 @@ from outbox.settings.environment import (
     load_settings,
     process_environment,
 )
-
-
-class Auth(StrEnum):
-    """Who may call the API."""
-
-    DEV_INSECURE = "dev-insecure"
-    KEYS = "keys"
 
 
 def _port(server: str) -> Any:
@@ -48,8 +40,9 @@ def dev(
     postgres_port: Annotated[int, _port("PostgreSQL")] = 0,
     kafka_port: Annotated[int, _port("Kafka")] = 0,
     auth: Annotated[
-        Auth, typer.Option(help="keys: each call needs an API key; dev.json holds one.")
-    ] = Auth.DEV_INSECURE,
+        Literal["dev-insecure", "keys"],
+        typer.Option(help="keys: each call needs an API key; dev.json holds one."),
+    ] = "dev-insecure",
     fetch: Annotated[
         bool, typer.Option("--fetch", help="Fetch what pom.xml names, then exit.")
     ] = False,
@@ -76,7 +69,7 @@ def dev(
     drop_variables()
     ports = {"api": api_port, "postgres": postgres_port, "kafka": kafka_port}
     code = run_dev(
-        DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth.value),
+        DevOptions(data_dir=data_dir, postgres_bin=postgres_bin, ports=ports, auth=auth),
         process_environment(),
         fresh=fresh,
         say=invocation.say,

@@ -1,7 +1,6 @@
 """`outbox message`: shows half messages, ends them and restarts their checks."""
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -58,13 +57,6 @@ LastHttpStatus = Annotated[
     int | None,
     typer.Option(metavar="STATUS", help="HTTP status of its last check, such as 500."),
 ]
-
-
-class OperatorDecision(StrEnum):
-    """The decisions of an operator."""
-
-    COMMIT = "COMMIT"
-    ROLLBACK = "ROLLBACK"
 
 
 def make_app() -> typer.Typer:
@@ -178,7 +170,7 @@ def force_end(
     context: typer.Context,
     message_ids: Ids = None,
     *,
-    decision: Annotated[OperatorDecision, typer.Option(help="The final decision.")],
+    decision: Annotated[Literal["COMMIT", "ROLLBACK"], typer.Option(help="The final decision.")],
     reason: Reason,
     operator: Operator = None,
     filters: Filter = None,
@@ -187,10 +179,10 @@ def force_end(
 ) -> None:
     """Decide messages as an operator, without a check of their producer. This is final."""
     invocation = context_of(context)
-    body = {"decision": decision.value, **who_and_why(operator, reason)}
+    body = {"decision": decision, **who_and_why(operator, reason)}
     bulk = {**body, "action": "force_end", "dry_run": dry_run, "max_items": max_items}
     if not dry_run:
-        invocation.confirm(f"Decide {decision.value}? This is final.")
+        invocation.confirm(f"Decide {decision}? This is final.")
     _act(context, "force-end", message_ids or [], body, filters or [], bulk)
 
 

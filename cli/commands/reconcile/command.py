@@ -1,7 +1,6 @@
 """`outbox reconcile`: runs an audit of both stores, shows finished ones, repairs losses."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -12,27 +11,17 @@ from cli.invocation.context import Output, context_of
 from cli.invocation.output import print_object, print_rows
 from cli.service.api_client import api_client, path_of
 from cli.service.lists import Cursor, Limit, print_page
-from outbox.reconciliation.finding import first_of_each_cause
+from outbox.reconciliation.finding import FindingKind, first_of_each_cause
 
 ROOT = "/v1/reconciliations"
 RUN_COLUMNS = ("run_id", "finished_at", "verdict", "sentence")
 FINDING_COLUMNS = ("finding_id", "severity", "class", "detail", "status", "topic", "message_id")
 CHANGES = ("new", "resolved", "fixed", "unverifiable")
+KINDS = ", ".join(get_args(FindingKind))
 NO_RUNS = (
     "no finished runs: make one with `outbox reconcile run`; only a key of all groups sees them"
 )
 HEAD = ("run_id", "verdict", "sentence", "totals", "in_flight", *CHANGES)
-
-
-class Kind(StrEnum):
-    """The kinds of finding."""
-
-    MISSING = "missing"
-    DUPLICATE = "duplicate"
-    UNEXPECTED = "unexpected"
-    MISMATCH = "mismatch"
-    DISORDERED = "disordered"
-    COVERAGE = "coverage"
 
 
 def make_app() -> typer.Typer:
@@ -60,8 +49,8 @@ def show(
     run_id: RunId,
     *,
     kind: Annotated[
-        Kind | None,
-        typer.Option(metavar="KIND", help=f"Show only this kind of finding: {', '.join(Kind)}."),
+        FindingKind | None,
+        typer.Option(metavar="KIND", help=f"Show only this kind: {KINDS}."),
     ] = None,
     limit: Limit = None,
     cursor: Cursor = None,

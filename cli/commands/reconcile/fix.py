@@ -6,8 +6,7 @@ It also accepts findings that need no repair.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,21 +31,14 @@ PLANNING = "outbox reconcile fix: plan"
 NOTHING_LOST = "the run has no open finding that a publication would repair"
 
 
-class LostClass(StrEnum):
-    """Which findings of the class LOST are meant, whose messages can be published again."""
-
-    LOST = "LOST"
-    PUBLISHED = "LOST/published"
-    SKIPPED = "LOST/skipped"
-
-
+LOST = "LOST"
 Lost = Annotated[
-    LostClass | None,
+    Literal["LOST", "LOST/published", "LOST/skipped"] | None,
     typer.Option(
         "--class",
         metavar="CLASS",
         help="LOST (both of its causes), LOST/published or LOST/skipped.",
-        show_default=LostClass.LOST,
+        show_default=LOST,
     ),
 ]
 Names = Annotated[
@@ -121,8 +113,7 @@ def fix(
             raise CommandFailed("--accept needs --until", ExitCode.USAGE)
         _accept(context, run_id, accepted, moment(until, "--until"), who)
     else:
-        finding_class = lost or LostClass.LOST
-        wanted = Wanted(names=names or (), finding_class=finding_class)
+        wanted = Wanted(names=names or (), finding_class=lost or LOST)
         more = {"max_items": max_items, "accept_order": accept_order}
         order = {**who, "action": REPUBLISH, **more}
         _republish(context, run_id, wanted, order, apply=apply)
