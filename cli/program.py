@@ -11,9 +11,14 @@ from cli.invocation.interrupts import end_at_interrupts, raise_interrupts
 from cli.invocation.standard_output import replace_closed_streams, written_out
 from cli.service.api_problem import ApiProblem
 from cli.service.login_problem import NEXT_STEP, lacking_right
-from cli.service.schema_problem import lacking_in_schema
 from devservers.errors import ArtifactsMissing, EmbeddedError
-from outbox.errors import ConfigurationError, DatabaseUnavailable, KafkaUnavailable, OutboxError
+from outbox.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    KafkaUnavailable,
+    OutboxError,
+    SchemaBehind,
+)
 
 if TYPE_CHECKING:
     import typer
@@ -82,8 +87,8 @@ def exit_code_of(error: Exception) -> ExitCode:
 def line_of(error: Exception, name: str = "outbox", *, as_json: bool = False) -> str:
     """Return an error as one line, or as a problem document with ``as_json``."""
     match error:
-        case DatabaseUnavailable() if lacking := lacking_in_schema(error):
-            return f"{name}: {lacking}: run `outbox migrate up`"
+        case SchemaBehind():
+            return f"{name}: {error}: run `outbox migrate up`"
         case _ if refused := lacking_right(error):
             return f"{name}: {refused}: {NEXT_STEP}"
         case ApiProblem():

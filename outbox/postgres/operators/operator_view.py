@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg.rows import dict_row
 
-from outbox.errors import DatabaseUnavailable
+from outbox.errors import DatabaseUnavailable, SchemaBehind
 from outbox.postgres.maintenance.gauges import BOUNDS
 from outbox.postgres.maintenance.gauges import SQL as GAUGES
 from outbox.postgres.maintenance.readiness import SQL as READINESS
@@ -44,9 +42,9 @@ class OperatorView:
     def rows(self, statement: str) -> list[Row]:
         """Return the rows of a named statement of ``operator_view.sql`` or ``readiness.sql``.
 
-        Raises DatabaseUnavailable, also for a database that is not migrated.
+        Raises DatabaseUnavailable, and SchemaBehind for a database that is not migrated.
         """
-        with self._reading():
+        with unavailable_on(psycopg.OperationalError):
             return self._connection.execute(SQL[statement]).fetchall()
 
     def unfinished(self) -> list[Row]:
@@ -55,7 +53,7 @@ class OperatorView:
         The state HELD is COMMITTED and refused by Kafka. Reads no history, and of what is open a
         bounded number: ``capped`` says that there are more.
         """
-        with self._reading(), self._connection.transaction():
+        with unavailable_on(psycopg.OperationalError), self._connection.transaction():
             self._connection.execute(KEY_ORDER["in_key_order"])
             return self._connection.execute(GAUGES["unfinished"], BOUNDS).fetchall()
 
@@ -64,7 +62,7 @@ class OperatorView:
         try:
             with unavailable_on(psycopg.OperationalError):
                 found = self._connection.execute(SQL["revision"]).fetchone()
-        except psycopg.errors.UndefinedTable:
+        except SchemaBehind:
             return None
         return found and found["version_num"]
 
@@ -90,13 +88,5 @@ class OperatorView:
 
     def server(self) -> Row:
         """Return the version, the durability settings and the clock; see server_facts."""
-        with self._reading():
+        with unavailable_on(psycopg.OperationalError):
             return server_facts(self._connection)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            with unavailable_on(psycopg.OperationalError):
-                yield
-        except psycopg.errors.UndefinedTable:
-            raise DatabaseUnavailable("the database is not migrated") from None

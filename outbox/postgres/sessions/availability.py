@@ -40,7 +40,7 @@ async def available() -> AsyncIterator[None]:
     try:
         yield
     except LACKING as error:
-        raise SchemaBehind(str(error).strip().splitlines()[0]) from error
+        raise SchemaBehind(_first_line(error)) from error
     except (*REFUSED, *UNAVAILABLE) as error:
         raise unavailable(error) from error
 
@@ -72,8 +72,17 @@ def unavailable(error: psycopg.Error) -> DatabaseUnavailable:
 
 @contextmanager
 def unavailable_on(*errors: type[psycopg.Error], prefix: str = "") -> Iterator[None]:
-    """Raise DatabaseUnavailable with the first line of the error's text, for these errors."""
+    """Raise DatabaseUnavailable with the first line of the error's text, for these errors.
+
+    Raises SchemaBehind for a database that lacks what a statement names.
+    """
     try:
         yield
+    except LACKING as error:
+        raise SchemaBehind(_first_line(error)) from error
     except errors as error:
-        raise DatabaseUnavailable(f"{prefix}{str(error).strip().splitlines()[0]}") from error
+        raise DatabaseUnavailable(f"{prefix}{_first_line(error)}") from error
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return str(error).strip().splitlines()[0]

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from outbox.errors import SchemaBehind
-from outbox.postgres.sessions.availability import available
+from outbox.postgres.sessions.availability import available, unavailable_on
 
 pytestmark = pytest.mark.postgres
 
@@ -19,3 +19,12 @@ async def test_what_is_missing_with_its_whole_schema_is_a_missing_migration(
         with pytest.raises(SchemaBehind, match="absent"):
             async with available():
                 await connection.execute(statement)
+
+
+def test_a_session_that_waits_for_its_statements_says_the_same(database_url: str) -> None:
+    with (
+        psycopg.connect(database_url) as connection,
+        pytest.raises(SchemaBehind, match=r'^relation "absent\.relation" does not exist$'),
+        unavailable_on(psycopg.OperationalError),
+    ):
+        connection.execute("SELECT FROM absent.relation")
