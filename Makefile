@@ -17,7 +17,7 @@ INSTALLED := $(VENV)/.installed
 RUNTIME := .runtime/.fetched
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Runs a quiet command, and shows that it runs.
-STEP := $(PYTHON) -m cli.dev.setup_step
+STEP := $(PYTHON) -m deploy.setup_step
 # Tests wait for servers more than they compute, so two cores carry more workers; each starts its own servers.
 PYTEST := $(BIN)/python -m pytest -n 5 --dist loadfile --ignore tests/containers --no-loadscope-reorder --durations=15
 # Prometheus watches the first two; what is lost and restored comes after them.
@@ -40,7 +40,7 @@ dev: setup ## Run PostgreSQL, Kafka, the API and the checker here (Ctrl-C stops)
 	@$(BIN)/outbox dev
 
 kafka: setup ## Fetch another release of Kafka for tests and chaos runs (KAFKA=4.3.1)
-	@$(BIN)/outbox dev --fetch-kafka $(KAFKA)
+	@$(BIN)/python -m deploy.fetch $(KAFKA)
 
 client: ## Build the producer's library for Python as a wheel in dist/
 	@$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) ./outbox_client
@@ -90,5 +90,5 @@ $(INSTALLED): pyproject.toml chaos/pyproject.toml requirements/dev.txt
 
 $(RUNTIME): pom.xml | $(INSTALLED)
 	@deploy/needs.sh $(PYTHON)
-	@$(BIN)/outbox dev --fetch
+	@$(BIN)/python -m deploy.fetch
 	@touch $@

@@ -43,26 +43,9 @@ def dev(
         Literal["dev-insecure", "keys"],
         typer.Option(help="keys: each call needs an API key; dev.json holds one."),
     ] = "dev-insecure",
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Fetch what pom.xml names, then exit.")
-    ] = False,
-    fetch_kafka: Annotated[
-        str | None,
-        typer.Option(metavar="RELEASE", help="Fetch another Kafka for tests, then exit."),
-    ] = None,
 ) -> None:
     """Run PostgreSQL, Kafka, the API and the checker on this machine, for development."""
     invocation = context_of(context)
-    if fetch:
-        from cli.dev.fetch import fetch_artifacts
-
-        fetch_artifacts(invocation.say)
-        return
-    if fetch_kafka:
-        from cli.dev import fetch as fetching
-
-        fetching.fetch_kafka(fetch_kafka, invocation.say)
-        return
     if postgres_bin is not None:
         _refuse_incomplete(postgres_bin)
     load_settings()  # an unknown OUTBOX_ name stops this process, not each child

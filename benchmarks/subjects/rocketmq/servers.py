@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from cli.dev.fetch import fetch_folder
+from deploy.fetch import fetch_folder
 from devservers.artifact_lock import verify_artifacts
 from devservers.artifacts import RUNTIME
 from devservers.child import CLEAN_ENVIRONMENT, Child, Command
@@ -61,7 +61,7 @@ class RocketMQ:
 
 
 def fetch() -> None:
-    """Fetch the jars unless they are there; raises CommandFailed or ArtifactsChanged."""
+    """Fetch the jars unless they are there; raises EmbeddedError."""
     if not JARS.exists():
         print(f"fetching RocketMQ {VERSION} with Maven", flush=True)
         fetch_folder(JARS, ["-f", str(HERE / "pom.xml")], LOCK)

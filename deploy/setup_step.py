@@ -1,13 +1,13 @@
 """One step of a set-up: a line when it begins, and a line now and then while it runs.
 
-``python -m cli.dev.setup_step WHAT COMMAND…`` runs a quiet command as a step. It needs nothing but
+``python -m deploy.setup_step WHAT COMMAND…`` runs a quiet command as a step. It needs nothing but
 the standard library, because it runs before anything is installed.
 """
 
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
@@ -17,7 +17,7 @@ SILENT_SECONDS = 8.0
 
 
 @contextmanager
-def step(what: str, say: Callable[[str], None]) -> Iterator[None]:
+def step(what: str) -> Iterator[None]:
     """Report what the block does, and while it runs for how long."""
     began, ended = monotonic(), Event()
 
@@ -35,12 +35,18 @@ def step(what: str, say: Callable[[str], None]) -> Iterator[None]:
         reporter.join()
 
 
+def say(line: str) -> None:
+    """Print a line of progress."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
     what, *command = arguments
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with step(what, lambda line: print(line, file=sys.stderr, flush=True)):
+        with step(what):
             return subprocess.call(command)
     except KeyboardInterrupt:
         return 130
