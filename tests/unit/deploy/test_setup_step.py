@@ -15,7 +15,7 @@ def test_a_terminated_step_takes_its_command_along(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     command = ["sh", "-c", f"echo $$ > {note}.new; mv {note}.new {note}; exec sleep 60"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli.dev.setup_step", "sleeping", *command],
+        [sys.executable, "-m", "deploy.setup_step", "sleeping", *command],
         cwd=PROJECT_ROOT,
         stderr=subprocess.PIPE,
         text=True,
