@@ -109,8 +109,7 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE ON outbox.reconciliation_run, outbox.reconciliation_cut TO outbox_reconcile;
         GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.reconciliation_finding, outbox.reconciliation_report
             TO outbox_reconcile;
-        GRANT SELECT, INSERT, DELETE ON outbox.reconciliation_carry, outbox.reconciliation_finding_event
-            TO outbox_reconcile;
+        GRANT SELECT, INSERT, DELETE ON outbox.reconciliation_finding_event TO outbox_reconcile;
         GRANT EXECUTE ON FUNCTION outbox.note_reconciled(integer, bigint, integer) TO outbox_reconcile;
         GRANT SELECT (id, name, check_interval_seconds, check_max, max_age_seconds, transaction_timeout_seconds,
             paused, deleted_at) ON outbox.producer_group TO outbox_reconcile;

@@ -74,9 +74,9 @@ class Run:
     options: Options
     started_at: datetime
     stored: StoredCheckpoint | None
-    """What the run before has left."""
+    """Where the run before has ended."""
     earlier: tuple[Finding, ...]
-    """The findings that earlier runs left open and that later runs do not see."""
+    """The findings that earlier runs left open."""
     snapshot: PostgresSnapshot
     planned: PlannedRead
     ledger: Ledger

@@ -74,21 +74,12 @@ CREATE TABLE outbox.reconciliation_report (
     CONSTRAINT pk_reconciliation_report PRIMARY KEY (run_id, format)
 );
 
--- The last finished cut: one row for each audited source. Without a cut the next run reads everything.
+-- The last finished cut: one row for each audited source.
 CREATE TABLE outbox.reconciliation_cut (
     source text CONSTRAINT pk_reconciliation_cut PRIMARY KEY,
     run_id text NOT NULL,
-    cut jsonb
+    cut jsonb NOT NULL
 );
-
--- What that run left open, by name: commits, records, listings in manifests, findings. Replaced by every run. Without an
--- identity PostgreSQL refuses every DELETE while the table is published, so every audit would fail.
-CREATE TABLE outbox.reconciliation_carry (
-    side text NOT NULL CONSTRAINT ck_reconciliation_carry_side CHECK (side IN ('commit', 'record', 'listing', 'finding')),
-    half_id bigint,
-    facts text NOT NULL
-);
-ALTER TABLE outbox.reconciliation_carry REPLICA IDENTITY FULL;
 
 -- Notes how far a shard is audited, which retirement waits for. The role writes no other row of this table.
 CREATE FUNCTION outbox.note_reconciled(shard integer, xid bigint, n integer) RETURNS void

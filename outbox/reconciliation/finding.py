@@ -29,7 +29,6 @@ PERMANENT_CAUSES: Final = (
     "ORPHAN/forgotten",
     "FOREIGN/record",
     "DUPLICATE/repeated",
-    "DUPLICATE/late",
     "WRONG_PLACE/partition",
     "WRONG_OFFSET/recorded",
     "ORDER_INVERSION/key",
@@ -40,6 +39,13 @@ PERMANENT_CAUSES: Final = (
 )
 """Causes of what nothing undoes. A run that does not see such a finding again proves nothing: its
 evidence has expired, was compacted, or cannot be judged any more. So the finding stays open."""
+RENEWED_CAUSES: Final = (
+    "UNPUBLISHED/overdue",
+    "UNVERIFIABLE/not_read",
+    "UNVERIFIABLE/open_transaction",
+    "LOG_CHANGED/partitions",
+)
+"""Causes that every run judges anew, whatever it reads."""
 REPAIRABLE_CAUSES: Final = (
     "LOST/published",
     "LOST/skipped",

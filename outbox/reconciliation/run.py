@@ -23,23 +23,13 @@ class ReportFormat(StrEnum):
     CSV = "csv"
 
 
-class CarriedRow(NamedTuple):
-    """One item that a run left open for the next run to judge again; it has no key and no value."""
-
-    side: str
-    """The type of the item: commit, record, listing or finding."""
-    half_id: HalfId | None
-    facts: str
-    """A JSON object that only the reconciliation writes and reads."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCheckpoint:
-    """Where the previous run ended; without a ``cut`` the next run reads everything."""
+    """Where the previous run ended."""
 
     run_id: str
-    cut: Mapping[str, Any] | None
-    carried: tuple[CarriedRow, ...] = ()
+    cut: Mapping[str, Any]
+    """A JSON object that only the reconciliation writes and reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +38,7 @@ class CheckpointUpdate:
 
     after: str | None
     """The run whose checkpoint this run continued; None for the first run."""
-    cut: Mapping[str, Any] | None
-    carried: Sequence[CarriedRow] = ()
+    cut: Mapping[str, Any]
     positions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Per shard, the position up to which it is audited: transaction id and place."""
 
@@ -69,6 +58,8 @@ class ExpiredEvidence:
     unlisted: Sequence[HalfId] = ()
     """Messages without a record that are older than the manifests: they stay missing if they were.
     """
+    continued: bool = False
+    """The run has read only what is new, so it closes only findings of RENEWED_CAUSES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

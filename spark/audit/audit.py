@@ -15,7 +15,6 @@ from spark.audit import steps
 from spark.audit.even_run import even_report
 from spark.audit.hand_over import checkpoint, leftovers
 from spark.audit.steps import Captured
-from spark.compare.bucket_checksums import differences
 from spark.report.report import Report
 from spark.report.summary import summarize
 from spark.run_context import Options, RunContext
@@ -45,13 +44,9 @@ class Audit:
         """Return the report of a run that Spark judges."""
         sources = self.context.sources()
         with steps.staged(captured, sources.spark_session) as staged:
-            run = steps.read(staged, snapshot, sources)
-            with self.context.progress.stage("compare") as stage:
-                found = differences(run.frames)
-                stage.rows = found.suspects
-            judgement = steps.judgement_of(run)
-            expired = steps.diagnose(run, found, judgement)
+            run, found = steps.read(staged, snapshot, sources)
+            steps.diagnose(run, found, steps.judgement_of(run))
             aggregates = steps.check(run, found.mismatch)
-            left = leftovers(run.frames, found, judgement, expired)
+            left = leftovers(run, aggregates.counts["ahead"])
             versions = {"spark": sources.spark_session.version}
-            return summarize(run, aggregates, checkpoint(run, left), versions)
+            return summarize(run, aggregates, checkpoint(run, left, aggregates.anchors), versions)

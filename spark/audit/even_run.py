@@ -6,16 +6,17 @@ entered nothing yet, and Spark judges the same cut.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from outbox.errors import RecordUnread
-from spark.audit.hand_over import Leftovers, checkpoint
+from outbox.reconciliation.log import Partition
+from spark.audit.hand_over import Leftovers, checkpoint, open_retired
 from spark.audit.steps import Captured, committed_counts, run_fields
-from spark.audit.suspects import chunks
 from spark.checks import coverage, sample
+from spark.checks.open_findings import have_changed
 from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
-from spark.compare.open_items import finding_row
+from spark.compare.evidence import chunks
 from spark.cut.checkpoint import previous_of
 from spark.cut.log_state import Anchor
 from spark.even.even_read import EvenRead, read_even
@@ -40,8 +41,10 @@ def even_report(captured: Captured, snapshot: PostgresSnapshot) -> Report | None
         return None
     try:
         with context.progress.stage("read what is new") as stage:
+            if have_changed(captured.earlier, snapshot):
+                raise Uneven("a message with an open finding was decided, dropped or released")
             read = read_even(context, options, captured.log, snapshot, previous)
-            stage.rows = len(read.new_records)
+            stage.rows = len(read.records)
     except (Uneven, RecordUnread) as reason:
         context.progress.note(f"for Spark: {reason}")
         return None
@@ -49,17 +52,18 @@ def even_report(captured: Captured, snapshot: PostgresSnapshot) -> Report | None
     with context.progress.stage("look up findings") as stage:
         _enter(run, read)
         stage.rows = run.ledger.total
-    return summarize(run, _aggregates(run, read), checkpoint(run, _leftovers(read.even)), {})
+    aggregates, left = _aggregates(run, read), _leftovers(run, read.even)
+    return summarize(run, aggregates, checkpoint(run, left, aggregates.anchors), {})
 
 
-def _leftovers(even: Even) -> Leftovers:
-    """Return what is not settled yet: records ahead of the cut. All else that is new is judged."""
-    known = {each.half_id for each in even.commits}
-    records = [record.as_carried() for _, record in even.ahead]
+def _leftovers(run: Run, even: Even) -> Leftovers:
+    """Return what the run cannot settle: records ahead of the cut, and open findings."""
+    offsets = defaultdict[Partition, list[int]](list)
+    for _, record in even.ahead:
+        offsets[record.place].append(record.offset)
     return Leftovers(
-        unjudged=lambda half_ids: [each for each in half_ids if each not in known],
-        unlisted=lambda _: (),
-        carried=lambda lasting: (*records, *map(finding_row, lasting)),
+        ahead={partition: min(some) for partition, some in offsets.items()},
+        unjudged=open_retired(run),
     )
 
 
@@ -74,7 +78,7 @@ def _enter(run: Run, read: EvenRead) -> None:
 
 def _sampled(read: EvenRead, turn: int) -> list[dict[str, Any]]:
     """Return the rows that ``sample.sample`` returns."""
-    one_of = max(1, len(read.new_records) // sample.MESSAGES)
+    one_of = max(1, len(read.records) // sample.MESSAGES)
     chosen = [each for each in read.even.pairs if each[1].digest % one_of == turn % one_of]
     return [
         {name: getattr(record, name) for name in ("half_id", *RECORD_COLUMNS)}
@@ -85,9 +89,8 @@ def _sampled(read: EvenRead, turn: int) -> list[dict[str, Any]]:
 
 
 def _aggregates(run: Run, read: EvenRead) -> Aggregates:
-    even, new = read.even, read.new_records
+    even, new = read.even, read.records
     standings = {JUDGED: len(even.pairs), IN_FLIGHT: len(even.in_flight), BASELINE: 0}
-    ahead = sum(record.is_new for _, record in even.ahead)
     places = Counter((each.topic, each.producer_group) for each in new)
     records = [{"topic": t, "producer_group": g, "records": n} for (t, g), n in places.items()]
     committed = committed_counts(run) if even.commits else ()
@@ -95,5 +98,5 @@ def _aggregates(run: Run, read: EvenRead) -> Aggregates:
     return Aggregates(
         anchors={each.place: Anchor(each.offset, each.digest) for each in by_offset},
         read=read_counts([*committed, *records]),
-        counts={**standings, "records": len(new), "ahead": ahead, "foreign": 0},
+        counts={**standings, "records": len(new), "ahead": len(even.ahead), "foreign": 0},
     )

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from outbox.messages.message_id import LOW_BITS, HalfId
+from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.run import StoredCheckpoint
-from spark.audit import late_arrivals
-from spark.audit.suspects import chunks, enter_suspects
+from spark.audit.suspects import enter_suspects
+from spark.audit.touched import touched_reason
 from spark.checks import (
     coverage,
     foreign_records,
@@ -23,22 +23,29 @@ from spark.checks import (
     sample,
     unlogged_commits,
 )
+from spark.checks.open_findings import open_findings
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.staging import run_folder
 from spark.compare import placement
-from spark.compare.bucket_checksums import Differences, Mismatch, mismatched_records
+from spark.compare.bucket_checksums import (
+    Differences,
+    Mismatch,
+    differences,
+    mismatched_records,
+)
+from spark.compare.evidence import chunks
 from spark.compare.expiry import earlier_runs
 from spark.compare.facts import Judgement
 from spark.compare.matches import matches_of
-from spark.compare.open_items import carried_findings
 from spark.cut import log_history
-from spark.cut.checkpoint import PlannedRead, previous_of
+from spark.cut.checkpoint import PlannedRead, Previous, previous_of
 from spark.cut.cut_capture import capture_log_cut
 from spark.cut.cut_plan import LogCut, expired_shards
-from spark.cut.log_state import state_of
+from spark.cut.log_state import LogState
 from spark.cut.reader import Reader, plan_full_read, plan_read, read_frames
 from spark.cut.shard_spans import judged_spans
 from spark.cut.sources import Sources
+from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
 from spark.report.aggregates import Aggregates, aggregates_of, unequal_records
 from spark.report.topic_counts import read_counts
@@ -56,6 +63,7 @@ class Captured:
     options: Options
     started_at: datetime
     stored: StoredCheckpoint | None
+    earlier: tuple[Finding, ...]
     log: LogCut
 
 
@@ -64,6 +72,7 @@ def capture(context: RunContext, options: Options) -> Captured:
     started_at = context.clock.now()
     with context.progress.stage("cut of the log"):
         stored = context.run_store.checkpoint()
+        previous = previous_of(stored)
         listed = context.source.listed()
         log = capture_log_cut(
             context.log_reader,
@@ -71,7 +80,7 @@ def capture(context: RunContext, options: Options) -> Captured:
             lambda: [t for t in context.source.topics() if t not in options.exclude_topics],
             context.clock,
             context.pause,
-            state_of(context.run_store.log_state()),
+            previous.log if previous else LogState(),
             options.accept_topics,
         )
     expired = expired_shards(listed, log.manifests)
@@ -80,6 +89,7 @@ def capture(context: RunContext, options: Options) -> Captured:
         options=options,
         started_at=started_at,
         stored=stored,
+        earlier=open_findings(context.run_store),
         log=replace(log, excluded=options.exclude_topics, expired_shards=expired),
     )
 
@@ -92,35 +102,47 @@ def staged(captured: Captured, session: SparkSession) -> Iterator[Captured]:
         yield replace(captured, options=replace(options, stage_uri=uri))
 
 
-def read(captured: Captured, snapshot: PostgresSnapshot, sources: Sources) -> SparkRun:
-    """Read what is new since the last cut, or everything if the new rows alone cannot be judged."""
+def read(
+    captured: Captured, snapshot: PostgresSnapshot, sources: Sources
+) -> tuple[SparkRun, Differences]:
+    """Read and compare what is new, or everything if what is new cannot be judged alone."""
     context, options, log = captured.context, captured.options, captured.log
     previous = None if options.full else previous_of(captured.stored)
     reader = Reader(sources=sources, progress=context.progress, stage_uri=options.stage_uri)
     reason = _full_read_reason(captured)
     planned, listed = plan_read(reader, log, snapshot.identity, previous, reason)
     progress = snapshot.relay_progress()
-    frames = read_frames(reader, planned, listed, progress)
-    late = planned.previous and late_arrivals.full_read_reason(planned.previous, frames)
-    if late:
-        planned, listed = plan_full_read(reader, log, snapshot.identity, late)
-        frames = read_frames(reader, planned, listed, progress)
-    common = run_fields(captured, snapshot, planned)
-    return SparkRun(**common, sources=sources, frames=frames)
+
+    def compared(known: Previous | None = None) -> tuple[SparkRun, Differences]:
+        frames = read_frames(reader, planned, listed, progress, known)
+        fields = run_fields(captured, snapshot, planned)
+        with context.progress.stage("compare") as stage:
+            found = differences(frames)
+            stage.rows = found.count
+        return SparkRun(**fields, sources=sources, frames=frames), found
+
+    run, found = compared()
+    if planned.previous is not None:
+        touched = touched_reason(run, found, planned.previous)
+        if touched is not None:
+            context.progress.note(f"reads everything: {touched}")
+            planned, listed = plan_full_read(reader, log, snapshot.identity, touched)
+            run, found = compared(known=previous)
+    return run, found
 
 
 def run_fields(
     captured: Captured, snapshot: PostgresSnapshot, planned: PlannedRead
 ) -> dict[str, Any]:
     """Return the fields of a run with a frozen plan; its ledger is empty."""
-    context, options, stored = captured.context, captured.options, captured.stored
+    context, options = captured.context, captured.options
     run_id = planned.plan.run_id
     return {
         "context": context,
         "options": options,
         "started_at": captured.started_at,
-        "stored": stored,
-        "earlier": tuple(carried_findings(stored.carried)) if stored else (),
+        "stored": captured.stored,
+        "earlier": captured.earlier,
         "snapshot": snapshot,
         "planned": planned,
         "ledger": Ledger(
@@ -135,47 +157,40 @@ def run_fields(
 
 def judgement_of(run: SparkRun) -> Judgement:
     """Return the facts about the run by which a suspect is judged."""
-    plan, snapshot, stored = run.plan, run.snapshot, run.stored
-    carried = stored.carried if stored else ()
-    retired_below = snapshot.retired_below()
+    plan, snapshot, missing = run.plan, run.snapshot, run.context.run_store.missing([])
     new_topics = plan.log.accepted | plan.log.former_ids.keys()
     return Judgement(
-        retired_below=retired_below,
+        retired_below=snapshot.retired_below(),
         retired_leaves=snapshot.retired_leaves(),
-        kept_below=snapshot.kept_below(retired_below),
         starts=plan.log.starts,
         ends={each.partition: each.end for each in plan.log.records},
         batches={each.shard: each.batch_no for each in plan.shards},
-        earlier=earlier_runs(previous_of(stored), carried, plan.log.starts, new_topics),
+        earlier=earlier_runs(previous_of(run.stored), missing, new_topics),
         unread_topics=plan.log.unread_topics,
         expired_topics=plan.log.expired_topics,
         baselines=log_history.baselines(plan.log, plan.shards),
         unlisted_shards=plan.unlisted_shards,
         listed_from={each.shard: each.listed_from for each in plan.shards},
-        continued=run.continued,
     )
 
 
-def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> list[HalfId]:
-    """Enter the findings about the cut as a whole, then those about each suspect.
-
-    The ids are of messages that nothing can settle any more.
-    """
-    plan, frames, snapshot, ledger = run.plan, run.frames, run.snapshot, run.ledger
-    previous = run.planned.previous
+def diagnose(run: SparkRun, found: Differences, judgement: Judgement) -> None:
+    """Enter the findings about the cut as a whole, then those about each suspect."""
+    frames, snapshot, ledger = run.frames, run.snapshot, run.ledger
     with run.context.progress.stage("look up findings") as stage:
         late = _late_commits(run) if frames.standings[IN_FLIGHT] else ()
         retired = retention.retired_ends(frames.manifests, judgement.retired_below >> LOW_BITS)
         ledger.enter(coverage.findings(run, late, retired))
-        judged = previous.batches if previous else {}
-        missing, unread = run.context.run_store.missing([]), plan.log.unread_topics
-        unlogged = unlogged_commits.unlogged(snapshot, previous, missing)
-        broken = coverage.manifest_findings(frames, snapshot, judged, unlogged, run.earlier)
-        ledger.enter(broken)
+        missing, unread = run.context.run_store.missing([]), run.plan.log.unread_topics
+        unlogged = unlogged_commits.unlogged(snapshot, run.planned.previous, missing)
+        if not run.continued:
+            breaks = coverage.manifest_breaks(frames, snapshot, {})
+            names = snapshot.halves(unlogged).values() if breaks else ()
+            ledger.enter(coverage.break_findings(breaks, names, run.earlier))
         ledger.enter(unlogged_commits.findings(unlogged, snapshot, frames.records, unread))
-        expired = enter_suspects(run, found, judgement) if found.suspects else []
+        if found.count:
+            enter_suspects(run, found, judgement)
         stage.rows = ledger.total
-    return expired
 
 
 def check(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
@@ -206,9 +221,9 @@ def _counted(run: SparkRun, mismatch: Mismatch | None) -> Aggregates:
     with run.context.progress.stage("count for the report"):
         unequal = unequal_records(frames, mismatch)
         if unequal["unnamed"]:
-            unmatched = mismatched_records(frames.new_records, mismatch)
+            unmatched = mismatched_records(frames.records, mismatch)
             run.ledger.enter(foreign_records.findings(unmatched, run.unseen))
-        by_place = frames.new_records.groupBy("topic", "producer_group")
+        by_place = frames.records.groupBy("topic", "producer_group")
         records = by_place.agg(F.count("*").alias("records")).collect() if frames.size else []
         rows = committed_counts(run) if any(frames.standings.values()) else []
         read = read_counts([*rows, *(each.asDict() for each in records)])

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from outbox.messages.message_id import HalfId
-from spark.checks.retention import ExpiredMessages, has_expired, recorded_partition
+from spark.checks.retention import ExpiredMessages, recorded_partition
 from spark.columns.segments import JUDGED
 from spark.columns.staging import stage_frame
 from spark.compare import placement
 from spark.compare.bucket_checksums import Differences
 from spark.compare.compaction import superseded
 from spark.compare.diagnosis import findings_of_suspect
-from spark.compare.evidence import SUSPECTS_PER_CALL, look_up
+from spark.compare.evidence import chunks, look_up
 from spark.compare.facts import Judgement, is_unverifiable
 from spark.compare.plain_losses import plain_losses
 from spark.findings.ledger import KEPT
@@ -26,16 +23,16 @@ from spark.run_context import SparkRun
 HIGHEST: Final = 2**63 - 1
 
 
-def enter_suspects(run: SparkRun, found: Differences, judgement: Judgement) -> list[HalfId]:
-    """Judge the suspects; return those that nothing can settle."""
-    frames, ledger, suspects = run.frames, run.ledger, found.unsettled.where("suspect")
-    if found.suspects > KEPT:
+def enter_suspects(run: SparkRun, found: Differences, judgement: Judgement) -> None:
+    """Judge the suspects."""
+    frames, ledger, suspects = run.frames, run.ledger, found.suspects
+    if found.count > KEPT:
         losses = _enter_losses(run, suspects, judgement)
         suspects = suspects.join(losses.select("half_id"), "half_id", "left_anti")
     gathered = placement.evidence(
         suspects, frames.records, frames.listings, _superseded(run, suspects)
     )
-    expired, half_ids = ExpiredMessages(), list[HalfId]()
+    expired = ExpiredMessages()
     for rows in chunks(gathered.toLocalIterator(prefetchPartitions=True)):
         known = look_up(rows, run.snapshot, run.context.log_reader)
         ledger.unverifiable.update(
@@ -43,10 +40,8 @@ def enter_suspects(run: SparkRun, found: Differences, judgement: Judgement) -> l
         )
         ledger.enter(f for each in known for f in findings_of_suspect(each, judgement))
         expired.note(known, judgement)
-        half_ids += [each.half_id for each in known if has_expired(each, judgement)]
     ledger.enter(expired.findings(judgement))
     ledger.expired += expired.half_ids
-    return half_ids
 
 
 def _enter_losses(run: SparkRun, suspects: DataFrame, judgement: Judgement) -> DataFrame:
@@ -64,12 +59,6 @@ def _enter_losses(run: SparkRun, suspects: DataFrame, judgement: Judgement) -> D
     later = losses.where(F.col(half_id) > last)
     run.ledger.enter_losses(later)
     return later
-
-
-def chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
-    """Yield the rows, so many at a time as one look-up takes."""
-    while chunk := list(islice(rows, SUSPECTS_PER_CALL)):
-        yield chunk
 
 
 def _superseded(run: SparkRun, suspects: DataFrame) -> DataFrame | None:

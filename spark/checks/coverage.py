@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from outbox.messages.manifest import Position
-from outbox.messages.message import HalfMessage, Resolution
-from outbox.messages.message_id import LOW_BITS, HalfId
+from outbox.messages.message import Resolution
+from outbox.messages.message_id import LOW_BITS
 from outbox.reconciliation.finding import PERMANENT_CAUSES
+from outbox.reconciliation.snapshot import KnownHalf
 from spark.checks import stored_rows
 from spark.checks.manifest_contents import content_breaks
 from spark.checks.retention import retired_findings
@@ -46,26 +47,19 @@ def findings(run: Run, late: Iterable[Any], retired: Mapping[int, Position]) -> 
     yield from stored_rows.findings(snapshot, run.planned.previous)
 
 
-def manifest_findings(
-    frames: Frames,
-    snapshot: PostgresSnapshot,
-    judged: Mapping[int, int],
-    unlogged: Sequence[HalfId],
-    before: Iterable[Finding],
-) -> Iterator[Finding]:
-    """Yield the shards whose manifests do not chain, or list what the stores do not have.
+def manifest_breaks(
+    frames: Frames, snapshot: PostgresSnapshot, judged: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    """Return the manifests that do not chain, or list what the stores do not have.
 
-    ``judged`` is by shard the last batch that an earlier run has compared. ``unlogged`` are the
-    messages that the commit log should have, ``before`` what earlier runs have found.
+    ``judged`` is by shard the last batch that an earlier run has compared.
     """
     kept_from = snapshot.retired_below() >> LOW_BITS
     broken = manifests.breaks(frames.manifests).limit(BREAKS_READ)
     differing = content_breaks(frames, kept_from, snapshot.retired_leaves(), judged)
     if differing is not None:
         broken = broken.unionByName(differing.limit(BREAKS_READ))
-    found = [row.asDict() for row in broken.collect()]
-    names = [each.half for each in snapshot.halves(unlogged).values()] if found else []
-    return break_findings(found, names, before)
+    return [row.asDict() for row in broken.collect()]
 
 
 def gap_finding(gap: Gap) -> Finding:
@@ -99,7 +93,7 @@ def overdue_findings(rows: Iterable[Any], grace_seconds: int) -> Iterator[Findin
 
 def break_findings(
     rows: Iterable[Mapping[str, Any]],
-    unlogged: Collection[HalfMessage] = (),
+    unlogged: Iterable[KnownHalf] = (),
     before: Iterable[Finding] = (),
 ) -> Iterator[Finding]:
     """Yield one finding for each shard whose manifests are wrong, with the first breaks.
@@ -113,7 +107,7 @@ def break_findings(
     for shard, some in groupby(sorted(rows, key=shard_of), shard_of):
         earlier = known.get(shard, {})
         breaks = {(row["offset"], row["fault"]): row for row in (*earlier.get("breaks", ()), *some)}
-        lost = sorted(str(half.message_id) for half in unlogged if half.shard == shard)
+        lost = sorted(str(each.half.message_id) for each in unlogged if each.half.shard == shard)
         names = dict.fromkeys((*earlier.get("not_in_commit_log", ()), *lost))
         shown = [breaks[place] for place in sorted(breaks)][:BREAKS_SHOWN]
         missing = {"not_in_commit_log": [*names][:BREAKS_SHOWN]} if names else {}

@@ -45,7 +45,7 @@ def content_breaks(
     ``retired_leaves``. ``judged`` is by shard the last batch that an earlier run has compared.
     """
     listed = manifests.newer_than(frames.manifests, judged).where("intact")
-    commits = frames.new_commits.where("slot IS NOT NULL")
+    commits = frames.commits.where("slot IS NOT NULL")
     compared = query(
         "manifest_contents",
         listed=listed,
@@ -97,9 +97,7 @@ def _differing_by_rank(repeats: DataFrame, entries: DataFrame, frames: Frames) -
     run has judged are not read again.
     """
     whole = frames.batches.where("whole").join(repeats, BATCH, "left_semi")
-    commits = query(
-        "manifest_ranges", commits=frames.new_commits, batches=whole, index_bits=INDEX_BITS
-    )
+    commits = query("manifest_ranges", commits=frames.commits, batches=whole, index_bits=INDEX_BITS)
     sums = _checksums(entries.join(whole, BATCH, "left_semi"), commits)
     return sums.where("surplus = 0 AND (mixed <> 0 OR summed <> 0)")
 

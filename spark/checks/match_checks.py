@@ -22,7 +22,7 @@ def order_findings(run: SparkRun, matches: Matches) -> Iterator[Finding]:
     frames = run.frames
     return order.findings(
         matches.ranked,
-        frames.new_commits,
+        frames.commits,
         frames.records,
         frames.manifests,
         run.plan.unlisted_shards,
@@ -47,5 +47,5 @@ def sampled_rows(run: SparkRun, matches: Matches, reported: Sequence[Finding]) -
 
     It includes the messages with a ``reported`` finding of an earlier run.
     """
-    commits, size, turn = run.frames.new_commits, run.frames.size, int(run.plan.run_id, 16)
+    commits, size, turn = run.frames.commits, run.frames.size, int(run.plan.run_id, 16)
     return sample.sample(matches.plain, commits, size, reported, turn).collect()

@@ -65,14 +65,6 @@ class ExpiredMessages:
             yield Finding.about_partition(EXPIRED, partition, which, evidence)
 
 
-def has_expired(suspect: Suspect, judgement: Judgement) -> bool:
-    """Whether nothing can settle a message any more; a held message can still be released."""
-    reason = unverifiable_reason(suspect, judgement)
-    if reason is Unverifiable.EXPIRED:
-        return True
-    return reason not in (None, Unverifiable.UNREAD) and suspect.hold is None
-
-
 def recorded_partition(suspect: Suspect) -> Partition:
     """Return the partition that the relay recorded for a message, without one its whole topic."""
     topic = suspect.known.half.message.topic if suspect.known else ""

@@ -8,7 +8,7 @@ bounded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -126,7 +126,7 @@ def place_findings(
 
     One cause, such as a restore, makes the places of many messages wrong.
     """
-    known = {each.subject: each.evidence for each in before}
+    known = {each.finding_id: each.evidence for each in before}
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for each in wrong:
         row, note = each.rows[0], each.recorded
@@ -140,16 +140,16 @@ def place_findings(
             }
         )
     for (topic, part), messages in sorted(found.items()):
-        subject = f"topic:{topic}:recorded {part}"
-        earlier = known.get(subject, {}).get("messages", ())
-        shown = {each["message_id"]: each for each in (*earlier, *messages)}
-        yield Finding(
+        finding = Finding(
             cause=Cause.WRONG_OFFSET_RECORDED,
-            subject=subject,
+            subject=f"topic:{topic}:recorded {part}",
             topic=topic,
-            evidence={
-                "differs": part,
-                "in_sample": len(messages),
-                "messages": [*shown.values()][:SHOWN],
-            },
         )
+        earlier = known.get(finding.finding_id, {}).get("messages", ())
+        shown = {each["message_id"]: each for each in (*earlier, *messages)}
+        evidence = {
+            "differs": part,
+            "in_sample": len(messages),
+            "messages": [*shown.values()][:SHOWN],
+        }
+        yield replace(finding, evidence=evidence)

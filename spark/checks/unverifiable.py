@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from outbox.messages.message_id import HalfId
 from spark.checks.half_ids import half_ids_in
+from spark.columns.frames import Frames
 from spark.columns.segments import BASELINE
 from spark.findings.finding import Finding
 from spark.findings.ledger import Ledger
@@ -17,6 +18,7 @@ from spark.findings.stored_finding import remaining_finding
 
 if TYPE_CHECKING:
     from outbox.postgres.reconciliation.run_store import PostgresRunStore
+    from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 
 def remaining_findings(run_store: PostgresRunStore, ledger: Ledger) -> list[Finding]:
@@ -37,7 +39,13 @@ def unjudged_half_ids(half_ids: Collection[HalfId], commits: DataFrame) -> list[
     return [each for each in half_ids if each not in judged]
 
 
-def unlisted_half_ids(half_ids: Collection[HalfId], unsettled: DataFrame) -> list[HalfId]:
+def unlisted_half_ids(half_ids: Collection[HalfId], frames: Frames) -> set[HalfId]:
     """Return the messages without a record that are older than all manifests: none is judged."""
-    absent = unsettled.where(f"standing = '{BASELINE}' AND copies + ahead = 0")
-    return sorted(half_ids_in(absent, half_ids))
+    older = half_ids_in(frames.commits.where(f"standing = '{BASELINE}'"), half_ids)
+    return older - half_ids_in(frames.records, older)
+
+
+def still_held(half_ids: Sequence[HalfId], snapshot: PostgresSnapshot) -> set[HalfId]:
+    """Return the messages that are held; one outlives its row of the commit log."""
+    holds = snapshot.held_records(half_ids)
+    return {half_id for half_id, hold in holds.items() if not hold.released}

@@ -18,9 +18,7 @@ from pyspark.sql.utils import is_remote
 
 POSITIVE: Final = 0x7FFFFFFF
 MODULO: Final = "home % (last + 1)"
-"""The partition of a key in a topic; ``home`` is the hash, ``last`` the topic's last partition.
-
-The name ``home`` is part of the carried rows in the database."""
+"""The partition of a key in a topic; ``home`` is the hash, ``last`` the topic's last partition."""
 KAFKA: Final = "org.apache.kafka.common.utils.Utils"
 STATIC_INVOKE: Final = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
 NULL_WITHOUT: Final = (True, True, True)

@@ -10,10 +10,7 @@ from pyspark.sql import DataFrame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """What was read and staged, with the cut of each shard in its columns.
-
-    ``carried`` marks the rows that an earlier run has read and left open.
-    """
+    """What was read and staged, with the cut of each shard in its columns."""
 
     manifests: DataFrame
     listings: DataFrame
@@ -29,13 +26,3 @@ class Frames:
     """Number of commits that no run has judged, by their standing."""
     stage_uri: str = ""
     """Where the later steps of the run stage their rows."""
-
-    @property
-    def new_commits(self) -> DataFrame:
-        """The commits that no run has judged."""
-        return self.commits.where("NOT carried")
-
-    @property
-    def new_records(self) -> DataFrame:
-        """The records that no run has read."""
-        return self.records.where("NOT carried")

@@ -48,8 +48,11 @@ SHARD_CUTS: Final = schema_of("""
 """One row per shard: the last batch and position to judge, the first position that can be judged,
 the last position that an earlier run has judged, and the last batch that can be in the log."""
 
-CARRIED: Final = schema_of("side string, half_id int64, facts string")
-"""What a run leaves open for the next one; the facts are a row as JSON."""
+KNOWN_BATCHES: Final = schema_of("shard int32, known_batch int64")
+"""One row per shard: the last batch all records of which the previous run has read."""
+
+KNOWN_ENDS: Final = schema_of("topic string, partition int32, known_end int64")
+"""One row per partition: its end at the previous run."""
 
 HALF_IDS: Final = schema_of("half_id int64")
 

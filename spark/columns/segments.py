@@ -89,16 +89,6 @@ def open_commits(commits: DataFrame, segments: DataFrame) -> DataFrame:
     )
 
 
-def with_standing(commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the messages with their standing at the cut of their shard."""
-    standing = f"""CASE
-        WHEN xid < base_xid OR (xid = base_xid AND n <= base_n) THEN '{BASELINE}'
-        WHEN xid < cut_xid OR (xid = cut_xid AND n <= cut_n) THEN '{JUDGED}'
-        ELSE '{IN_FLIGHT}'
-    END"""
-    return commits.join(F.broadcast(cuts), "shard", "left").withColumn("standing", F.expr(standing))
-
-
 def standings() -> dict[str, Column]:
     """Return the numbers of commits by standing, as aggregates of segments."""
     return {

@@ -49,9 +49,27 @@ def with_half_id(records: DataFrame) -> DataFrame:
 
 
 def with_slot(records: DataFrame) -> DataFrame:
-    """Return the records with the ``slot`` that each names; null above the cut of its shard."""
+    """Return the records with the ``slot`` that each names.
+
+    It is null above the cut of its shard, and for a record that is written ``again``.
+    """
     named = slot_at(F.col("batch_no"), F.col("index"))
-    return records.withColumn("slot", F.when(F.col("batch_no") <= F.col("cut_batch"), named))
+    claimed = F.expr("batch_no <= cut_batch AND NOT again")
+    return records.withColumn("slot", F.when(claimed, named))
+
+
+def with_again(records: DataFrame, batches: DataFrame, ends: DataFrame) -> DataFrame:
+    """Return the records, and whether each was written ``again``.
+
+    It was if the previous run had read the batch that it names before it was written. ``batches``
+    are ``schemas.KNOWN_BATCHES``, ``ends`` are ``schemas.KNOWN_ENDS``.
+    """
+    again = "coalesce(offset >= known_end AND batch_no <= known_batch, false) AS again"
+    return (
+        records.join(F.broadcast(batches), "shard", "left")
+        .join(F.broadcast(ends), ["topic", "partition"], "left")
+        .selectExpr("* EXCEPT (known_batch, known_end)", again)
+    )
 
 
 def with_ahead(records: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -71,11 +89,11 @@ def with_ahead(records: DataFrame, cuts: DataFrame) -> DataFrame:
 
 
 def record_counts() -> dict[str, Column]:
-    """Return the numbers of new records ahead of the cut, not ours, or without a half id."""
+    """Return the numbers of records ahead of the cut, not ours, or without a half id."""
     return {
-        "ahead": F.expr("count_if(NOT carried AND ahead)"),
-        "foreign": F.expr("count_if(NOT carried AND message_id IS NULL)"),
-        "unnamed": F.expr("count_if(NOT carried AND half_id IS NULL)"),
+        "ahead": F.expr("count_if(ahead)"),
+        "foreign": F.expr("count_if(message_id IS NULL)"),
+        "unnamed": F.expr("count_if(half_id IS NULL)"),
     }
 
 

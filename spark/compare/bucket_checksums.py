@@ -20,7 +20,7 @@ from spark.columns.frames import Frames
 from spark.columns.segments import IN_FLIGHT
 from spark.columns.slot import INDEX_BITS
 from spark.columns.staging import stage_counted, stage_frame
-from spark.compare.placement import count_copies, unsettled
+from spark.compare.placement import count_copies, suspects
 
 BUCKET_MESSAGES: Final = 1024
 """Number of messages per bucket, about; a single batch may have more."""
@@ -52,12 +52,12 @@ class Differences:
 
     mismatch: Mismatch | None
     """The buckets that differ; None where everything was joined."""
-    unsettled: DataFrame
-    """The rows of ``placement.unsettled``."""
-    open: int
-    """Number of its rows: half ids that are not settled."""
-    suspects: int
-    """Number of messages that are not exactly one clean pair."""
+    suspects: DataFrame
+    """The rows of ``placement.suspects``."""
+    count: int
+    """Number of suspects."""
+    uncommitted: int
+    """Those of them that are not among the commits that were read."""
 
 
 def differences(frames: Frames) -> Differences:
@@ -65,14 +65,14 @@ def differences(frames: Frames) -> Differences:
     mismatch = None
     if frames.size >= FROM_RECORDS:
         mismatch = mismatches(frames, BUCKET_MESSAGES, MOST_DIRTY)
-    unsettled, seen = stage_counted(
-        open_ids(frames.commits, frames.records, mismatch),
-        f"{frames.stage_uri}/dirty",
+    found, seen = stage_counted(
+        suspects_of(frames.commits, frames.records, mismatch),
+        f"{frames.stage_uri}/suspects",
         rows=F.count("*"),
-        suspects=F.count_if("suspect"),
+        uncommitted=F.expr("count_if(standing IS NULL)"),
     )
     return Differences(
-        mismatch=mismatch, unsettled=unsettled, open=seen["rows"], suspects=seen["suspects"]
+        mismatch=mismatch, suspects=found, count=seen["rows"], uncommitted=seen["uncommitted"]
     )
 
 
@@ -108,16 +108,16 @@ def mismatches(frames: Frames, bucket_messages: int, most_dirty: float) -> Misma
     return replace(found, buckets=buckets, half_ids=ids)
 
 
-def open_ids(commits: DataFrame, records: DataFrame, mismatch: Mismatch | None) -> DataFrame:
-    """Return the result of ``placement.unsettled`` over all rows, but join only mismatched rows.
+def suspects_of(commits: DataFrame, records: DataFrame, mismatch: Mismatch | None) -> DataFrame:
+    """Return the result of ``placement.suspects`` over all rows, but join only mismatched rows.
 
     Where checksums are equal, the judged commits and the records of the bucket are the same
-    contents in the same places, each once. So nothing in it is open, unless a mismatched record has
-    one of its half ids too: then the whole bucket counts as mismatched.
+    contents in the same places, each once. So nothing in it is suspect, unless a mismatched record
+    has one of its half ids too: then the whole bucket counts as mismatched.
     """
     if mismatch is not None:
         commits = mismatched_commits(commits, mismatch)
-    return unsettled(commits, count_copies(mismatched_records(records, mismatch)))
+    return suspects(commits, count_copies(mismatched_records(records, mismatch)))
 
 
 def mismatched_commits(commits: DataFrame, mismatch: Mismatch) -> DataFrame:

@@ -58,8 +58,6 @@ class Facts:
     judged: bool = False
     """Committed at or below the cut of its shard."""
     listed: Listed = Listed.NOWHERE
-    matched_before: bool = False
-    """An earlier run found its one record: each record seen now is an additional one."""
     unlisted: bool = False
     """It need not be in a manifest: those of that time are lost, or have expired."""
     copies: int = 0
@@ -76,7 +74,8 @@ class Facts:
     retired: bool = False
     """Its id is older than everything that the database still keeps."""
     again: bool = False
-    """One of its records was written after an earlier run had read the batch that it names."""
+    """An earlier run had read the batch of one of its records before the record was written, and
+    did not miss the message: its first record may have expired."""
     verifiable: bool = True
     """Its topic was read up to the cut, and its recorded place has not expired."""
 
@@ -85,23 +84,18 @@ def classify(facts: Facts) -> tuple[Cause, ...]:
     """Return the causes of a message's findings: none, or up to two of different kinds."""
     if facts.decision is not Decision.COMMIT:
         return _unexpected(facts) if facts.copies + facts.ahead else ()
-    if facts.matched_before:
-        return _repeated(facts, Cause.DUPLICATE_LATE) if facts.copies else ()
     if facts.copies + facts.ahead == 0:
         return _missing(facts) if facts.judged and facts.verifiable else ()
     return (*_duplicate(facts), *MISMATCH_CAUSES[facts.content])
 
 
 def _duplicate(facts: Facts) -> tuple[Cause, ...]:
-    return _repeated(facts, Cause.DUPLICATE_REPEATED) if facts.copies > 1 else ()
-
-
-def _repeated(facts: Facts, unexplained: Cause) -> tuple[Cause, ...]:
     """Return the cause of an additional record, by whether a repair explains it."""
-    explained = facts.redriven + (0 if facts.matched_before else 1)
-    if facts.redriven and facts.copies <= explained:
+    if facts.copies < 2 and not facts.again:
+        return ()
+    if facts.redriven and facts.copies <= facts.redriven + 1:
         return (Cause.DUPLICATE_REDRIVEN,)
-    return (unexplained,)
+    return (Cause.DUPLICATE_REPEATED,)
 
 
 MISMATCH_CAUSES: Final[dict[Content, tuple[Cause, ...]]] = {

@@ -6,11 +6,11 @@ differs from the committed one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from outbox.messages.message_id import HalfId
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from outbox.postgres.reconciliation.source import PostgresSnapshot
 
 SUSPECTS_PER_CALL: Final = 1000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Copy:
     digest: int
     key_hash: int | None
     ahead: bool
+    again: bool = False
+    """The previous run had read the batch that it names before it was written."""
     repair: str | None = None
     """The order of the repair that published it."""
 
@@ -66,8 +69,6 @@ class Suspect:
     comparison: Comparison | None = None
     superseded: bool = False
     """Its topic is compacted, and a later message of its key replaces it."""
-    unlogged: bool = False
-    """It was decided COMMIT, and its row of the commit log is gone."""
 
     @property
     def message_id(self) -> UUID | None:
@@ -114,6 +115,12 @@ class Suspect:
         return copy.message_id in self.forgotten
 
 
+def chunks(rows: Iterator[T]) -> Iterator[list[T]]:
+    """Yield the rows, so many at a time as one look-up takes."""
+    while chunk := list(islice(rows, SUSPECTS_PER_CALL)):
+        yield chunk
+
+
 def look_up(
     rows: Sequence[Any], snapshot: PostgresSnapshot, log_reader: KafkaLogReader
 ) -> tuple[Suspect, ...]:
@@ -126,9 +133,6 @@ def look_up(
         _suspect(row, halves.get(i), holds.get(i), places.get(i), forgotten)
         for i, row in zip(half_ids, rows, strict=True)
     ]
-    unread = [each.half_id for each in suspects if each.standing is None and each.known]
-    unlogged = snapshot.unlogged_among(unread)
-    suspects = [replace(s, unlogged=True) if s.half_id in unlogged else s for s in suspects]
     return _with_comparisons(suspects, log_reader)
 
 

@@ -10,15 +10,13 @@ It explains only a record that was published and can have expired between two cu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from outbox.messages.message_id import HalfId, shard_in
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.run import CarriedRow
 from spark.compare.evidence import Suspect
-from spark.cut.carry_over import COMMIT, expired_ids
 from spark.cut.checkpoint import Previous
 
 PUBLISHED: Final = frozenset("PS")
@@ -34,16 +32,11 @@ class EarlierRuns:
     """The end of each partition at the last cut."""
     previous: Previous | None = None
     missing: frozenset[HalfId] = frozenset()
-    """Committed messages that the last run left open."""
-    expired: frozenset[str] = frozenset()
-    """The message ids of records that an earlier run has read and that the log no longer has."""
+    """Messages with an open finding of the kind missing."""
 
 
 def earlier_runs(
-    previous: Previous | None,
-    carried: Sequence[CarriedRow],
-    starts: Mapping[Partition, int],
-    recreated: Collection[str],
+    previous: Previous | None, missing: Iterable[HalfId], recreated: Collection[str]
 ) -> EarlierRuns:
     """Return what earlier runs have read; of the ``recreated`` topics nothing."""
     if previous is None:
@@ -51,10 +44,7 @@ def earlier_runs(
     return EarlierRuns(
         ends={p: end for p, end in previous.ends.items() if p.topic not in recreated},
         previous=previous,
-        missing=frozenset(
-            each.half_id for each in carried if each.side == COMMIT and each.half_id is not None
-        ),
-        expired=expired_ids(carried, starts),
+        missing=frozenset(missing),
     )
 
 
@@ -65,8 +55,6 @@ def may_have_expired(
 
     ``starts`` is where each log begins. ``unlisted``: the shard publishes without manifests too.
     """
-    if str(suspect.message_id) in earlier.expired:
-        return True
     if suspect.known is None or not is_published(suspect, unlisted=unlisted):
         return False
     topic = suspect.known.half.message.topic

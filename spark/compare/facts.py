@@ -11,14 +11,19 @@ from enum import Enum, auto
 from typing import Any
 
 from outbox.messages.manifest import START
-from outbox.messages.message import Resolution
 from outbox.messages.message_id import HalfId, leaf_in, shard_in
 from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import RecordHold
 from spark.columns.segments import JUDGED
 from spark.compare.decision_table import Content, Decision, Facts, Held, Listed
 from spark.compare.evidence import Copy, Suspect
-from spark.compare.expiry import EarlierRuns, is_published, may_have_expired, newest_place
+from spark.compare.expiry import (
+    EarlierRuns,
+    is_published,
+    may_have_expired,
+    newest_place,
+    was_judged,
+)
 from spark.cut.log_state import Baseline
 
 
@@ -44,8 +49,6 @@ class Judgement:
     retired_below: HalfId
     retired_leaves: frozenset[int] = frozenset()
     """Leaves above it that were removed before a lower one."""
-    kept_below: frozenset[HalfId] = frozenset()
-    """Messages below it that are stored, though their leaf was removed."""
     starts: Mapping[Partition, int]
     """Where each partition's log begins: a record with a place below it has expired."""
     ends: Mapping[Partition, int] = field(default_factory=dict)
@@ -62,8 +65,6 @@ class Judgement:
     """Shards that publish at least once, or did so earlier."""
     listed_from: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """By shard where the kept manifests begin: none shows what was published of older messages."""
-    continued: bool = False
-    """The run continues another one: a commit that it has not read was matched before."""
 
 
 def is_unverifiable(suspect: Suspect, judgement: Judgement) -> bool:
@@ -81,11 +82,9 @@ def unverifiable_reason(suspect: Suspect, judgement: Judgement) -> Unverifiable 
 
 def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
     """Reduce a suspect to the facts that decide."""
-    matched_before = _matched_before(suspect, judgement)
     return Facts(
         decision=_decision(suspect),
         judged=suspect.standing == JUDGED,
-        matched_before=matched_before,
         listed=_listed(suspect.listed),
         unlisted=_is_unlisted(suspect, judgement),
         copies=suspect.copies - sum(not c.ahead for c in suspect.strangers),
@@ -93,12 +92,12 @@ def facts_of(suspect: Suspect, judgement: Judgement) -> Facts:
         content=_content(suspect),
         held=_held(suspect),
         release_read=_is_release_read(suspect, judgement),
-        redriven=_redriven(suspect, matched_before),
+        redriven=_redriven(suspect),
         forgotten=any(
             suspect.is_missing_in_postgres(c) for c in suspect.found if c not in suspect.strangers
         ),
         retired=is_retired(suspect, judgement),
-        again=any(_is_published_again(copy, judgement) for copy in suspect.own),
+        again=_is_published_again(suspect, judgement.earlier),
         verifiable=_invisible_reason(suspect, judgement) is None,
     )
 
@@ -112,21 +111,11 @@ def _decision(suspect: Suspect) -> Decision:
     return Decision(suspect.known.decision or Decision.NONE)
 
 
-def _matched_before(suspect: Suspect, judgement: Judgement) -> bool:
-    """Whether an earlier run has settled the message: it is committed and not read again."""
-    known = suspect.known
-    committed = known is not None and known.decision is Resolution.COMMIT and not suspect.unlogged
-    return judgement.continued and suspect.standing is None and committed
-
-
-def _redriven(suspect: Suspect, matched_before: bool) -> int:
+def _redriven(suspect: Suspect) -> int:
     """Count the records that repairs explain.
 
     An order to publish a message again is one record in one batch. A second record of an order, or
     of a batch, is not a repair's work.
-
-    If an earlier run matched the message and the repair's record is not among those seen now, the
-    repair's record was the one that matched. The record seen now is then the one that was lost.
     """
     hold = suspect.hold
     if hold is None or not hold.repaired:
@@ -137,7 +126,7 @@ def _redriven(suspect: Suspect, matched_before: bool) -> int:
     repeated = min(len(batches), len(orders)) < len(redriven)
     if repeated or any(_is_repetition(copy, hold) for copy in redriven):
         return 0
-    return len(redriven) or int(matched_before and hold.released)
+    return len(redriven)
 
 
 def _is_repetition(copy: Copy, hold: RecordHold) -> bool:
@@ -217,17 +206,11 @@ def is_retired(suspect: Suspect, judgement: Judgement) -> bool:
     return leaf_in(suspect.half_id) in judgement.retired_leaves
 
 
-def _is_published_again(copy: Copy, judgement: Judgement) -> bool:
-    """Whether a record is new, and names a batch all records of which an earlier run has read."""
-    earlier, shard = judgement.earlier, copy.shard
-    previous = earlier.previous
-    if not judgement.continued or previous is None or shard is None or copy.batch_no is None:
+def _is_published_again(suspect: Suspect, earlier: EarlierRuns) -> bool:
+    """Whether a record was written again of a message that an earlier run has not missed."""
+    if suspect.half_id in earlier.missing or not any(copy.again for copy in suspect.own):
         return False
-    read_to = earlier.ends.get(copy.partition)
-    if read_to is None or copy.offset < read_to or copy.partition.topic in previous.unread:
-        return False
-    listed = shard not in judgement.unlisted_shards
-    return listed and copy.batch_no <= previous.batches.get(shard, 0)
+    return suspect.known is None or was_judged(suspect, earlier.previous)
 
 
 def _was_published_by(suspect: Suspect, baseline: Baseline) -> bool:

@@ -49,9 +49,7 @@ def matches_of(frames: Frames, mismatch: Mismatch | None, stage_uri: str) -> Mat
     """Match each new judged commit with the records of its content."""
     if mismatch is not None and mismatch.is_empty:
         return _equal_matches(frames.records, frames.batches)
-    commits = (
-        frames.new_commits if mismatch is None else mismatched_commits(frames.new_commits, mismatch)
-    )
+    commits = frames.commits if mismatch is None else mismatched_commits(frames.commits, mismatch)
     published = mismatched_records(frames.records, mismatch).where("NOT ahead")
     in_batches = with_batches(published, frames.batches)
     joined = stage_frame(_joined_matches(commits, in_batches), f"{stage_uri}/matches")

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark.columns.segments import BASELINE, IN_FLIGHT, JUDGED
+from spark.columns.segments import IN_FLIGHT, JUDGED
 
 COPIES_SHOWN: Final = 20
 """Above this number a suspect's records are counted, not listed."""
@@ -21,47 +21,44 @@ ONCE: Final = "copies = 1 AND low_digest = digest AND high_digest = digest"
 
 
 def count_copies(records: DataFrame) -> DataFrame:
-    """Return one row per half id: its judged copies, those ahead, and the range of its digests."""
+    """Return one row per half id: its judged copies, those ahead, and the range of its digests.
+
+    Without a digest it equals no commit: one of its records is written again.
+    """
     return (
         records.where("half_id IS NOT NULL")
         .groupBy("half_id")
         .agg(
             F.expr("count_if(NOT ahead) AS copies"),
             F.expr("count_if(ahead) AS ahead"),
-            F.expr("min(if(ahead, NULL, digest)) AS low_digest"),
+            F.expr("if(bool_or(again), NULL, min(if(ahead, NULL, digest))) AS low_digest"),
             F.expr("max(if(ahead, NULL, digest)) AS high_digest"),
         )
     )
 
 
-def unsettled(commits: DataFrame, counts: DataFrame) -> DataFrame:
-    """Return every half id that is not settled, so that the next run must know it.
+def suspects(commits: DataFrame, counts: DataFrame) -> DataFrame:
+    """Return every half id whose commit and records are not exactly one clean pair.
 
-    A message is settled if it is at or below the cut and has exactly one record, with the equal
-    digest. A commit in flight without a record is not open.
-
-    It is also ``suspect`` if commit and records are not exactly one clean pair. A judged commit
-    without a record is; one in flight or before the baseline is not. A record ahead of the cut
-    excuses a missing record, but never a missing commit.
+    A judged commit without a record is one; one in flight or before the baseline is not. A record
+    ahead of the cut excuses a missing record, but never a missing commit.
     """
-    settled = f"standing IN ('{JUDGED}', '{BASELINE}') AND {ONCE} AND ahead = 0"
-    untouched = f"standing = '{IN_FLIGHT}' AND copies IS NULL"
-    both = commits.join(counts, "half_id", "full_outer")
-    return both.where(
-        f"NOT coalesce({settled}, false) AND NOT coalesce({untouched}, false)"
-    ).selectExpr(
-        "half_id",
-        f"""NOT coalesce(
+    return (
+        commits.join(counts, "half_id", "full_outer")
+        .where(f"""NOT coalesce(
             {ONCE}
             OR standing <> '{JUDGED}' AND coalesce(copies, 0) = 0
             OR standing = '{JUDGED}' AND copies = 0 AND ahead > 0,
             false
-        ) AS suspect""",
-        "standing",
-        "digest AS committed_digest",
-        *("xid", "n", "committed_at"),
-        "coalesce(copies, 0) AS copies",
-        "coalesce(ahead, 0) AS ahead",
+        )""")
+        .selectExpr(
+            "half_id",
+            "standing",
+            "digest AS committed_digest",
+            *("xid", "n", "committed_at"),
+            "coalesce(copies, 0) AS copies",
+            "coalesce(ahead, 0) AS ahead",
+        )
     )
 
 
@@ -113,7 +110,7 @@ def _copies(records: DataFrame) -> DataFrame:
     )
     found = """sort_array(collect_list(struct(
         topic, partition, offset, published_at, message_id, shard, batch_no,
-        redriven, repair, digest, key_hash, ahead
+        redriven, repair, digest, key_hash, ahead, again
     ))) AS found"""
     return placed.where(f"place <= {COPIES_SHOWN}").groupBy("half_id").agg(F.expr(found))
 

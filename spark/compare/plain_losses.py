@@ -63,8 +63,11 @@ def plain_losses(
         .join(published.agg(F.expr("max(struct(batch_no, index, status)) AS listed")), "half_id")
         .join(stored.where(~F.col("topic").isin(*doubtful)), "half_id")
     )
-    lost = _without(_unexpired(named, judgement), "message_id", judgement.earlier.expired)
-    return _without(lost.selectExpr(*FOUND), "finding_id", accepted)
+    lost = _unexpired(named, judgement).selectExpr(*FOUND)
+    if not accepted:
+        return lost
+    ids = schemas.frame_of(lost.sparkSession, [{"text": each} for each in accepted], schemas.TEXTS)
+    return lost.join(F.broadcast(ids), lost["finding_id"] == ids["text"], "left_anti")
 
 
 def _unexpired(named: DataFrame, judgement: Judgement) -> DataFrame:
@@ -78,10 +81,3 @@ def _unexpired(named: DataFrame, judgement: Judgement) -> DataFrame:
     placed = named.join(F.broadcast(frame), ["topic", "partition"], "left")
     whole = ~F.col("topic").isin(*{each["topic"] for each in starts})
     return placed.where(whole | F.expr("offset >= coalesce(start, 0)"))
-
-
-def _without(rows: DataFrame, column: str, values: Collection[str]) -> DataFrame:
-    if not values:
-        return rows
-    named = schemas.frame_of(rows.sparkSession, [{"text": v} for v in values], schemas.TEXTS)
-    return rows.join(F.broadcast(named), rows[column] == named["text"], "left_anti")

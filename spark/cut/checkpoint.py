@@ -5,7 +5,7 @@ Otherwise the run reads everything, and the report names the reason. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -14,12 +14,12 @@ from msgspec import convert, to_builtins
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.run import CarriedRow, StoredCheckpoint
+from outbox.reconciliation.run import StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut.cut_plan import LogCut, Origin, Plan, Range, ShardCut
-from spark.cut.log_state import PARTITIONS
+from spark.cut.log_state import LogState, state_of
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the stored cut; a run that finds another version reads everything."""
 
 
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous:
-    """The cut that a run continues, and what it left open."""
+    """The cut of the previous run."""
 
     run_id: str
     cut_at: datetime
@@ -41,10 +41,21 @@ class Previous:
     manifest_ends: Mapping[int, int]
     marks: Mapping[int, Mark]
     shards: Mapping[int, ShardCut]
-    ends: Mapping[Partition, int] = field(default_factory=dict)
-    carried: Sequence[CarriedRow] = ()
+    log: LogState = field(default_factory=LogState)
+    """The state of the log after the run."""
+    ahead: Mapping[Partition, int] = field(default_factory=dict)
+    """By partition the first record that was ahead of the cut, where there was one."""
+    newest: Mapping[int, int] = field(default_factory=dict)
+    """By shard the last batch that could be in the log; the records ahead are of such batches."""
+    too_many: bool = False
+    """It found more than the database keeps, so the next run reads everything."""
     unread: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By topic that was not read up to the cut, then by shard: the last batch when it was."""
+
+    @property
+    def ends(self) -> Mapping[Partition, int]:
+        """The end of each partition that was read."""
+        return self.log.ends
 
     @property
     def origin(self) -> Origin:
@@ -89,28 +100,36 @@ def continued_read(
         shards=continued_cuts(cuts, previous),
         snapshot=snapshot,
         origin=previous.origin,
-        new_ranges=unread_ranges(log.records, previous.ends),
+        new_ranges=unread_ranges(log.records, {**previous.ends, **previous.ahead}),
     )
     return PlannedRead(plan=plan, marks={**previous.marks, **marks}, previous=previous)
 
 
 def previous_of(chain: StoredCheckpoint | None) -> Previous | None:
-    """Read a stored cut; None if there is none to continue."""
-    if chain is None or chain.cut is None or chain.cut["version"] != VERSION:
+    """Read a stored cut; None if there is none."""
+    if chain is None or chain.cut["version"] != VERSION:
         return None
-    known = convert({**chain.cut, "run_id": chain.run_id}, Previous, str_keys=True)
-    ends = {Partition(topic, number): end for topic, number, end in chain.cut[PARTITIONS]}
-    return replace(known, ends=ends, carried=chain.carried)
+    log = state_of(chain.cut["log"])
+    ahead = {Partition(topic, number): first for topic, number, first in chain.cut["ahead"]}
+    plain = {**chain.cut, "run_id": chain.run_id, "log": {}, "ahead": {}}
+    return replace(convert(plain, Previous, str_keys=True), log=log, ahead=ahead)
 
 
 def cut_of(
-    plan: Plan,
-    marks: Mapping[int, Mark],
-    previous: Previous | None = None,
+    planned: PlannedRead,
+    previous: Previous | None,
+    log: LogState,
+    newest: Mapping[int, int],
+    ahead: Mapping[Partition, int],
+    *,
+    too_many: bool,
 ) -> dict[str, Any]:
-    """Return the cut as it is stored; a partition that could not be read keeps its previous end."""
+    """Return the cut as it is stored.
+
+    ``log``, ``newest``, ``ahead`` and ``too_many`` are those of ``Previous``, for the next run.
+    """
+    plan, marks = planned.plan, planned.marks
     manifests = {each.partition.number: each.end for each in plan.log.manifests}
-    ends = {each.partition: each.end for each in plan.log.records}
     judged, unread = (previous.batches, previous.unread) if previous else ({}, {})
     cut = {
         "version": VERSION,
@@ -120,17 +139,21 @@ def cut_of(
         "manifest_ends": {**(previous.manifest_ends if previous else {}), **manifests},
         "marks": marks,
         "unread": {topic: unread.get(topic, judged) for topic in plan.log.unread_topics},
-        PARTITIONS: [
-            [*partition, end]
-            for partition, end in sorted({**(previous.ends if previous else {}), **ends}.items())
-        ],
+        "log": log.as_json(),
+        "newest": newest,
+        "ahead": [[*partition, first] for partition, first in sorted(ahead.items())],
+        "too_many": too_many,
     }
     stored: dict[str, Any] = to_builtins(cut, str_keys=True)
     return stored
 
 
 def full_read_reason(previous: Previous, log: LogCut, snapshot: SnapshotIdentity) -> str | None:
-    """Return why the two stores do not continue the cut; None if they do."""
+    """Return why the run cannot continue the cut; None if it can."""
+    if previous.too_many:
+        return "the previous run found more than is kept"
+    for topic in sorted(previous.unread.keys() - log.excluded):
+        return f"{topic} was not read by the previous run"
     if _horizon(snapshot.visible) < previous.horizon:
         return "PostgreSQL has gone back to before the last cut"
     for each in log.records:
@@ -178,6 +201,15 @@ def unread_ranges(ranges: Iterable[Range], ends: Mapping[Partition, int]) -> tup
     return tuple(
         replace(each, start=max(each.start, ends.get(each.partition, each.start)))
         for each in ranges
+    )
+
+
+def ranges_ahead(ranges: Iterable[Range], previous: Previous) -> tuple[Range, ...]:
+    """Return the parts of the ranges that begin with a record ahead of the previous cut."""
+    return tuple(
+        replace(each, end=min(each.end, previous.ends[each.partition]))
+        for each in ranges
+        if each.partition in previous.ahead
     )
 
 

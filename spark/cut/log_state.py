@@ -87,10 +87,8 @@ class LogState:
         return {**to_builtins(others, str_keys=True), PARTITIONS: rows}
 
 
-def state_of(stored: Mapping[str, Any] | None) -> LogState:
-    """Read the stored state of the previous run; empty before the first run."""
-    if not stored:
-        return LogState()
+def state_of(stored: Mapping[str, Any]) -> LogState:
+    """Read the stored state of the previous run."""
     rows = [(Partition(topic, number), end, a) for topic, number, end, a in stored[PARTITIONS]]
     return replace(
         convert(stored, LogState, str_keys=True),

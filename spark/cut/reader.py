@@ -1,11 +1,11 @@
 """Reads what a run judges: the manifests, which freeze the plan, then commits and records.
 
-A run that continues another one reads what is new and takes over what was left open.
+A run that continues another one reads what is new, and what was ahead of the other one's cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.errors import OutboxError
+from outbox.messages.manifest import Position
 from outbox.reconciliation.snapshot import RelayProgress, SnapshotIdentity
 from spark.columns import commit_rank, manifests, schemas, segments, slot
 from spark.columns.frames import Frames
 from spark.columns.staging import stage_counted, stage_frame
 from spark.cut import cut_plan, log_history
-from spark.cut.carry_over import COMMIT, LISTING, RECORD, CarriedRows, unexpired_rows
 from spark.cut.checkpoint import (
     PlannedRead,
     Previous,
@@ -26,7 +26,9 @@ from spark.cut.checkpoint import (
     continued_read,
     full_read_reason,
     marks_of,
+    ranges_ahead,
     unread_manifests,
+    unread_ranges,
 )
 from spark.cut.shard_spans import newest_batches
 from spark.cut.sources import Sources
@@ -84,25 +86,28 @@ def read_frames(
     planned: PlannedRead,
     listed: DataFrame,
     progress: Mapping[int, RelayProgress],
+    known: Previous | None = None,
 ) -> Frames:
-    """Read both sides once and add the columns of the cuts; ``progress`` is by shard."""
+    """Read both sides once and add the columns of the cuts; ``progress`` is by shard.
+
+    ``known`` is the previous run, if everything is read though both stores continue it.
+    """
     plan, previous = planned.plan, planned.previous
-    cuts = schemas.frame_of(
-        reader.sources.spark_session, _cut_rows(plan, previous, progress), schemas.SHARD_CUTS
-    )
-    rows = unexpired_rows(previous, plan.log.starts) if previous else ()
-    carried = CarriedRows(spark_session=reader.sources.spark_session, rows=rows)
+    newest = newest_batches(plan.shards, progress)
+    cuts = _cuts(reader, plan.shards, newest, previous.positions if previous else {})
     read = _commits(reader, plan, previous)
     with reader.progress.stage("lay batches over commits"):
         layout = commit_layout(listed, read, cuts, reader.stage_uri)
-    records, size = _records(reader, plan)
+    records, size = _records(reader, planned)
     return Frames(
         manifests=listed,
-        listings=carried.with_carried(manifests.entries(listed), LISTING).drop("carried"),
+        listings=manifests.entries(listed),
         segments=layout.segments,
         batches=layout.batches,
-        commits=with_carried_commits(carried, layout.commits, cuts),
-        records=place_records(carried.with_carried(records, RECORD), cuts),
+        commits=layout.commits,
+        records=slot.with_slot(
+            slot.with_ahead(slot.with_half_id(_with_again(reader, records, plan, known)), cuts)
+        ),
         size=size,
         standings=layout.standings,
         stage_uri=reader.stage_uri,
@@ -121,22 +126,6 @@ def commit_layout(
         batches=batches,
         commits=segments.open_commits(commits, divided),
         standings=standings,
-    )
-
-
-def place_records(records: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the records with their slot up to the cut, and whether they are ahead of it."""
-    slotted = slot.with_slot(slot.with_ahead(slot.with_half_id(records), cuts))
-    return slotted.withColumn("ahead", F.col("ahead") & ~F.col("carried"))
-
-
-def with_carried_commits(carried: CarriedRows, commits: DataFrame, cuts: DataFrame) -> DataFrame:
-    """Return the new commits and the carried ones, which have no slot any more."""
-    both = carried.with_carried(commits, COMMIT)
-    if not carried.rows:
-        return both
-    return both.where("NOT carried").unionByName(
-        segments.with_standing(both.where("carried").drop("standing"), cuts).select(both.columns)
     )
 
 
@@ -181,12 +170,44 @@ def _commits(reader: Reader, plan: cut_plan.Plan, previous: Previous | None) -> 
     return commits
 
 
-def _records(reader: Reader, plan: cut_plan.Plan) -> tuple[DataFrame, int]:
+def _records(reader: Reader, planned: PlannedRead) -> tuple[DataFrame, int]:
+    """Read the records; those ahead of the previous cut are read again, the others there are not.
+
+    ``size`` is the number of all.
+    """
+    plan, previous, sources = planned.plan, planned.previous, reader.sources
     with reader.progress.stage("read records") as stage:
-        read, uri = reader.sources.read_records(plan.reads), f"{reader.stage_uri}/records"
+        read = sources.read_records(unread_ranges(plan.reads, previous.ends if previous else {}))
+        if previous is not None and previous.ahead:
+            again = sources.read_records(ranges_ahead(plan.reads, previous))
+            cuts = _cuts(reader, previous.shards.values(), previous.newest, {})
+            ahead = slot.with_ahead(slot.with_half_id(again), cuts).where("ahead")
+            read = read.unionByName(ahead.select(read.columns))
+        uri = f"{reader.stage_uri}/records"
         records, seen = stage_counted(read, uri, rows=F.count("*"))
         stage.rows = size = seen["rows"]
     return records, size
+
+
+def _with_again(
+    reader: Reader, records: DataFrame, plan: cut_plan.Plan, known: Previous | None
+) -> DataFrame:
+    """Mark the records that were written again since the ``known`` run."""
+    if known is None:
+        return records.withColumn("again", F.lit(False))
+    session, batches = reader.sources.spark_session, known.batches
+    listed = batches.keys() - plan.unlisted_shards
+    known_batches = [{"shard": each, "known_batch": batches[each]} for each in listed]
+    known_ends = [
+        {"topic": topic, "partition": number, "known_end": end}
+        for (topic, number), end in known.ends.items()
+        if topic not in known.unread
+    ]
+    return slot.with_again(
+        records,
+        schemas.frame_of(session, known_batches, schemas.KNOWN_BATCHES),
+        schemas.frame_of(session, known_ends, schemas.KNOWN_ENDS),
+    )
 
 
 def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
@@ -198,10 +219,13 @@ def _verify_snapshot(seen: Collection[str], plan: cut_plan.Plan) -> None:
             )
 
 
-def _cut_rows(
-    plan: cut_plan.Plan, previous: Previous | None, progress: Mapping[int, RelayProgress]
-) -> list[dict[str, int]]:
-    seen = previous.positions if previous else {}
+def _cuts(
+    reader: Reader,
+    shards: Iterable[cut_plan.ShardCut],
+    newest: Mapping[int, int],
+    seen: Mapping[int, Position],
+) -> DataFrame:
+    """Return the rows of ``schemas.SHARD_CUTS``; ``seen`` is what the previous run has judged."""
     cuts = {
         each.shard: {
             "shard": each.shard,
@@ -212,9 +236,10 @@ def _cut_rows(
             "base_n": each.baseline.n,
         }
         | ({"seen_xid": p.xid, "seen_n": p.n} if (p := seen.get(each.shard)) else {})
-        for each in plan.shards
+        for each in shards
     }
-    return [
+    rows = [
         cuts.get(shard, {"shard": shard}) | {"newest_batch": batch_no}
-        for shard, batch_no in newest_batches(plan.shards, progress).items()
+        for shard, batch_no in newest.items()
     ]
+    return schemas.frame_of(reader.sources.spark_session, rows, schemas.SHARD_CUTS)

@@ -13,8 +13,6 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.snapshot import LoggedCommit
 from spark.checks.misplaced_keys import keyed_topics
 from spark.checks.unlogged_commits import unlogged
-from spark.compare.open_items import FINDING
-from spark.cut.carry_over import RECORD
 from spark.cut.checkpoint import (
     Mark,
     PlannedRead,
@@ -37,7 +35,7 @@ from spark.even.evenness import (
 from spark.even.rows import (
     PlainRecord,
     Uneven,
-    carried_records,
+    is_ahead,
     listed_manifests,
     plain_records,
 )
@@ -54,12 +52,7 @@ class EvenRead:
     planned: PlannedRead
     even: Even
     records: Sequence[PlainRecord]
-    """Those of this run, and those that earlier runs have read ahead of their cuts."""
-
-    @property
-    def new_records(self) -> list[PlainRecord]:
-        """The records that no earlier run has read."""
-        return [each for each in self.records if each.is_new]
+    """The new ones, and those that were ahead of the previous cut."""
 
 
 def read_even(
@@ -89,14 +82,15 @@ def read_even(
         previous,
     )
     commits = _commits(previous, snapshot, most)
-    records = carried_records(row for row in previous.carried if row.side == RECORD)
-    records += plain_records(context.log_reader.between(_offsets(planned.plan.reads)))
+    found = plain_records(context.log_reader.between(_offsets(planned.plan.reads)))
+    records = [each for each in found if _is_unread(each, previous)]
     shards = planned.plan.shards
     cuts = {each.shard: each.batch_no for each in shards}
     newest = newest_batches(shards, snapshot.relay_progress())
     even = matched(new, commits, records, cuts, newest)
     _require_disorderless(even, log, snapshot, options)
-    if unlogged(snapshot, previous, context.run_store.missing([])):
+    missing = context.run_store.missing([])
+    if {*unlogged(snapshot, previous, missing)}.difference(missing):
         raise Uneven("a message that was decided COMMIT is not in the commit log")
     return EvenRead(planned=planned, even=even, records=records)
 
@@ -105,12 +99,17 @@ def _require_few(log: LogCut, previous: Previous, snapshot: PostgresSnapshot, mo
     reason = recreation_reason(log) or full_read_reason(previous, log, snapshot.identity)
     if reason is not None:
         raise Uneven(reason)
-    records = unread_ranges(log.records, previous.ends)
+    records = unread_ranges(log.records, {**previous.ends, **previous.ahead})
     manifests = unread_manifests(log, previous)
     if max(sum(each.end - each.start for each in some) for some in (records, manifests)) > most:
         raise Uneven(f"there are more than {most} new records")
-    if any(row.side not in (RECORD, FINDING) for row in previous.carried):
-        raise Uneven("an earlier run has left messages open")
+
+
+def _is_unread(record: PlainRecord, previous: Previous) -> bool:
+    """Whether no run has judged a record: it is new, or was ahead of the previous cut."""
+    if record.offset >= previous.ends.get(record.place, 0):
+        return True
+    return is_ahead(record, previous.batches, previous.newest)
 
 
 def _commits(previous: Previous, snapshot: PostgresSnapshot, most: int) -> Sequence[LoggedCommit]:

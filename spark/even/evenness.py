@@ -17,7 +17,7 @@ from outbox.messages.manifest import START, Kind
 from outbox.messages.message_id import SHARDS, split_message_id
 from outbox.reconciliation.snapshot import LoggedCommit
 from spark.cut.checkpoint import Mark
-from spark.even.rows import ListedManifest, PlainRecord, Uneven
+from spark.even.rows import ListedManifest, PlainRecord, Uneven, is_ahead
 
 Slot = tuple[int, int, int]
 
@@ -85,7 +85,7 @@ def matched(
     for each in records:
         commit, name = slots.pop(each.slot, (None, each.message_id))
         found = pairs
-        if commit is None and cuts.get(each.shard, 0) < each.batch_no <= newest.get(each.shard, 0):
+        if commit is None and is_ahead(each, cuts, newest):
             commit, found = waiting.pop(each.half_id, None), ahead
         if commit is None or not _is_record_of(each, commit, name):
             raise Uneven(f"a record of message {each.message_id} is not what its place should have")

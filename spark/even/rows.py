@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from xxhash import xxh64_intdigest
 
 from outbox.errors import InvalidManifest
 from outbox.messages.content_digest import SEED
 from outbox.messages.manifest import PUBLISHED, Manifest, crc_of, decode
-from outbox.messages.message_id import HalfId, parse_message_id
+from outbox.messages.message_id import SHARDS, HalfId, parse_message_id
 from outbox.messages.record import PRODUCER_GROUP
 from outbox.reconciliation.log import LogRecord, Partition
-from outbox.reconciliation.run import CarriedRow
 from spark.columns.digest import LEADING
 from spark.columns.slot import MESSAGE_ID
-from spark.cut.carry_over import RECORD
 from spark.cut.checkpoint import Mark
 from spark.cut.log_history import digest_of
 from spark.even.murmur2 import home_of
@@ -63,8 +60,6 @@ class PlainRecord:
     key_hash: int | None
     home: int | None
     producer_group: str
-    is_new: bool = True
-    """No earlier run has read it."""
 
     @property
     def place(self) -> Partition:
@@ -75,13 +70,6 @@ class PlainRecord:
     def slot(self) -> tuple[int, int, int]:
         """The place that it claims: shard, batch and index."""
         return self.shard, self.batch_no, self.index
-
-    def as_carried(self) -> CarriedRow:
-        """Return it as Spark would carry it to the next run."""
-        published_at = f"{self.published_at:%Y-%m-%dT%H:%M:%S.%f}Z"
-        facts = asdict(self) | {"published_at": published_at, "redriven": False}
-        known = {n: each for n, each in facts.items() if each is not None and n != "is_new"}
-        return CarriedRow(RECORD, self.half_id, json.dumps(known))
 
 
 def listed_manifests(
@@ -152,17 +140,14 @@ def _plain_record(found: LogRecord) -> PlainRecord:
     )
 
 
-def carried_records(rows: Iterable[CarriedRow]) -> list[PlainRecord]:
-    """Return carried records. Raises Uneven for one that was not published in turn."""
-    return [_carried(json.loads(each.facts)) for each in rows]
+def is_ahead(record: PlainRecord, cuts: Mapping[int, int], newest: Mapping[int, int]) -> bool:
+    """Return whether a record is of a batch after its shard's cut that can be in the log.
 
-
-def _carried(facts: Mapping[str, Any]) -> PlainRecord:
-    known: dict[str, Any] = {each.name: facts.get(each.name) for each in fields(PlainRecord)}
-    if facts["redriven"] or None in (known["batch_no"], known["index"], known["producer_group"]):
-        raise Uneven("a record of an earlier run was not published in turn")
-    published_at = datetime.fromisoformat(facts["published_at"])
-    return PlainRecord(**known | {"published_at": published_at, "is_new": False})
+    By shard, ``cuts`` is the last batch to judge, and ``newest`` the last one that can be there.
+    """
+    own_shard = record.shard % SHARDS == record.half_id & (SHARDS - 1)
+    after, last = cuts.get(record.shard, 0), newest.get(record.shard, 0)
+    return own_shard and after < record.batch_no <= last
 
 
 def _place(found: LogRecord) -> str:

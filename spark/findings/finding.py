@@ -129,15 +129,6 @@ class Finding:
         return FIND_WRITER if OTHER_WRITER in self.evidence else self.rule.action
 
     @property
-    def lasting(self) -> bool:
-        """It stays open even if later runs do not see it."""
-        if self.stored_id is not None:
-            return False
-        unknown = self.cause is Cause.ORPHAN_UNKNOWN
-        read_once = unknown and (self.half_id is None or RETIRED in self.evidence)
-        return self.rule.lasting or read_once
-
-    @property
     def finding_id(self) -> str:
         """The id that is the same in every run."""
         if self.stored_id is not None:

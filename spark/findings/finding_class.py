@@ -61,7 +61,6 @@ class Cause(StrEnum):
     ORPHAN_FORGOTTEN = "ORPHAN/forgotten"
     FOREIGN_RECORD = "FOREIGN/record"
     DUPLICATE_REPEATED = "DUPLICATE/repeated"
-    DUPLICATE_LATE = "DUPLICATE/late"
     DUPLICATE_REDRIVEN = "DUPLICATE/redriven"
     ALTERED_VALUE = "ALTERED/value"
     ALTERED_KEY = "ALTERED/key"

@@ -13,10 +13,7 @@ from spark.findings.finding_class import Cause, Kind, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """The meaning of a cause for an operator. ``partial``: a run did not see all of its plan.
-
-    ``lasting``: only one run reads the evidence, so no run that continues that one closes it.
-    """
+    """The meaning of a cause for an operator. ``partial``: a run did not see all of its plan."""
 
     kind: Kind
     severity: Severity
@@ -24,7 +21,6 @@ class Rule:
     action: str
     command: str
     partial: bool = False
-    lasting: bool = False
 
 
 def read_rules() -> dict[Cause, Rule]:

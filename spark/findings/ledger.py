@@ -47,8 +47,6 @@ class Ledger:
     spans: dict[GradedCause, Span] = field(default_factory=dict)
     """The first and the last time of what is faulty: of the decision, or else of the record."""
     kept: list[Finding] = field(default_factory=list)
-    lasting: dict[str, Finding] = field(default_factory=dict)
-    """Findings that stay open even if later runs do not see them; see ``spark.cut.carry_over``."""
     files: ParquetFolder | None = None
     accepted_ids: frozenset[str] = frozenset()
     """Findings that an operator accepts for now; they are kept separately and not counted."""
@@ -65,7 +63,6 @@ class Ledger:
         ruled = (apply_topic_rule(each, self.rules, self.compacted_topics) for each in findings)
         entered = [each for each in ruled if each is not None]
         self._write(entered)
-        self.lasting |= {each.finding_id: each for each in entered if each.lasting}
         self.accepted += filter(self.accepts, entered)
         self.accepted.sort(key=severity_order)
         self._count([each for each in entered if not self.accepts(each)])
@@ -117,8 +114,7 @@ class Ledger:
     @property
     def entered(self) -> frozenset[str]:
         """The findings of this run, as far as they are kept."""
-        kept = (each.finding_id for each in (*self.kept, *self.accepted))
-        return frozenset((*kept, *self.lasting))
+        return frozenset(each.finding_id for each in (*self.kept, *self.accepted))
 
     @property
     def total(self) -> int:

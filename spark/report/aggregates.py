@@ -38,10 +38,16 @@ def aggregates_of(frames: Frames, unequal: Mapping[str, int], read: PlaceCounts)
 
 
 def unequal_records(frames: Frames, mismatch: Mismatch | None) -> dict[str, int]:
-    """Count the new records; where checksums are equal, they are the commits at their places."""
+    """Count the records; where checksums are equal, they are the commits at their places."""
     columns = [column.alias(name) for name, column in record_counts().items()]
-    (row,) = mismatched_records(frames.new_records, mismatch).agg(*columns).collect()
+    (row,) = mismatched_records(frames.records, mismatch).agg(*columns).collect()
     return row.asDict()
+
+
+def first_ahead(records: DataFrame) -> dict[Partition, int]:
+    """Return the first record of each partition that is ahead of the cut."""
+    ahead = records.where("ahead").groupBy("topic", "partition").agg(F.min("offset")).collect()
+    return {Partition(topic, number): offset for topic, number, offset in ahead}
 
 
 def anchors(records: DataFrame) -> dict[Partition, Anchor]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from outbox.messages.message_id import SHARDS
 from outbox.reconciliation.finding import FindingChanges
@@ -73,8 +73,6 @@ class Report:
     """What the run has read, by topic and producer group."""
     previous: FinishedRun | None = None
     """The newest run before this one."""
-    log_state: Mapping[str, Any] = field(default_factory=dict)
-    """What the next run compares the log with."""
     checkpoint: CheckpointUpdate | None = None
     """The checkpoint that the run leaves for the next run."""
     accepted: Sequence[Finding] = ()
@@ -205,6 +203,8 @@ class Report:
     def _reason_to_remain(self, finding: Finding) -> str:
         if finding.topic in self.plan.log.excluded:
             return "in excluded topics"
+        if self.full_because is None:
+            return "this run has read only what is new"
         if finding.rule.kind is Kind.MISSING:
             return "older than the manifests"
         return "no run can see them again" if finding.half_id is None else "records have expired"

@@ -57,11 +57,7 @@ def stored_run(report: Report, reports: Mapping[str, str]) -> StoredRun:
             "cut_at": report.plan.snapshot.taken_at,
             "verdict": report.verdict.value,
             "sentence": report.sentence,
-            "plan": {
-                **report.plan.as_json(),
-                "log": report.log_state,
-                "coverage": report.coverage_ratio,
-            },
+            "plan": {**report.plan.as_json(), "coverage": report.coverage_ratio},
             "totals": report.totals,
         },
         complete=report.resolves,

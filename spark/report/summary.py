@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from outbox.reconciliation.run import CheckpointUpdate
-from spark.cut import log_history
 from spark.findings.verdict import verdict_of
 from spark.report.aggregates import Aggregates
 from spark.report.report import Counts, Report
@@ -27,9 +26,6 @@ def summarize(
             prepared=undecided.prepared,
             parked=undecided.parked,
             unverifiable=ledger.unverifiable.total(),
-        )
-        log_state = log_history.state_after_run(
-            plan.log, plan.shards, aggregates.anchors, plan.snapshot
         )
         complete = not plan.log.gaps and len(ledger.kept) == ledger.total
         found = [each.finding_id for each in ledger.kept]
@@ -53,7 +49,6 @@ def summarize(
         previous=next(iter(context.run_store.past(1)), None),
         timings=context.progress.timings,
         versions=versions,
-        log_state=log_state.as_json(),
         checkpoint=checkpoint,
         folder=options.folder_of(plan.run_id),
         show_keys=options.show_keys,

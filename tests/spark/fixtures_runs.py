@@ -76,15 +76,15 @@ def shown(report: Report) -> Mapping[str, Any]:
     Each counts the partitions of a topic for the first time, and notes when.
     """
     assert report.checkpoint is not None
-    log = report.log_state
-    counted = {name: (n, batches) for name, (n, _, batches) in log["counted"].items()}
+    cut = report.checkpoint.cut
+    counted = {name: (n, batches) for name, (n, _, batches) in cut["log"]["counted"].items()}
     return {
         "findings": sorted((each.as_json() for each in report.findings), key=str),
         "counts": report.counts,
         "causes": report.cause_counts,
         "read": report.read,
-        "log": {**log, "counted": counted},
-        "carried": sorted(report.checkpoint.carried, key=str),
+        "log": {**cut["log"], "counted": counted},
+        "left": [cut[name] for name in ("marks", "newest", "ahead")],
         "positions": report.checkpoint.positions,
     }
 

@@ -6,7 +6,7 @@ One rule decides both the changes that a run reports and the changes that saving
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,12 @@ from outbox.messages.message_id import HalfId
 from outbox.postgres.reconciliation.audit_session import audit_session
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
-from outbox.reconciliation.finding import PERMANENT_CAUSES, FindingChanges, StoredFinding
+from outbox.reconciliation.finding import (
+    PERMANENT_CAUSES,
+    RENEWED_CAUSES,
+    FindingChanges,
+    StoredFinding,
+)
 from outbox.reconciliation.run import ExpiredEvidence, StoredRun
 
 SQL: Final = load(__name__)
@@ -69,18 +74,22 @@ class PostgresFindings:
     ) -> Sequence[StoredFinding]:
         """Return the open or accepted findings besides these that stay open though unseen.
 
-        Either their topic is excluded from the run. Or their message was missing, and is older than
-        the manifests. Or they are faults that an earlier run has seen in the log: their record has
-        expired or their cause is permanent, and their message, if they have one, is still stored.
+        Either the run has read only what is new. Or their topic is excluded from it. Or their
+        message was missing, and is older than the manifests. Or they are faults that an earlier run
+        has seen in the log: their record has expired or their cause is permanent, and their
+        message, if they have one, is still stored.
         Those stay open until an operator settles them.
         """
         with audit_session(self._database_url) as connection:
             unseen = _unseen(connection, finding_ids, False, expired_evidence)
         return [each.finding for each in unseen if each.next_status is None]
 
-    def open_below(self, half_id: HalfId) -> Sequence[HalfId]:
-        """Return the messages below ``half_id`` that have an open or accepted finding."""
-        return self._ids("open_below", half_id=half_id)
+    def open_retired(self, half_id: HalfId, leaves: Collection[int]) -> Sequence[HalfId]:
+        """Return the messages with an open or accepted finding whose half was retired.
+
+        All leaves below ``half_id`` were removed, and these ``leaves`` above it.
+        """
+        return self._ids("open_retired", half_id=half_id, leaves=list(leaves))
 
     def missing(self, finding_ids: Sequence[str]) -> Sequence[HalfId]:
         """Return the messages with another open or accepted finding of the kind missing."""
@@ -118,6 +127,8 @@ def _unseen(
         "unlisted": list(expired.unlisted),
         "excused": list(expired.excused),
         "permanent": list(PERMANENT_CAUSES),
+        "continued": expired.continued,
+        "renewed": list(RENEWED_CAUSES),
     }
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(SQL["unseen"], asked).fetchall()

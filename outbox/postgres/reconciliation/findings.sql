@@ -7,14 +7,16 @@ WHERE finding_id = ANY (%(seen)s::text[])
 -- name: unseen
 -- Reads the open or accepted findings that a run has not seen again, with their next status: fixed if a repair has
 -- published the message, unverifiable if no store keeps the evidence any more, else resolved. A message that was
--- missing is carried by each run, so without evidence it is unverifiable. Without a next status a finding stays as it is:
+-- missing is unverifiable without evidence. Without a next status a finding stays as it is:
 -- a fault in the log, as long as its half is stored, when a record of it has expired or its cause is permanent; a permanent
 -- finding about no stored half; one about an excluded topic's content; one about a missing message that no manifest lists
--- any more. What the rules of its topic do not know is resolved. A partial run closes only unverifiable ones.
+-- any more; and in a run that has read only what is new, all but those that every run judges anew. What the rules of its
+-- topic do not know is resolved. A partial run closes only unverifiable ones.
 SELECT finding_id, kind, class AS finding_class, detail, status, next_status, severity, half_id, topic, evidence FROM (
     SELECT f.finding_id, f.kind, f.class, f.detail, f.status, f.severity, f.half_id, f.topic, f.evidence, CASE
         WHEN f.finding_id = ANY (%(excused)s::text[]) THEN 'resolved'
         WHEN expired.unread AND NOT expired.half THEN NULL
+        WHEN %(continued)s AND NOT (expired.half OR expired.renewed) THEN NULL
         WHEN expired.permanent AND (f.half_id IS NULL OR f.evidence ? 'retired') THEN NULL
         WHEN NOT expired.half AND EXISTS (
             SELECT FROM outbox.held_record h
@@ -27,6 +29,7 @@ SELECT finding_id, kind, class AS finding_class, detail, status, next_status, se
     CROSS JOIN LATERAL (
         SELECT coalesce(f.half_id = ANY (%(half_ids)s::int8[]), false) AS half,
             f.class || '/' || f.detail = ANY (%(permanent)s::text[]) AS permanent,
+            f.class || '/' || f.detail = ANY (%(renewed)s::text[]) AS renewed,
             f.half_id IS NOT NULL AND EXISTS (
                 SELECT FROM jsonb_to_recordset(coalesce(f.evidence -> 'places', '[]')
                     || (f.evidence || jsonb_build_object('topic', f.topic))) AS place (topic text, "partition" int4, "offset" int8)
@@ -53,11 +56,11 @@ WITH closed AS (
 INSERT INTO outbox.reconciliation_finding_event (finding_id, event, class, detail, severity, status, run_id)
 SELECT finding_id, status, class, detail, severity, status, %(run_id)s FROM closed
 
--- name: open_below
--- Reads by the index on half ids which messages below one have an open finding about the content of the stores, except
--- those that are still stored.
+-- name: open_retired
+-- Reads which messages of removed leaves have an open finding, except those that are still stored. All leaves below a half
+-- id were removed, and some above it.
 SELECT DISTINCT f.half_id FROM outbox.reconciliation_finding f
-WHERE f.half_id < %(half_id)s AND f.status IN ('open', 'accepted')
+WHERE (f.half_id < %(half_id)s OR f.half_id >> 35 = ANY (%(leaves)s::int8[])) AND f.status IN ('open', 'accepted')
     AND NOT EXISTS (SELECT FROM outbox.half_message h WHERE h.half_id = f.half_id)
 
 -- name: missing

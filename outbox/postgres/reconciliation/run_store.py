@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
@@ -22,7 +21,6 @@ from outbox.postgres.reconciliation.finished_runs import SQL as RUNS
 from outbox.postgres.sessions.connections import Connection
 from outbox.postgres.sessions.statements import load
 from outbox.reconciliation.run import (
-    CarriedRow,
     CheckpointUpdate,
     FinishedRun,
     StoredCheckpoint,
@@ -55,18 +53,13 @@ class PostgresRunStore(PostgresFindings):
             yield
 
     def checkpoint(self) -> StoredCheckpoint | None:
-        """Return where the last run ended and what it left open, in one snapshot.
+        """Return where the last run ended; None before the first run.
 
-        None before the first run. Raises DatabaseUnavailable.
+        Raises DatabaseUnavailable.
         """
         with audit_session(self._database_url) as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            with connection.transaction():
-                row = connection.execute(SQL["checkpoint"]).fetchone()
-                if row is None:
-                    return None
-                carried = tuple(CarriedRow(*each) for each in connection.execute(SQL["carried"]))
-                return StoredCheckpoint(run_id=row[0], cut=row[1], carried=carried)
+            row = connection.execute(SQL["checkpoint"]).fetchone()
+        return None if row is None else StoredCheckpoint(run_id=row[0], cut=row[1])
 
     def past(self, limit: int) -> Sequence[FinishedRun]:
         """Return the newest runs, oldest first."""
@@ -76,12 +69,6 @@ class PostgresRunStore(PostgresFindings):
             connection.cursor(row_factory=class_row(FinishedRun)) as cursor,
         ):
             return cursor.execute(RUNS["runs"], asked).fetchall()[::-1]
-
-    def log_state(self) -> Mapping[str, Any] | None:
-        """Return what the newest run stored about the log, as JSON; None before the first."""
-        with audit_session(self._database_url) as connection:
-            row = connection.execute(SQL["log_state"]).fetchone()
-        return None if row is None else row[0]
 
     def save(self, run: StoredRun) -> None:
         """Store a run and its findings in one transaction; saving it again changes nothing.
@@ -102,13 +89,8 @@ class PostgresRunStore(PostgresFindings):
 
 def _update_checkpoint(connection: Connection, run_id: str, update: CheckpointUpdate) -> None:
     """Replace the checkpoint. Raises RunOvertaken, and then has changed nothing."""
-    cut = None if update.cut is None else Jsonb(dict(update.cut))
-    asked = {"run_id": run_id, "cut": cut, "after": update.after}
+    asked = {"run_id": run_id, "cut": Jsonb(dict(update.cut)), "after": update.after}
     if not connection.execute(SQL["update_cut"], asked).rowcount:
         raise RunOvertaken
-    connection.execute(SQL["delete_carried"])
-    with connection.cursor() as cursor, cursor.copy(SQL["carry"]) as copy:
-        for row in update.carried:
-            copy.write_row(row)
     for shard, (xid, n) in update.positions.items():
         connection.execute(SQL["note_audited"], {"shard": shard, "xid": xid, "n": n})

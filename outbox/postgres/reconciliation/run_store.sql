@@ -1,7 +1,3 @@
--- name: log_state
--- Reads what the newest run stored about the log.
-SELECT plan -> 'log' FROM outbox.reconciliation_run WHERE plan ? 'log' ORDER BY finished_at DESC, run_id DESC LIMIT 1
-
 -- name: save_run
 -- Writes the run, unless it is stored already. Runs are ordered by the time they finished, so it is after that of every
 -- other run, even if the clock has been set back.
@@ -33,23 +29,11 @@ SELECT pg_try_advisory_lock(hashtext('outbox.reconciliation_cut')),
 -- Reads where the previous run ended.
 SELECT run_id, cut FROM outbox.reconciliation_cut WHERE source = ''
 
--- name: carried
--- Reads everything that the previous run left open.
-SELECT side, half_id, facts FROM outbox.reconciliation_carry
-
 -- name: update_cut
 -- Replaces the cut, if it is the one that this run continued, or one that this run stored before. Locks the one row.
 INSERT INTO outbox.reconciliation_cut AS known (source, run_id, cut) VALUES ('', %(run_id)s, %(cut)s)
 ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, cut = excluded.cut
 WHERE known.run_id IS NOT DISTINCT FROM %(after)s OR known.run_id = excluded.run_id
-
--- name: delete_carried
--- Deletes what the previous run left open.
-DELETE FROM outbox.reconciliation_carry
-
--- name: carry
--- Writes what this run leaves open.
-COPY outbox.reconciliation_carry (side, half_id, facts) FROM STDIN
 
 -- name: note_audited
 -- Records the position up to which a shard is audited; retirement reads it.

@@ -120,10 +120,6 @@ class PostgresSnapshot:
         """Return by shard how far its relay had come, and may have come."""
         return {row[0]: RelayProgress(*row[1:]) for row in self._rows("relay_progress")}
 
-    def kept_below(self, half_id: HalfId) -> frozenset[HalfId]:
-        """Return the half messages below an id that are stored, though their leaf is removed."""
-        return frozenset(kept for (kept,) in self._rows("kept_below", half_id=half_id))
-
     def commits(self, after: Mapping[int, Position], most: int) -> Sequence[LoggedCommit] | None:
         """Return the commits after a position of each shard, in order; None if more than ``most``.
 

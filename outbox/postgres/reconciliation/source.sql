@@ -47,10 +47,6 @@ WHERE i.inhparent = 'outbox.half_message'::regclass AND c.relname ~ '_\d+$'
 -- Reads the numbers of the leaves that were removed.
 SELECT leaf FROM outbox.retired_leaf
 
--- name: kept_below
--- Reads the halves below an id by key: unfinished messages of leaves that were removed.
-SELECT half_id FROM outbox.half_message WHERE half_id < %(half_id)s
-
 -- name: commits
 -- Reads the rows of the commit log from a transaction of each shard on.
 SELECT c.shard::int4, c.xid, c.committed_at, c.half_ids, c.content_digests

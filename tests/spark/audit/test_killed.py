@@ -37,7 +37,7 @@ pytestmark = [*REAL_STORES, pytest.mark.deep]
 
 COMMAND: Final = Path(sys.executable).parent / "outbox-reconcile"
 PATIENCE: Final = 240
-LAST_STAGE: Final = "carry what is open"
+LAST_STAGE: Final = "keep what is open"
 """After it the run is stored."""
 STATE: Final = """
 SELECT 'outbox.' || tablename FROM pg_tables

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from outbox.messages.message_id import HalfId
 from spark.checks.unverifiable import unjudged_half_ids, unlisted_half_ids
 from spark.columns import schemas
+from spark.columns.frames import Frames
 from spark.columns.segments import BASELINE, JUDGED
 from tests.spark.fixtures_markers import ON_SPARK
 
@@ -29,10 +30,16 @@ def test_a_retired_message_is_unverifiable_unless_this_run_judges_its_commit(
 def test_a_missing_message_is_not_judged_if_it_is_older_than_the_manifests_and_has_no_record(
     session: SparkSession,
 ) -> None:
-    rows = [(1, BASELINE, 0, 0), (2, BASELINE, 1, 0), (3, BASELINE, 0, 1), (4, JUDGED, 0, 0)]
-    rows.append((5, BASELINE, 0, 0))
-    columns = "half_id bigint, standing string, copies bigint, ahead bigint"
-    unsettled = session.createDataFrame(rows, columns)
-    asked = [HalfId(each) for each in (1, 2, 3, 4, 9)]
-    assert unlisted_half_ids(asked, unsettled) == [1]
-    assert unlisted_half_ids([], unsettled) == []
+    rows = [(1, BASELINE), (2, BASELINE), (4, JUDGED), (5, BASELINE)]
+    commits = session.createDataFrame(rows, "half_id bigint, standing string")
+    records = session.createDataFrame([(2,)], "half_id bigint")
+    frames = Frames(
+        manifests=records,
+        listings=records,
+        segments=records,
+        batches=records,
+        commits=commits,
+        records=records,
+    )
+    assert unlisted_half_ids([HalfId(each) for each in (1, 2, 4, 9)], frames) == {1}
+    assert unlisted_half_ids([], frames) == set()

@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from outbox.messages.message_id import HalfId
 from spark.columns import commit_rank, schemas, segments, slot
@@ -60,7 +61,8 @@ def records(session: SparkSession, *rows: tuple[HalfId, int | None, int]) -> Dat
         {"half_id": half_id, "shard": SHARD, "batch_no": batch_no, "digest": digest}
         for half_id, batch_no, digest in rows
     ]
-    return slot.with_ahead(schemas.frame_of(session, given, RECORDS), cuts(session))
+    read = schemas.frame_of(session, given, RECORDS).withColumn("again", F.lit(False))
+    return slot.with_ahead(read, cuts(session))
 
 
 def commits(session: SparkSession, *rows: tuple[int, list[tuple[HalfId, int]]]) -> DataFrame:
@@ -95,7 +97,7 @@ def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(
 ) -> None:
     clean, lost, doubled, altered, phantom, on_its_way, published = map(half, range(7))
     judged = [(each, 7) for each in (clean, lost, doubled, altered, published)]
-    both = placement.unsettled(
+    both = placement.suspects(
         commits(session, (8, judged), (10, [(on_its_way, 7)])),
         placement.count_copies(
             records(
@@ -108,5 +110,5 @@ def test_only_what_is_once_on_both_sides_with_equal_digests_is_above_suspicion(
             )
         ),
     )
-    found = both.where("suspect").collect()
+    found = both.collect()
     assert {row["half_id"] for row in found} == {lost, doubled, altered, phantom}

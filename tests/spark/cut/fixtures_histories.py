@@ -26,7 +26,7 @@ FAR: Final = 99
 FAULTS: Final = ("none", "none", "lost", "held", "twice", "altered", "headless", "skipped")
 Command = tuple[str, int, int]
 Open = frozenset[tuple[str, Cause]]
-"""What is open: subject and cause; a late duplicate counts as a duplicate."""
+"""What is open: subject and cause."""
 
 
 class Cut(NamedTuple):
@@ -214,6 +214,19 @@ def histories(draw: st.DrawFn, most_cuts: int, steps: st.SearchStrategy[Command]
     return History(commands=commands, cuts=cuts)
 
 
+def touching() -> Iterator[History]:
+    """Yield histories whose second run reads what concerns only messages that the first judged."""
+    for fault, later in (
+        ("none", ("late", 0, 0)),
+        ("lost", ("late", 0, 0)),
+        ("lost", ("repair", 0, 0)),
+        ("held", ("release", 0, 0)),
+        ("held", ("release", 0, 1)),
+    ):
+        commands = [("commit", 0, 0), ("publish", 0, FAULTS.index(fault)), later]
+        yield History(commands=commands, cuts=[Cut(2, 2, 2), Cut(3, 3, 3)])
+
+
 def any_histories(most_cuts: int) -> st.SearchStrategy[History]:
     """Return histories with every fault that the audit judges by message."""
     return histories(most_cuts, STEPS)
@@ -239,16 +252,12 @@ def drawn(count: int, strategy: st.SearchStrategy[History]) -> list[History]:
     return found
 
 
-def open_at(history: History, cut: Cut, read_before: int = 0) -> Open:
-    """Return what is open at a cut, by counting; ``read_before`` is what a run had read."""
-    return frozenset(
-        found for message in range(MESSAGES) for found in _open(history, cut, message, read_before)
-    )
+def open_at(history: History, cut: Cut) -> Open:
+    """Return what is open at a cut, by counting."""
+    return frozenset(found for each in range(MESSAGES) for found in _open(history, cut, each))
 
 
-def _open(
-    history: History, cut: Cut, message: int, read_before: int
-) -> Iterator[tuple[str, Cause]]:
+def _open(history: History, cut: Cut, message: int) -> Iterator[tuple[str, Cause]]:
     batches = [each for each in history.batches if each.at < cut.manifests]
     last = batches[-1].batch_no if batches else 0
     seen = [
@@ -266,7 +275,7 @@ def _open(
         return
     newest = history.last_batch(cut.decided)
     ahead = range(last + 1, newest + 1)
-    counted = [r for offset, r in own if offset < read_before or r.batch_no not in ahead]
+    counted = [r for _, r in own if r.batch_no not in ahead]
     repaired = history.hold(message, cut.decided) == "repaired"
     explained = 1 + sum(r.redriven for r in counted) if repaired else 1
     place = history.places[message]

@@ -112,9 +112,7 @@ class Cell:
 
     def open(self, runs_left: int) -> Open:
         """Return what a run with this number still to come must find, by counting."""
-        first = self.runs == runs_left + 1
-        before = 0 if first else self.record_end(self.cut(runs_left + 1))
-        return open_at(self.history, self.cut(runs_left), before)
+        return open_at(self.history, self.cut(runs_left))
 
     @cached_property
     def manifests(self) -> list[bytes]:
@@ -260,14 +258,11 @@ class Moment:
             if message != ABSENT
         }
 
-    def unlogged_among(self, half_ids: Sequence[HalfId]) -> frozenset[HalfId]:
-        messages = {each: self._message(each) for each in half_ids}
-        return frozenset(
-            each
-            for each, (cell, message) in messages.items()
-            if (place := cell.history.places.get(message))
-            if place.xid - 1 in cell.history.unlogged
-        )
+    def retired_below(self) -> HalfId:
+        return HalfId(0)
+
+    def retired_leaves(self) -> frozenset[int]:
+        return frozenset()
 
     def held_records(self, half_ids: Sequence[HalfId]) -> dict[HalfId, RecordHold]:
         asked = {each: self._hold(*self._message(each)) for each in half_ids}
@@ -281,6 +276,9 @@ class Moment:
 
     def records(self, places: Collection[tuple[Partition, int]]) -> Sequence[LogRecord]:
         return []
+
+    def cell_of(self, half_id: HalfId) -> int:
+        return self._message(half_id)[0].number
 
     def cell_and_subject(self, subject: str) -> tuple[int, str]:
         """Return the cell of a finding's subject, and the subject as a history has it."""

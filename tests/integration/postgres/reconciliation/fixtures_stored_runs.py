@@ -10,7 +10,7 @@ import psycopg
 
 from outbox.messages.message_id import HalfId
 from outbox.reconciliation.finding import StoredFinding
-from outbox.reconciliation.run import CarriedRow, CheckpointUpdate, StoredRun
+from outbox.reconciliation.run import CheckpointUpdate, StoredRun
 
 NOON = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,8 +65,7 @@ def statuses(database_url: str) -> dict[str, str]:
         return dict(rows.fetchall())
 
 
-def checkpoint_after(after: str | None, *half_ids: int, **fields: Any) -> CheckpointUpdate:
-    """Return a checkpoint after that run that carries these half ids."""
-    carried = [CarriedRow("commit", HalfId(each), "{}") for each in half_ids]
-    defaults: dict[str, Any] = {"cut": {"version": 1}, "carried": carried}
-    return CheckpointUpdate(after=after, **{**defaults, **fields})
+def checkpoint_after(after: str | None, **positions: tuple[int, int]) -> CheckpointUpdate:
+    """Return a checkpoint after that run, with the positions of shards named ``shard3``."""
+    audited = {int(name.removeprefix("shard")): each for name, each in positions.items()}
+    return CheckpointUpdate(after=after, cut={"version": 1}, positions=audited)

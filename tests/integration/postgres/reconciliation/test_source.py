@@ -135,14 +135,14 @@ def test_the_role_may_run_an_audit_and_nothing_else(
         snapshot.held_records(ids), snapshot.recorded_places(ids), snapshot.retired_below()
         assert snapshot.relay_progress() == {}
         assert not snapshot.already_published(ids)
-        snapshot.retired_leaves(), snapshot.kept_below(ids[0])
+        snapshot.retired_leaves()
         snapshot.unlogged(), snapshot.unlogged_among(ids)
         assert snapshot.changed() == []
     PostgresRunStore(auditor_url).save(
-        make_run("one", "a", checkpoint=checkpoint_after(None, 7, positions={3: (17, 2)}))
+        make_run("one", "a", checkpoint=checkpoint_after(None, shard3=(17, 2)))
     )
     assert PostgresRunStore(auditor_url).checkpoint() is not None
-    assert PostgresRunStore(auditor_url).open_below(ids[0]) == [1]
+    assert PostgresRunStore(auditor_url).open_retired(ids[0], ()) == [1]
     with psycopg.connect(auditor_url) as connection:
         connection.execute("SELECT half_ids FROM outbox.reconciliation_commits").fetchall()
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -1,1 +1,1 @@
-"""A run goes on where the last one ended: what is carried, closed, or read again."""
+"""A run goes on where the last one ended: what is kept open, closed, or read again."""

@@ -1,4 +1,4 @@
-"""A run goes on where the last one ended: each row is read once, and what is open is carried."""
+"""A run judges what is new alone, and reads everything where that concerns what is older."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from outbox.messages.message import Resolution
-from spark.audit.late_arrivals import LATE
 from spark.run_context import Options, RunContext
 from tests.spark.fixtures_markers import REAL_STORES
 from tests.spark.fixtures_outbox_writer import OutboxWriter
 from tests.spark.fixtures_stored_audit import causes, commit, message_id, run
 
 pytestmark = REAL_STORES
+OLDER = "full run: a record is of no message that is new"
 
 
 @pytest.mark.deep
-def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
+def test_a_run_reads_only_what_is_new_and_keeps_what_is_open(
     writer: OutboxWriter, parts: RunContext, options: Options
 ) -> None:
     topic = f"{writer.prefix}-points"
@@ -29,29 +29,40 @@ def test_a_run_reads_what_is_new_and_judges_again_what_is_open(
     writer.produce(writer.record(phantom))
 
     first = run(parts, options)
+    open_before = {"LOST/published": 1, "DUPLICATE/repeated": 1, "ORPHAN/undecided": 1}
     assert (first.plan.origin.mode, first.counts.records, first.counts.judged) == ("full", 13, 12)
-    assert causes(first) == {"LOST/published": 1, "DUPLICATE/repeated": 1, "ORPHAN/undecided": 1}
+    assert causes(first) == open_before
+
+    altered, *_ = commit(writer, topic, 5)
+    damaged = str(altered.message_id)
+    writer.publish(lambda r: (r._replace(value=b"?") if message_id(r) == damaged else r,))
+    second = run(parts, replace(options, small_rows=0))
+    assert second.plan.origin.run_id == first.run_id
+    assert (second.counts.records, second.counts.judged) == (5, 5)
+    assert causes(second) == {**open_before, "ALTERED/value": 1}
+    assert (second.changes.new, second.changes.closed_by_cause) == (1, {})
 
     writer.end([phantom], Resolution.ROLLBACK)
-    commit(writer, topic, 5)
-    writer.publish()
+    third = run(parts, options)
+    decided = "full run: a message with an open finding was decided, dropped or released"
+    assert third.plan.origin.sentence == decided
+    assert causes(third)["ORPHAN/rolled_back"] == 1
+
     writer.order_repair(lost)
     writer.order_repair(redriven)
     writer.produce(writer.record(again))
-    second = run(parts, options)
-    assert second.plan.origin.run_id == first.run_id
-    assert (second.counts.records, second.counts.judged) == (8, 5)
-    assert causes(second) == {
-        "DUPLICATE/repeated": 1,
+    fourth = run(parts, options)
+    assert (fourth.plan.origin.sentence, fourth.counts.records) == (OLDER, 21)
+    assert causes(fourth) == {
+        "DUPLICATE/repeated": 2,
         "ORPHAN/rolled_back": 1,
-        "DUPLICATE/late": 1,
+        "ALTERED/value": 1,
         "DUPLICATE/redriven": 1,
     }
-    assert (second.changes.new, second.changes.closed_by_cause) == (2, {"LOST/published": 1})
+    assert fourth.changes.closed_by_cause == {"LOST/published": 1}
 
     whole = run(parts, replace(options, full=True))
-    assert (whole.plan.origin.sentence, whole.counts.records) == ("full run: asked for", 21)
-    ids = {each.finding_id for each in second.findings}
+    ids = {each.finding_id for each in fourth.findings}
     assert {each.finding_id for each in whole.findings} == ids
 
 
@@ -71,15 +82,11 @@ def test_a_message_that_came_late_is_judged_beside_all_that_came_before(
     assert causes(run(parts, options)) == {"LOST/published": 2}
 
     writer.order_repair(repaired)
-    after_repair = run(parts, options)
-    assert (after_repair.plan.origin.mode, causes(after_repair)) == (
-        "incremental",
-        {"LOST/published": 1},
-    )
+    assert causes(run(parts, options)) == {"LOST/published": 1}
 
     writer.produce(writer.record(late, batch=f"{late.shard}.1.0"))
     found = run(parts, options)
-    assert found.plan.origin.sentence == f"full run: {LATE}"
+    assert found.plan.origin.sentence == OLDER
     assert causes(found)["ORDER_INVERSION/key"] == 1
     assert causes(found)["LOST/published"] == 0
     (inverted,) = [f for f in found.findings if f.cause.value == "ORDER_INVERSION/key"]

@@ -97,7 +97,7 @@ def test_a_repair_explains_one_record_and_neither_a_copy_of_it_nor_a_later_one(
     writer.repair(again, "action")
     found = {("DUPLICATE/repeated", copied.half_id)}
     assert found_in(matched) == found
-    assert found_in(run(parts, options)) == found | {("DUPLICATE/late", again.half_id)}
+    assert found_in(run(parts, options)) == found | {("DUPLICATE/repeated", again.half_id)}
 
 
 def found_in(report: Report) -> set[tuple[str, HalfId | None]]:

@@ -128,11 +128,10 @@ def test_the_snapshot_shows_why_a_record_is_unexpected(facts: Facts, expected: C
     assert classify(facts) == (expected,)
 
 
-def test_each_record_of_a_message_that_an_earlier_run_matched_is_a_duplicate() -> None:
-    facts = Facts(decision=Decision.COMMIT, matched_before=True, copies=1, content=Content.VALUE)
-    assert classify(facts) == (Cause.DUPLICATE_LATE,)
-    assert classify(replace(facts, redriven=1)) == (Cause.DUPLICATE_REDRIVEN,)
-    assert classify(replace(facts, copies=0, ahead=1)) == ()
+def test_a_record_that_was_written_again_is_a_duplicate_though_the_first_has_expired() -> None:
+    facts = Facts(decision=Decision.COMMIT, judged=True, copies=1, again=True)
+    assert classify(facts) == (Cause.DUPLICATE_REPEATED,)
+    assert classify(replace(facts, again=False)) == ()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from outbox.messages.manifest import Position
 from outbox.messages.message import DecidedBy, Resolution
 from outbox.messages.message_id import HalfId, Nonce, message_id_of
 from outbox.reconciliation.log import Partition
@@ -17,12 +18,15 @@ from spark.compare.diagnosis import findings_of_suspect
 from spark.compare.expiry import EarlierRuns
 from spark.compare.facts import Unverifiable, is_unverifiable, unverifiable_reason
 from spark.compare.field_diff import compare
+from spark.cut.checkpoint import Previous
+from spark.cut.cut_plan import ShardCut
 from spark.findings.finding_class import Cause
 from tests.fixtures_records import render
 from tests.unit.spark.fixtures_suspects import (
     COMMITTED,
     HALF,
     HERE,
+    NOON,
     P_LISTED,
     causes,
     make_copy,
@@ -182,24 +186,16 @@ def test_an_unknown_message_is_named_by_its_record() -> None:
     assert (finding.topic, finding.partition, finding.offset) == ("points", 0, 5)
 
 
-@pytest.mark.parametrize(
-    ("redriven", "released", "expected"),
-    [
-        ((True,), True, Cause.DUPLICATE_REDRIVEN),
-        ((False,), True, Cause.DUPLICATE_REDRIVEN),
-        ((False, False), True, Cause.DUPLICATE_LATE),
-        ((False, True), True, Cause.DUPLICATE_LATE),
-        ((False,), False, Cause.DUPLICATE_LATE),
-    ],
-)
-def test_of_a_message_matched_before_a_repair_explains_one_record_whichever_came_first(
-    redriven: tuple[bool, ...], released: bool, expected: Cause
-) -> None:
-    """The lost record that arrives after its repair is not reported as the relay's fault."""
-    copies = [make_copy(offset=at, redriven=each) for at, each in enumerate(redriven)]
-    hold = make_hold(released=released, repair="order")
-    late = make_suspect(*copies, standing=None, position=None, hold=hold)
-    assert causes(late, replace(HERE, continued=True)) == [expected]
+def test_a_record_is_written_again_only_of_a_message_that_an_earlier_run_has_not_missed() -> None:
+    cut = ShardCut(shard=3, batch_no=7, position=Position(9, 1))
+    before = Previous(
+        run_id="", cut_at=NOON, horizon=1, manifest_ends={}, marks={}, shards={3: cut}
+    )
+    late = make_suspect(make_copy(again=True))
+    seen = replace(HERE, earlier=EarlierRuns(previous=before))
+    missed = EarlierRuns(previous=before, missing=frozenset({HALF.half_id}))
+    assert causes(late, seen) == [Cause.DUPLICATE_REPEATED]
+    assert causes(late, replace(HERE, earlier=missed)) == []
 
 
 @pytest.mark.parametrize(

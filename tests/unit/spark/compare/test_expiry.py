@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,11 @@ import pytest
 
 from outbox.messages.manifest import Position
 from outbox.reconciliation.log import Partition
-from outbox.reconciliation.run import CarriedRow
 from outbox.reconciliation.snapshot import RecordedPlace
 from spark.compare.expiry import EarlierRuns, earlier_runs
-from spark.cut.carry_over import COMMIT, RECORD, unexpired_rows
 from spark.cut.checkpoint import Previous
 from spark.cut.cut_plan import ShardCut
+from spark.cut.log_state import LogState
 from spark.findings.finding_class import Cause
 from tests.unit.spark.fixtures_suspects import (
     HALF,
@@ -40,7 +38,7 @@ def listed(batch_no: int, status: str = "P") -> tuple[dict[str, Any], ...]:
 def previous(**fields: Any) -> Previous:
     """Return a cut that has judged seven batches of the shard, and read up to offset 50."""
     cut = ShardCut(shard=3, batch_no=7, position=Position(9, 1))
-    known: dict[str, Any] = {"ends": {FIRST: 50, SECOND: 50}, "shards": {3: cut}}
+    known: dict[str, Any] = {"log": LogState(ends={FIRST: 50, SECOND: 50}), "shards": {3: cut}}
     empty: dict[str, Any] = {"run_id": "one", "cut_at": NOON, "horizon": 1}
     return Previous(**{**empty, **known, "manifest_ends": {}, "marks": {}, **fields})
 
@@ -105,22 +103,6 @@ def test_only_what_was_published_is_compacted() -> None:
     assert causes(make_suspect(superseded=True, listed=())) == [Cause.LOST_SKIPPED]
 
 
-def record(offset: int, batch_no: int) -> CarriedRow:
-    """Return a record as a run leaves it open."""
-    facts = {"topic": "points", "partition": 0, "offset": offset, "shard": 3, "batch_no": batch_no}
-    text = json.dumps(facts | {"message_id": str(HALF.message_id)})
-    return CarriedRow(RECORD, HALF.half_id, text)
-
-
-def test_a_record_that_was_read_and_has_expired_is_neither_missing_nor_seen_again() -> None:
-    rows = (CarriedRow(COMMIT, HALF.half_id, "{}"), record(40, 7), record(60, 7), record(41, 8))
-    found = earlier_runs(previous(), rows, TRIMMED.starts, recreated=())
-    assert [*found.missing, *found.expired] == [HALF.half_id, str(HALF.message_id)]
-    assert causes(make_suspect(listed=listed(7)), replace(TRIMMED, earlier=found)) == []
-    kept = unexpired_rows(previous(carried=rows), TRIMMED.starts)
-    assert kept == (rows[0], rows[2], rows[3])
-
-
 def test_an_accepted_topic_has_no_earlier_end() -> None:
-    found = earlier_runs(previous(), (), TRIMMED.starts, recreated=("points",))
-    assert (found.ends, earlier_runs(None, (), {}, ())) == ({}, EarlierRuns())
+    found = earlier_runs(previous(), (), recreated=("points",))
+    assert (found.ends, earlier_runs(None, (), ())) == ({}, EarlierRuns())

@@ -13,8 +13,9 @@ from outbox.reconciliation.log import Partition
 from outbox.reconciliation.run import StoredCheckpoint
 from outbox.reconciliation.snapshot import SnapshotIdentity
 from spark.cut import checkpoint
-from spark.cut.checkpoint import Mark, Previous
+from spark.cut.checkpoint import Mark, PlannedRead, Previous
 from spark.cut.cut_plan import LogCut, Plan, Range, ShardCut
+from spark.cut.log_state import LogState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 POINTS, MANIFESTS = Partition("points", 0), Partition("outbox.progress", 3)
@@ -45,12 +46,15 @@ def make_previous() -> Previous:
         shard=3, batch_no=7, position=Position(500, 2), baseline=Position(100, 0), unlisted=True
     )
     plan = Plan(log=log(), shards=(shard,), snapshot=snapshot())
-    stored = StoredCheckpoint(
-        run_id="one", cut=checkpoint.cut_of(plan, checkpoint.marks_of([row()]))
+    planned = PlannedRead(plan=plan, marks=checkpoint.marks_of([row()]))
+    cut = checkpoint.cut_of(
+        planned, None, LogState(ends={POINTS: 90}), {3: 8}, {POINTS: 88}, too_many=False
     )
+    stored = StoredCheckpoint(run_id="one", cut=cut)
     found = checkpoint.previous_of(stored)
     assert found is not None
     assert (found.shards, found.marks) == ({3: shard}, {3: Mark(38, 99)})
+    assert (found.newest, found.ahead) == ({3: 8}, {POINTS: 88})
     return found
 
 
@@ -62,7 +66,6 @@ def previous() -> Previous:
 
 def test_without_a_stored_cut_there_is_empty_to_continue() -> None:
     assert checkpoint.previous_of(None) is None
-    assert checkpoint.previous_of(StoredCheckpoint(run_id="one", cut=None)) is None
     assert checkpoint.previous_of(StoredCheckpoint(run_id="one", cut={"version": 0})) is None
 
 
@@ -72,6 +75,9 @@ def test_only_what_no_run_has_read_is_read_with_the_last_manifest_before_it(
     now = log(data=(5, 120), manifests=(0, 44))
     assert checkpoint.unread_ranges(now.records, previous.ends) == (
         Range(partition=POINTS, start=90, end=120),
+    )
+    assert checkpoint.ranges_ahead(now.records, previous) == (
+        Range(partition=POINTS, start=5, end=90),
     )
     assert checkpoint.unread_manifests(now, previous) == (
         Range(partition=MANIFESTS, start=38, end=44),

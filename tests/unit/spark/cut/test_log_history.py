@@ -115,7 +115,6 @@ def test_a_stored_state_is_read_back_unchanged() -> None:
     state = replace(ANCHORED, baselines=baselines, positions={3: Position(9, 4)})
     stored = json.loads(json.dumps(state.as_json()))
     assert log_state.state_of(stored) == state
-    assert log_state.state_of(None) == LogState()
 
 
 def snapshot_of(taken_at: datetime) -> SnapshotIdentity:
