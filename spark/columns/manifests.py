@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from outbox.messages.manifest import ENTRY_BYTES, PREFIX, VERSION, Kind
-from spark.columns.slot import half_id_in
+from spark.columns.slot import half_id_in, number_in
 
 FIELDS: Final = (
     ("version", 1),
@@ -59,11 +59,11 @@ def with_prefix(log: DataFrame) -> DataFrame:
         name: f"substring(value, {at}, {size})"
         for at, (name, size) in zip(starts, FIELDS, strict=False)
     }
-    crc = _number(f"substring(value, -{CRC_BYTES}, {CRC_BYTES})")
+    crc = number_in(f"substring(value, -{CRC_BYTES}, {CRC_BYTES})")
     return log.where("value IS NOT NULL").selectExpr(
         *("partition", "offset", "value AS body"),
         f"{raw.pop('installation')} AS installation",
-        *(f"{_number(part)} AS {name}" for name, part in raw.items()),
+        *(f"{number_in(part)} AS {name}" for name, part in raw.items()),
         f"{crc} AS crc",
         f"""length(value) >= {PREFIX.size + CRC_BYTES}
             AND crc32(substring(value, 1, length(value) - {CRC_BYTES})) = {crc} AS intact""",
@@ -97,19 +97,23 @@ def cuts(manifests: DataFrame, anchors: Mapping[int, int] | None = None) -> Data
 
 
 def entries(manifests: DataFrame) -> DataFrame:
-    """Return one row per listed message: half id, message id, status (P, S or K), batch, index."""
+    """Return one row per listed message: half id, message id, status (P, S or K), batch, index.
+
+    A lambda over the places would copy the whole body for each entry.
+    """
     return (
         manifests.where("intact AND entries > 0")
         .selectExpr(
-            *("shard", "batch_no", "kind"),
-            f"""posexplode(transform(
-                sequence(0, entries - 1),
-                place -> substring(body, {PREFIX.size + 1} + {ENTRY_BYTES} * place, {ENTRY_BYTES})
-            )) AS (index, entry)""",
+            *("shard", "batch_no", "kind", "body"),
+            "explode(sequence(0, int(entries) - 1)) AS index",
+        )
+        .selectExpr(
+            "* EXCEPT (body)",
+            f"substring(body, {PREFIX.size + 1} + {ENTRY_BYTES} * index, {ENTRY_BYTES}) AS entry",
         )
         .selectExpr("*", "lower(hex(substring(entry, 1, 16))) AS digits")
         .selectExpr(
-            f"{half_id_in('digits')} AS half_id",
+            f"{half_id_in('entry')} AS half_id",
             """concat_ws(
                 '-',
                 substr(digits, 1, 8),
@@ -146,11 +150,6 @@ def breaks(manifests: DataFrame) -> DataFrame:
     )
     found = chained.selectExpr("partition", "offset", "batch_no", f"{FAULT} AS fault")
     return found.where("fault IS NOT NULL")
-
-
-def _number(big_endian: str) -> str:
-    """Return the SQL for the unsigned number in up to eight bytes."""
-    return f"bigint(conv(hex({big_endian}), 16, 10))"
 
 
 def _by_shard(numbers: Mapping[int, int]) -> str:

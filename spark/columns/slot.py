@@ -20,20 +20,24 @@ INDEX_BITS: Final = (MAX_ENTRIES - 1).bit_length()
 """Bits of the index in a slot; the other bits are the batch."""
 
 
-def half_id_in(digits: str) -> str:
-    """Return the SQL for the half id in the 32 hexadecimal digits of a message id.
+def half_id_in(message_id: str) -> str:
+    """Return the SQL for the half id in the 16 bytes of a message id.
 
     The first 48 bits are its high part, the 12 bits after the version and the 3 after the variant
-    its low part (``outbox/messages/message_id.py``).
+    its low part (``outbox/messages/message_id.py``). The 16 is the variant: with another one it is
+    no half id.
     """
+    low = number_in(f"substring({message_id}, 7, 3)")
     return f"""(
-        shiftleft(
-            bigint(conv(concat(substr({digits}, 1, 12), substr({digits}, 14, 3)), 16, 10)),
-            3
-        )
-        + 2 * (instr('89ab', substr({digits}, 17, 1)) - 1)
-        + int(substr({digits}, 18, 1) >= '8')
+        shiftleft({number_in(f"substring({message_id}, 1, 6)")}, 15)
+        + shiftleft(shiftright({low}, 8) & 4095, 3)
+        + ((shiftright({low}, 3) & 31) - 16)
     )"""
+
+
+def number_in(big_endian: str) -> str:
+    """Return the SQL for the unsigned number in up to eight bytes."""
+    return f"bigint(conv(hex({big_endian}), 16, 10))"
 
 
 def with_half_id(records: DataFrame) -> DataFrame:
@@ -42,7 +46,7 @@ def with_half_id(records: DataFrame) -> DataFrame:
     Spark computes the column only where it is used. That costs half as much as reading the record,
     so a step over all records should not use it.
     """
-    half_id = half_id_in("replace(message_id, '-')")
+    half_id = half_id_in("unhex(replace(message_id, '-'))")
     return records.withColumn(
         "half_id", F.expr(f"CASE WHEN message_id RLIKE '{MESSAGE_ID}' THEN {half_id} END")
     )
