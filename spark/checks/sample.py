@@ -57,6 +57,7 @@ def sample(
         "sampled_records",
         matches=matches,
         commits=commits,
+        again=bool(again),
         reported=schemas.frame_of(matches.sparkSession, again, schemas.HALF_IDS),
         one_of=one_of,
         turn=turn % one_of,

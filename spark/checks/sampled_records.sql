@@ -1,10 +1,14 @@
 -- The first records of a sample of the messages, another one each turn, with their commits.
--- Those that an earlier run reported are looked at again, whatever the digest.
+-- Those that an earlier run reported are looked at again, whatever the digest; without any, no half
+-- id is parsed to choose.
 WITH chosen AS (
     SELECT *
     FROM {matches}
     WHERE NOT redriven
-        AND (pmod(digest, :one_of) = :turn OR half_id IN (SELECT half_id FROM {reported}))
+        AND (
+            pmod(digest, :one_of) = :turn
+            OR :again AND half_id IN (SELECT half_id FROM {reported})
+        )
     ORDER BY half_id, topic, partition, offset
     LIMIT :most
 )
