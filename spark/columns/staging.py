@@ -12,9 +12,17 @@ from pyspark.sql.utils import is_remote
 
 from outbox.errors import ConfigurationError
 
-ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+PLAIN: Final = {
+    "compression": "snappy",
+    "parquet.block.size": str(16 * 1024 * 1024),
+    "parquet.column.statistics.enabled": "false",
+    "parquet.enable.dictionary": "false",
+}
 """A task keeps a row group in memory while it writes or reads it, beside the memory that Spark
-manages. With Parquet's default of 128 MiB that grows with the messages until it is as large."""
+manages. With Parquet's default of 128 MiB that grows with the messages until it is as large.
+
+Hashes and ids repeat too rarely for a dictionary or a slow compression to pay, and nobody asks for
+their least and greatest: the files are read once or twice and dropped."""
 PROBE_FILES: Final = 32
 """Enough files that each executor of a small cluster writes one."""
 
@@ -24,12 +32,8 @@ def stage_frame(frame: DataFrame, uri: str) -> DataFrame:
 
     Spark knows the size of the files and broadcasts only a small frame. A forced broadcast of a
     frame with a row per commit, batch or bucket would have to fit into the driver's heap.
-
-    Hashes and ids repeat too rarely for a dictionary or a slow compression to pay: the files are
-    read once or twice and dropped.
     """
-    plain = frame.write.option("parquet.enable.dictionary", "false").option("compression", "snappy")
-    plain.option("parquet.block.size", ROW_GROUP_BYTES).mode("overwrite").parquet(uri)
+    frame.write.options(**PLAIN).mode("overwrite").parquet(uri)
     return _read_back(frame, uri)
 
 
