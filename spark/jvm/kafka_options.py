@@ -25,13 +25,15 @@ READ_OPTIONS: Final[Mapping[str, str]] = {
     "failOnDataLoss": "true",
     "includeHeaders": "true",
     "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.poll.records": "10000",
+    "kafka.max.partition.fetch.bytes": "4194304",
     "kafka.auto.include.jmx.reporter": "false",
     "kafka.enable.metrics.push": "false",
 }
 """A broker's quota can name the client id. A range ends with the marker of a transaction. Without
 ``fetch.max.wait.ms`` the broker delays the final fetch of each partition by half a second, because
-it waits for records after the range. Nobody reads the metrics of a client, and each partition has
-one."""
+it waits for records after the range. After each poll Spark asks for both ends of the partition, so
+each poll brings many records. Nobody reads the metrics of a client, and each partition has one."""
 HOST_NAMES: Final = "ssl.endpoint.identification.algorithm"
 UNCHECKED: Final = "none"
 """Where librdkafka is not to compare the name of the host; Java's word for it is empty."""
