@@ -1,4 +1,3 @@
-import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Scanner;
@@ -13,9 +12,8 @@ import outbox.client.TransactionProducer;
  */
 public final class JavaLoad {
   public static void main(String[] arguments) throws Exception {
-    var http = HttpClient.newHttpClient();
     var limit = Duration.ofMinutes(1);
-    var producer = new TransactionProducer(arguments[0], arguments[1], null, limit, http);
+    var producer = new TransactionProducer(arguments[0], arguments[1], null, limit, null);
     var value = "x".repeat(Integer.parseInt(arguments[3]));
     var lines = new Scanner(System.in);
     while (lines.hasNextInt()) {

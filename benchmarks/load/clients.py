@@ -49,6 +49,9 @@ COMPILED: Final = {
 """The loads in other languages: where and how each is built, and how it is run there."""
 PROCESSES: Final = 2
 WARM: Final = 0.1
+"""What is sent before a measurement, as a part of it."""
+WARM_JVM: Final = 40_000
+"""The messages until the code of a JVM is compiled; RocketMQ's own producer gets as many."""
 
 
 @contextmanager

@@ -80,7 +80,8 @@ class OutboxSubject:
         else:
             running = clients.processes(self._url, kind, at_a_time, value)
         with running as send:
-            send(int(messages * clients.WARM))
+            send(clients.WARM_JVM if kind == "java" else int(messages * clients.WARM))
+            drain(self._url)
             return {"path": path, **self._measured(messages, lambda: {"seconds": send(messages)})}
 
     def _measured(self, messages: int, load: Callable[[], Row]) -> Row:

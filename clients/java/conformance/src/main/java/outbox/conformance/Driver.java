@@ -6,7 +6,6 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.http.HttpClient;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -59,8 +58,7 @@ public final class Driver {
   private static List<Map<String, ?>> send(JsonNode asked) throws Exception {
     var limit = Duration.ofMillis((long) (1000 * asked.get("seconds").asDouble()));
     String url = asked.get("url").asText();
-    var http = HttpClient.newHttpClient();
-    var producer = new TransactionProducer(url, asked.get("group").asText(), null, limit, http);
+    var producer = new TransactionProducer(url, asked.get("group").asText(), null, limit, null);
     List<Callable<Map<String, ?>>> calls = new ArrayList<>();
     for (JsonNode id : asked.get("transaction_ids")) {
       var message = message(asked).transactionId(id.asText());

@@ -67,7 +67,8 @@ public final class Message {
 
   /** Sets another member of a prepare, such as {@code key_base64}, {@code partition}, {@code tags}. */
   public Message with(String member, Object value) {
-    return new Message(members.deepCopy().set(member, JSON.valueToTree(value)));
+    ObjectNode changed = JSON.createObjectNode().setAll(members);
+    return new Message(changed.set(member, JSON.valueToTree(value)));
   }
 
   String transactionId() {

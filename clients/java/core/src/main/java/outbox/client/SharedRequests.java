@@ -5,46 +5,52 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
-import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /**
  * Concurrent calls of one operation share requests: while one is under way, further calls wait and
- * travel together in the next one. A single call is sent at once.
+ * travel together in the next one. A single call is sent at once. While nothing is under way there is
+ * no thread.
  */
 final class SharedRequests {
   private static final int MESSAGES_MAX = 1000;
   private static final int CHARACTERS_MAX = 2 * 1024 * 1024; // the service accepts 8 MiB
+  private static final JsonNode LATE = Message.JSON.createObjectNode().put("error", "it took too long");
 
-  private record Call(String item, int messages, CompletableFuture<JsonNode> answer) {}
+  private record Call(String item, int messages, BlockingQueue<JsonNode> answer) {}
 
-  private final Function<String, CompletableFuture<JsonNode>> post;
+  private final Function<String, JsonNode> post;
   private final Queue<Call> waiting = new ArrayDeque<>();
   private boolean isUnderWay;
 
-  SharedRequests(Function<String, CompletableFuture<JsonNode>> post) {
+  SharedRequests(Function<String, JsonNode> post) {
     this.post = post;
   }
 
-  /** Sends an item, alone or with others; its own answer always comes. */
-  CompletableFuture<JsonNode> share(String item, int messages) {
-    var call = new Call(item, messages, new CompletableFuture<>());
+  /** Sends an item, alone or with others, and returns its own answer. */
+  JsonNode share(String item, int messages, long nanos) throws InterruptedException {
+    var call = new Call(item, messages, new ArrayBlockingQueue<>(1));
     synchronized (this) {
       waiting.add(call);
-      if (isUnderWay) {
-        return call.answer;
+      if (!isUnderWay) {
+        var sender = new Thread(this::sendAll, "outbox-sender");
+        sender.setDaemon(true);
+        sender.start();
+        isUnderWay = true;
       }
-      isUnderWay = true;
     }
-    CompletableFuture.runAsync(this::next); // those who can go on now add their calls too
-    return call.answer;
+    JsonNode answer = call.answer.poll(nanos, TimeUnit.NANOSECONDS);
+    return answer == null ? LATE : answer;
   }
 
-  private void next() {
-    List<Call> calls = take();
-    if (!calls.isEmpty()) {
-      send(calls).thenRun(this::next);
+  private void sendAll() {
+    for (List<Call> calls = take(); !calls.isEmpty(); calls = take()) {
+      send(calls);
+      Thread.yield(); // those who can go on now add their calls too
     }
   }
 
@@ -66,21 +72,18 @@ final class SharedRequests {
   }
 
   /** If a request is refused as a whole, a call or their number may be the cause: each goes alone. */
-  private CompletableFuture<Void> send(List<Call> calls) {
+  private void send(List<Call> calls) {
     var body = calls.stream().map(Call::item).collect(Collectors.joining(",", "{\"items\":[", "]}"));
-    return post.apply(body)
-        .thenAccept(
-            answer -> {
-              boolean isRefused = answer.path("status").asInt() / 100 == 4;
-              JsonNode items = answer.path("items");
-              for (int place = 0; place < calls.size(); place++) {
-                Call call = calls.get(place);
-                if (isRefused && calls.size() > 1) {
-                  send(List.of(call));
-                } else {
-                  call.answer.complete(items.size() == calls.size() ? items.get(place) : answer);
-                }
-              }
-            });
+    JsonNode answer = post.apply(body);
+    boolean isRefused = answer.path("status").asInt() / 100 == 4;
+    JsonNode items = answer.path("items");
+    for (int place = 0; place < calls.size(); place++) {
+      Call call = calls.get(place);
+      if (isRefused && calls.size() > 1) {
+        send(List.of(call));
+      } else {
+        call.answer.add(items.size() == calls.size() ? items.get(place) : answer);
+      }
+    }
   }
 }

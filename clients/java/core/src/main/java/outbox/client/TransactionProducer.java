@@ -1,19 +1,18 @@
 package outbox.client;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.net.HttpURLConnection;
 import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpRequest.BodyPublishers;
-import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.HttpsURLConnection;
+import javax.net.ssl.SSLSocketFactory;
 import outbox.client.OutboxException.Reason;
 
 /**
@@ -23,9 +22,9 @@ import outbox.client.OutboxException.Reason;
  */
 public final class TransactionProducer {
   private static final int PREPARES = 3;
-  private static final Set<Integer> UNCERTAIN = Set.of(0, 408, 429, 500, 502, 503, 504);
 
-  private static final JsonNode LATE = Message.JSON.createObjectNode().put("error", "it took too long");
+  /** Statuses after which a call is repeated; -1 is no HTTP, 0 no answer. */
+  private static final Set<Integer> UNCERTAIN = Set.of(-1, 0, 408, 429, 500, 502, 503, 504);
 
   /** What runs between prepare and end, in your own database. */
   @FunctionalInterface
@@ -37,26 +36,26 @@ public final class TransactionProducer {
   private final String group;
   private final String apiKey;
   private final Duration timeout;
-  private final HttpClient http;
+  private final SSLSocketFactory tls;
   private final SharedRequests prepares = new SharedRequests(body -> post("/batch", body));
   private final SharedRequests ends = new SharedRequests(body -> post("/end-batch", body));
 
   /** Takes the address of the outbox, and a key, or null where the outbox asks for none. */
   public TransactionProducer(String url, String producerGroup, String apiKey) {
-    this(url, producerGroup, apiKey, Duration.ofSeconds(10), HttpClient.newHttpClient());
+    this(url, producerGroup, apiKey, Duration.ofSeconds(10), null);
   }
 
   /**
-   * Takes a limit for each call with its retries, and a client with your own settings; it must not
-   * follow redirects: a redirected POST becomes a GET, which is answered with 200.
+   * Takes a limit for each call with its retries, and what opens its TLS connections, for a
+   * certificate of your own; null is the default of the JVM.
    */
   public TransactionProducer(
-      String url, String producerGroup, String apiKey, Duration timeout, HttpClient http) {
+      String url, String producerGroup, String apiKey, Duration timeout, SSLSocketFactory tls) {
     this.url = URI.create(url);
     this.group = producerGroup;
     this.apiKey = apiKey;
     this.timeout = timeout;
-    this.http = http;
+    this.tls = tls;
   }
 
   /**
@@ -107,56 +106,61 @@ public final class TransactionProducer {
   /** Repeats a call while its result is uncertain and the time allows it; returns the message id. */
   private String call(SharedRequests requests, ObjectNode item, int messages) {
     long deadline = System.nanoTime() + timeout.toNanos();
-    for (long longest = 50; ; longest = Math.min(2 * longest, 2000)) {
-      JsonNode answer =
-          requests.share(item.toString(), messages)
-              .completeOnTimeout(LATE, deadline - System.nanoTime(), TimeUnit.NANOSECONDS)
-              .join();
-      if (answer.has("result")) {
-        return answer.get("result").get("message_id").asText();
-      }
-      long jitter = ThreadLocalRandom.current().nextLong(longest);
-      long pause = Math.max(jitter, 1000 * answer.path("retry_after").asLong());
-      boolean isOver = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause) > deadline;
-      if (isOver || !UNCERTAIN.contains(answer.path("status").asInt())) {
-        throw OutboxException.of(answer);
-      }
-      try {
-        Thread.sleep(pause);
-      } catch (InterruptedException stopped) {
-        Thread.currentThread().interrupt();
-        throw new OutboxException(Reason.NO_ANSWER, "the thread was interrupted", stopped);
-      }
-    }
-  }
-
-  /** Makes one attempt. It takes half the time at most: a dead connection does not use all of it. */
-  private CompletableFuture<JsonNode> post(String path, String body) {
-    Duration limit = timeout.dividedBy(2);
-    var request =
-        HttpRequest.newBuilder(URI.create(url + "/v1/half-messages" + path))
-            .version(HttpClient.Version.HTTP_1_1)
-            .timeout(limit)
-            .header("content-type", "application/json")
-            .POST(BodyPublishers.ofString(body));
-    if (apiKey != null) {
-      request.header("authorization", "Bearer " + apiKey);
-    }
-    return http.sendAsync(request.build(), BodyHandlers.ofByteArray())
-        .orTimeout(limit.toMillis(), TimeUnit.MILLISECONDS)
-        .thenApply(TransactionProducer::read)
-        .exceptionally(error -> Message.JSON.createObjectNode().put("error", error.toString()));
-  }
-
-  private static JsonNode read(HttpResponse<byte[]> response) {
-    int status = response.statusCode();
-    ObjectNode answer = Message.JSON.createObjectNode().put("status", status);
-    response.headers().firstValue("retry-after").ifPresent(text -> answer.put("retry_after", text));
     try {
-      JsonNode members = Message.JSON.readTree(response.body());
+      for (long longest = 50; ; longest = Math.min(2 * longest, 2000)) {
+        JsonNode answer = requests.share(item.toString(), messages, deadline - System.nanoTime());
+        if (answer.has("result")) {
+          return answer.get("result").get("message_id").asText();
+        }
+        long jitter = ThreadLocalRandom.current().nextLong(longest);
+        long pause = Math.max(jitter, 1000 * answer.path("retry_after").asLong());
+        boolean isOver = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause) > deadline;
+        if (isOver || !UNCERTAIN.contains(answer.path("status").asInt())) {
+          throw OutboxException.of(answer);
+        }
+        Thread.sleep(pause);
+      }
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+      throw new OutboxException(Reason.NO_ANSWER, "the thread was interrupted", stopped);
+    }
+  }
+
+  /** Makes one attempt. It waits half the time at most: a dead connection does not use all of it. */
+  private JsonNode post(String path, String body) {
+    int limit = (int) Math.max(1, timeout.toMillis() / 2);
+    try {
+      var address = URI.create(url + "/v1/half-messages" + path).toURL();
+      var connection = (HttpURLConnection) address.openConnection();
+      if (connection instanceof HttpsURLConnection secure && tls != null) {
+        secure.setSSLSocketFactory(tls);
+      }
+      connection.setConnectTimeout(limit);
+      connection.setReadTimeout(limit);
+      connection.setInstanceFollowRedirects(false); // a redirected POST becomes a GET
+      connection.setRequestProperty("content-type", "application/json");
+      if (apiKey != null) {
+        connection.setRequestProperty("authorization", "Bearer " + apiKey);
+      }
+      connection.setDoOutput(true);
+      try (var output = connection.getOutputStream()) {
+        output.write(body.getBytes(StandardCharsets.UTF_8));
+      }
+      return read(connection);
+    } catch (IOException | RuntimeException error) {
+      return Message.JSON.createObjectNode().put("error", error.toString());
+    }
+  }
+
+  private static JsonNode read(HttpURLConnection connection) throws IOException {
+    int status = connection.getResponseCode();
+    ObjectNode answer = Message.JSON.createObjectNode().put("status", status);
+    answer.put("retry_after", connection.getHeaderField("retry-after"));
+    try (var text = status < 400 ? connection.getInputStream() : connection.getErrorStream()) {
+      JsonNode members = Message.JSON.readTree(text);
       String place = status == 207 ? "items" : "problem";
       return answer.set(place, status == 207 ? members.path("items") : members);
-    } catch (IOException page) {
+    } catch (JsonProcessingException page) {
       return answer; // of a proxy
     }
   }

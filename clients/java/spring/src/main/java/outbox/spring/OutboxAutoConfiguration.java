@@ -1,6 +1,5 @@
 package outbox.spring;
 
-import java.net.http.HttpClient;
 import java.sql.SQLException;
 import javax.sql.DataSource;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -32,7 +31,7 @@ public class OutboxAutoConfiguration {
   TransactionProducer outboxProducer(OutboxProperties settings) {
     var api = settings.api();
     return new TransactionProducer(
-        api.url(), settings.producerGroup(), api.key(), settings.timeout(), HttpClient.newHttpClient());
+        api.url(), settings.producerGroup(), api.key(), settings.timeout(), null);
   }
 
   @Bean
