@@ -20,6 +20,7 @@ const (
 	requestMaxMessages = 1000
 	requestMaxBytes    = 7 << 20 // the service accepts 8 MiB
 	answerMaxBytes     = 8 << 20
+	yields             = 3 // an idle processor may take up a goroutine that yields at once
 )
 
 // item is a part of a request, and where its own answer goes.
@@ -103,7 +104,9 @@ func (p *Producer) share(ctx context.Context, by *queue, path string, one item) 
 
 // take returns the items of the next request; without any the request is no longer under way.
 func (q *queue) take() []item {
-	runtime.Gosched() // those who can go on now add their items too
+	for range yields {
+		runtime.Gosched() // those who can go on now add their items too
+	}
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	count, messages, size := 0, 0, 0
