@@ -142,9 +142,11 @@ public final class TransactionProducer {
       if (apiKey != null) {
         connection.setRequestProperty("authorization", "Bearer " + apiKey);
       }
+      byte[] content = body.getBytes(StandardCharsets.UTF_8);
       connection.setDoOutput(true);
+      connection.setFixedLengthStreamingMode(content.length); // the JDK repeats no request by itself
       try (var output = connection.getOutputStream()) {
-        output.write(body.getBytes(StandardCharsets.UTF_8));
+        output.write(content);
       }
       return read(connection);
     } catch (IOException | RuntimeException error) {
@@ -160,8 +162,8 @@ public final class TransactionProducer {
       JsonNode members = Message.JSON.readTree(text);
       String place = status == 207 ? "items" : "problem";
       return answer.set(place, status == 207 ? members.path("items") : members);
-    } catch (JsonProcessingException page) {
-      return answer; // of a proxy
+    } catch (JsonProcessingException | IllegalArgumentException page) {
+      return answer; // of a proxy, or empty
     }
   }
 }
