@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from outbox.messages.message_id import LOW_BITS
@@ -109,11 +109,11 @@ def read(
     context, options, log = captured.context, captured.options, captured.log
     previous = None if options.full else previous_of(captured.stored)
     reader = Reader(sources=sources, progress=context.progress, stage_uri=options.stage_uri)
-    reason = _full_read_reason(captured)
-    planned, listed = plan_read(reader, log, snapshot.identity, previous, reason)
     progress = snapshot.relay_progress()
 
-    def compared(known: Previous | None = None) -> tuple[SparkRun, Differences]:
+    def compared(
+        planned: PlannedRead, listed: DataFrame, known: Previous | None = None
+    ) -> tuple[SparkRun, Differences]:
         frames = read_frames(reader, planned, listed, progress, known)
         fields = run_fields(captured, snapshot, planned)
         with context.progress.stage("compare") as stage:
@@ -121,14 +121,16 @@ def read(
             stage.rows = found.count
         return SparkRun(**fields, sources=sources, frames=frames), found
 
-    run, found = compared()
-    if planned.previous is not None:
-        touched = touched_reason(run, found, planned.previous)
-        if touched is not None:
-            context.progress.note(f"reads everything: {touched}")
-            planned, listed = plan_full_read(reader, log, snapshot.identity, touched)
-            run, found = compared(known=previous)
-    return run, found
+    reason = _full_read_reason(captured)
+    run, found = compared(*plan_read(reader, log, snapshot.identity, previous, reason))
+    if run.planned.previous is None:
+        return run, found
+    touched = touched_reason(run, found, run.planned.previous)
+    if touched is None:
+        return run, found
+    context.progress.note(f"reads everything: {touched}")
+    whole = plan_full_read(reader, log, snapshot.identity, touched)
+    return compared(*whole, known=previous)
 
 
 def run_fields(
