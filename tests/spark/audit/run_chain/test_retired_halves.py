@@ -1,4 +1,4 @@
-"""Open findings of messages whose half is retired: they are unverifiable, and no finding is new."""
+"""What a run still finds of messages whose half is retired, or whose record has expired."""
 
 from __future__ import annotations
 
@@ -59,3 +59,32 @@ def test_a_lost_message_whose_half_is_retired_is_unverifiable_and_not_resolved(
     report = run(parts, options)
     assert (causes(report), report.verdict) == ({}, Verdict.CLEAN)
     assert (report.changes.unverifiable, report.changes.resolved) == (1, 0)
+
+
+def keep(writer: OutboxWriter, half: HalfMessage) -> None:
+    """Remove nothing."""
+
+
+@pytest.mark.parametrize(
+    ("remove", "cause"),
+    [(keep, "DUPLICATE/repeated"), (retire, "ORPHAN/unknown"), (forget, "ORPHAN/unknown")],
+)
+def test_a_record_that_is_written_again_is_found_though_its_first_has_expired(
+    writer: OutboxWriter,
+    parts: RunContext,
+    options: Options,
+    remove: Callable[[OutboxWriter, HalfMessage], None],
+    cause: str,
+) -> None:
+    """It looks like the only one, but it names a batch that a run had read before."""
+    topic = f"{writer.prefix}-points"
+    writer.create_topics(topic)
+    (half,) = commit(writer, topic, 1)
+    writer.publish()
+    assert run(parts, options).verdict is Verdict.CLEAN
+    writer.expire(topic, -1)
+    remove(writer, half)
+    writer.produce(writer.record(half))
+    found = run(parts, options)
+    assert found.full_because == "a record is of no message that is new"
+    assert causes(found) == {cause: 1}
